@@ -74,7 +74,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     rms <- function(e) sqrt(mean(e^2))
     out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
     out$kl_marginal <- kl_marginal(at, truth)
-    family <- gp_family(fit)
+    family <- method_traits(fit)
     # a fit with neighbours has no KL divergence: its rows differ from point to point
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
       out$kl <- kl_divergence(fit, exact)

@@ -103,10 +103,10 @@ settings_again <- function(fit, hyper) {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
-    if (gp_family(fit)$some) asked$m <- fit$m
+    if (method_traits(fit)$some) asked$m <- fit$m
     if (is.null(fit$x)) {
       asked["inducing"] <- list(fit$inducing)
-      if (gp_family(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
+      if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
       asked["aux"] <- list(NULL) # the fit has all rows, not inducing points

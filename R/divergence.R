@@ -29,7 +29,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     abort_input("fit", "a fit with neighbours", "one without",
                 hint = "It has other neighbours at every point and is no single process. Give `newdata`.")
   }
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   if (family$sor) return(Inf)
   bound <- if (family$fitc) fitc_bound(fit) else fit$evidence - if (family$some) subsample_rest(fit) else 0
   max(exact$evidence - bound, 0) # rounding may make it negative

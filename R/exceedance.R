@@ -28,7 +28,7 @@
 #'   probability <= prob_upper` for the hyperparameters of the fit; other families refer to Laplace's approximation.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
-#' @seealso [certify()], [plot.gp_fit()], `vignette("certificates")`
+#' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000), noise = 2500,
 #'                 hyper = "fixed")

@@ -119,7 +119,7 @@ check_values <- function(kernel, need) {
 }
 
 check_fit_factors <- function(fit, d, need) {
-  dense <- !is.null(fit$x) || is.null(gp_family(fit)$objective)
+  dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
   if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
   name <- if (dense) "x" else "inducing"

@@ -76,6 +76,7 @@ message_if_response_constant <- function(data, likelihood) {
 learn_laplace_stage <- function(data, s, state) {
   kernel <- s$kernel
   if (is.null(kernel$profile)) kernel <- place_kernel(with_shared(kernel_of("matern52"), kernel), data$x)
+  if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
   start <- laplace_start(data, s, kernel)
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
   if (is.null(found)) found <- start
@@ -101,12 +102,14 @@ learn_laplace <- function(data, s, start, state) {
   asked <- s
   s <- with_approximation(s, "laplace")
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  given <- !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
+    !is.null(s$kernel$variance)
   found <- choose_smooth(rows, s, start, state, given)
   # the value is that of fewer rows
   best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
   state$so_far <- best
-  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+  lengthscales <- sum(kernel_parameters(best$kernel)$what == "lengthscale")
+  if (!given && length(s$free) && lengthscales > 1L) {
     apart <- search_laplace(rows, s, best, start, state, tied = FALSE)
     if (apart$value < best$value) best <- apart
   }

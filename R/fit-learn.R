@@ -10,7 +10,8 @@ learn_stage <- function(data, s, state) {
     start
   } else if (s$hyper == "evidence") {
     if (is.null(state$so_far)) state$so_far <- start
-    run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
+    learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
+    run_stage(state, "learn", learn(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
@@ -22,7 +23,7 @@ learn_stage <- function(data, s, state) {
   }
   with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
-       exact = found$exact,
+       exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 

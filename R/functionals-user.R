@@ -310,6 +310,12 @@ derivative_column <- function(fit, wrt) {
   column
 }
 
+# Returns the rows of the unit matrix, then the sums of pairs of them: variances of both give covariances.
+with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
+  one <- diag(1, p)
+  rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
+}
+
 # Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
 # inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
 # all inputs are 0 and to slopes in units of the inputs.
@@ -319,13 +325,13 @@ mean_functionals <- function(fit) {
   if (is.null(term)) return(NULL)
   leaf <- kernel$leaves[[term$leaves]]
   d <- length(leaf$inputs)
-  pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
-  of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
+  pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
+  of_b <- with_pairs(d + 1L, pairs)
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row serves
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
-       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d))),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), diag(leaf$rate, d))),
        names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
 }
 
@@ -335,7 +341,7 @@ mean_coefficients <- function(fit) {
   if (is.null(b)) return(NULL)
   p <- functionals_in_units(fit, b$fun)
   each <- seq_along(b$names)
-  V <- diag(p$sd[each]^2)
+  V <- diag(p$sd[each]^2, length(each))
   V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
   V[lower.tri(V)] <- t(V)[lower.tri(V)]
   covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)

@@ -112,6 +112,26 @@ sum_over_rows <- function(fun, u, v) {
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
+# The effects b of the levels of a grouped term (group_roots()): c'b of a level, for each row c of `of` and each number
+# in `levels`. Combinations run faster than levels.
+level_effects <- function(kernel, term, levels, of, x) {
+  S <- tcrossprod(term$root)
+  level <- rep(levels, each = nrow(of))
+  prior <- rep(rowSums((of %*% S) * of), length(levels))
+  cross <- function(u, i) {
+    K <- group_design(term, u) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
+    K * outer(u[, term$level], level[i], `==`)
+  }
+  c(new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL),
+    list(effects = list(term = term$term, levels = levels, of = of)))
+}
+
+# f without the effects of its groups, at the rows of x.
+population_at <- function(kernel, x) {
+  replace(values_at(smooth_part(kernel), x), c("kind", "under"),
+          list("population", function(kernel) population_at(kernel, x)))
+}
+
 # Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
 roberts_sequence <- function(n, d) {
   root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root

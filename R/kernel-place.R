@@ -42,7 +42,9 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
   if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
-  if (is.null(leaf$shared) && is_stationary(leaf)) leaf$shared <- shared_lengthscales(inputs, names, variables)
+  if (is.null(leaf$shared) && is_stationary(leaf)) {
+    leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
+  }
   l <- leaf$lengthscale
   if (is.null(l) || shares_lengthscale(leaf)) return(leaf)
   n <- parameter_count(leaf, "lengthscale")
@@ -79,7 +81,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
     }
     return(unique(unlist(columns)))
   }
-  if (max(inputs) > ncol(x)) {
+  if (length(inputs) && max(inputs) > ncol(x)) {
     abort_input(argument, sprintf("a kernel over column %d", max(inputs)),
                 sprintf("a kernel over the %d columns of the inputs", ncol(x)))
   }
@@ -220,4 +222,12 @@ check_same_columns <- function(z, x, argument, other = "x") {
     abort_input(argument, sprintf("%d", ncol(z)), sprintf("a matrix with the %d columns of `%s`", ncol(x), other))
   }
   z
+}
+
+# Returns the kernel with the shared lengthscales of an open kernel.
+with_shared <- function(kernel, open) {
+  change_leaves(kernel, function(leaf) {
+    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
+    leaf
+  })
 }

@@ -7,8 +7,9 @@
 # the engine's parameters are M (log theta, log w): theta are the parameters of the kernel, and w the weights 1 / S,
 # s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
 
-# A factor may also share a lengthscale among some of its columns: those of sphere(), which have one. `leaf$shared` has
-# the number of the lengthscale of each column, named by the inputs.
+# A factor of a kernel may also share a lengthscale among some of its columns: those of sphere(), which have one, and
+# the 0/1 columns of a factor with many levels. `leaf$shared` has the number of the lengthscale of each column, named by
+# the inputs.
 
 is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
@@ -22,21 +23,24 @@ column_groups <- function(inputs, names, variables) {
   if (anyDuplicated(groups)) groups
 }
 
-# Returns `shared` for a factor over these columns; NULL if each column has its own lengthscale.
-shared_lengthscales <- function(inputs, names, variables) {
-  places <- Filter(function(v) identical(v$kind, "sphere") && any(inputs %in% v$columns), variables)
-  if (!length(places)) return(NULL)
-  groups <- column_groups(inputs, names, places)
-  stats::setNames(match(groups, unique(groups)), groups)
+# Returns `shared` for a factor over these columns; NULL if each column has its own lengthscale. `given`: lengthscales
+# that the user gave for each column.
+shared_lengthscales <- function(inputs, names, variables, given = NULL) {
+  one <- Filter(function(v) {
+    many <- length(v$columns) > most_lengthscales && length(given) != length(inputs)
+    (identical(v$kind, "sphere") || identical(v$kind, "factor") && many) && any(inputs %in% v$columns)
+  }, variables)
+  if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
-}
+shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
+
+shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
+
+is_group <- function(leaf) identical(leaf$profile, "group")
+
+# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
+table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 

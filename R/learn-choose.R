@@ -153,6 +153,45 @@ choose_exactly <- function(now, run) {
   list(theta = choice$best$theta, exact = if (length(gain)) c(rows = m, gain = mean(gain), se = se_of_mean(gain)))
 }
 
+# Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
+# one for each of its levels; `gain` is a row's, NULL if that was not tried. Many lengthscales fit noise.
+choose_shared <- function(now, s) {
+  groups <- s$kernel$groups
+  pool <- now$problem$pool
+  if (is.null(groups) || !has_one_factor(s$kernel) || identical(names(s$kernel$shared), groups) || !in_time(pool)) {
+    return(list(now = now, s = s))
+  }
+  tied <- s
+  tied$kernel$shared <- shared_by(groups)
+  tied$free <- setdiff(parameter_names(tied$kernel, s$columns), not_learned(s))
+  problem <- learning_problem(pool, tied, now$problem$profile)
+  run <- learn_exactly(problem, climb(problem, start_shared(now, problem, s$kernel$shared, tied$kernel$shared),
+                                      budget("few", 8L)))
+  if (is.null(run$loo)) return(list(now = now, s = s))
+  gain <- mean(run$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
+  if (!isTRUE(gain > 0)) return(list(now = now, s = s, gain = gain))
+  list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
+}
+
+# A shared lengthscale starts at the geometric mean of those of its columns.
+start_shared <- function(now, problem, before, after) {
+  is_length <- now$problem$table$what == "lengthscale"
+  theta <- problem$unit
+  theta[c(problem$table$what != "lengthscale", TRUE)] <- now$theta[c(!is_length, TRUE)]
+  for (leaf in unique(problem$table$leaf[problem$table$what == "lengthscale"])) {
+    old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
+    if (!is.null(before)) old <- old[before]
+    theta[which(problem$table$what == "lengthscale" & problem$table$leaf == leaf)] <- tapply(old, after, mean)
+  }
+  pmin(pmax(theta, problem$lower), problem$upper)
+}
+
+because_shared <- function(gain) {
+  if (is.null(gain)) return(NULL)
+  c(factors = sprintf("Factors have one lengthscale%s: the leave-one-out log density is higher by %.2g a row.",
+                      if (gain > 0) "" else " for each level", abs(gain)))
+}
+
 # Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
 # does.
 smoother_kernel <- function(tried, best) {
@@ -248,14 +287,17 @@ choose_learned <- function(found, price) {
 # Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
 choose_smooth <- function(rows, s, start, state, given) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  open <- is.null(s$kernel$profile)
+  open <- is_open(s$kernel)
   found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
     one <- start
-    if (open) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    if (open) one$kernel <- with_smooth(one$kernel, s$kernel, kernel_of(profile)[c("profile", "label")])
     best <- NULL
     for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
       try <- one
-      if (scale != 1) try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      if (scale != 1) try$kernel <- change_leaves(one$kernel, function(leaf) {
+        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
+        leaf
+      })
       try <- search_laplace(few, s, try, start, state, tied = !given)
       if (is.null(best) || try$value < best$value) best <- try
       if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
@@ -266,6 +308,15 @@ choose_smooth <- function(rows, s, start, state, given) {
   choice$table$score <- choice$table$score / nrow(few$x)
   if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
   choice
+}
+
+# Returns the kernel with other elements of the factors whose profile is open in `asked`.
+with_smooth <- function(kernel, asked, elements) {
+  kernel <- as_sum(kernel)
+  open <- vapply(as_sum(asked)$leaves, function(l) is.null(l$profile), NA)
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) replace(l, names(elements), elements))
+  if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+  as_kernel(kernel)
 }
 
 # Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale.

@@ -27,14 +27,15 @@ with_levels <- function(pool, columns) {
   pool
 }
 
-# Returns list(value, score, information) in the logs of the parameters of now$kernel and of the noise. The information
-# about the smooth part is that for known effects.
-integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at) {
+# Returns list(value, score, information) in the logs of the parameters of now$kernel and of the noise, and in the
+# coefficients of the columns of `basis` (native_vecchia()). The information about the smooth part is that for known
+# effects.
+integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
-  result <- native_integrated(pool, smooth_model(now), groupings, rows, neighbours, slopes, at)
+  result <- native_integrated(pool, smooth_model(now), groupings, rows, neighbours, slopes, at, basis)
   if (!is.finite(result$value) || !slopes) return(result["value"])
   table <- now$kernel$table
-  own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), TRUE)
+  own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
   found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
   of_smooth <- utils::tail(seq_along(result$score), sum(own)) # a smooth part that is not there has a variance of 0
   found$score[own] <- result$score[of_smooth]

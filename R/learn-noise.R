@@ -22,8 +22,12 @@ problem_with_trend <- function(problem, trend, v) {
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
-                             control = problem$run, basis = basis)
+    used <- list(x = pool$x, y = pool$y, weights = w / factor, levels = pool$levels)
+    result <- if (is.null(pool$levels)) {
+      native_vecchia(used, now, rows, neighbours, control = problem$run, basis = basis)
+    } else {
+      integrated_likelihood(used, now, rows, neighbours, TRUE, vecchia_input(used, length(rows), problem$run), basis)
+    }
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,

@@ -248,7 +248,7 @@ greedy_points <- function(rows, s, kernel) {
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
-  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  known <- if (is_open(s$kernel)) "noise" else setdiff(names, s$free)
   parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
   response <- response_to_learn(s$likelihood, rows$sites)

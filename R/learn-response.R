@@ -49,8 +49,9 @@ responses_to_try <- function(data, asked) {
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), if (open) auto_transforms(data, values))
   uneven <- open && is.null(asked$noise) && values == "many"
+  smooth <- smooth_columns(data$x, data_variables_of(data))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (uneven) list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x)))))
+    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
   list(transforms = transforms, trends = trends, tails = uneven, plain = plain)
 }
 
@@ -64,14 +65,15 @@ plain_response <- function(data, asked) {
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
     mean = !is.null(asked$mean) && !identical(asked$mean[[2L]], 1),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
-    priors = !asked$control$priors, method = !gp_family(asked)$chooses,
+    priors = !asked$control$priors, method = !method_traits(asked)$chooses,
+    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, data_variables_of(data))),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
 }
 
 # Returns a sentence for arguments that leave the response as it is without naming it.
 because_plain <- function(plain) {
-  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source",
+  what <- switch(if (is.null(plain)) "" else plain, groups = "there is no smooth part", data = "rows come from a source",
                  m = "inducing points are asked for",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))

@@ -92,7 +92,13 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
-    now$parameters <- sum(problem$free)
+    if (exact) {
+      shared <- choose_shared(now, s)
+      now <- shared$now
+      s <- shared$s
+      state$because <- c(state$because, because_shared(shared$gain))
+    }
+    now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
       if (s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)

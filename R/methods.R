@@ -73,7 +73,7 @@ sigma.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else object$nobs
+nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m else object$nobs
 
 #' @rdname gp_fit-methods
 #' @usage NULL

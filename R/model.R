@@ -69,7 +69,7 @@ gp_families <- list(
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
 # Returns the row of a fit, of settings, or of any list with a `method`.
-gp_family <- function(fit) gp_families[[fit$method]]
+method_traits <- function(fit) gp_families[[fit$method]]
 
 # Returns TRUE if equal rows are merged. A subsample draws rows, and FITC has a variance for each row.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
@@ -78,6 +78,6 @@ check_dtc <- function(fit, hint) {
   if (!is.null(fit$factors$groupings)) {
     abort_input("fit", "one with groups beside inducing points", "one without groups", hint = hint)
   }
-  if (gp_family(fit)$dtc) return(invisible(fit))
+  if (method_traits(fit)$dtc) return(invisible(fit))
   abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
 }

@@ -200,9 +200,9 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
 }
 
 # As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
-native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at) {
+native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
   kernel <- compile_kernel(model$kernel)
-  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, rows, neighbours,
+  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
   if (result$status != 0L) return(as_value(result))
   tied_slopes(kernel, result)
@@ -384,10 +384,10 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
     engine_control(nrow(x), control)))
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at the rows of x: the part of their covariance that rows can
-# reduce, and the rest of the variance.
-native_softmax_at <- function(factors, z, kernel, x, control = NULL) {
-  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, factors$beta, factors$inverse, x,
+# Returns list(mean, S, left) of the contrasts of classes at the rows of x for the weights beta (M x q): S is the part of
+# their covariance that rows can reduce, `left` the rest of the variance.
+native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
+  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x,
         engine_control(nrow(x), control))
 }
 

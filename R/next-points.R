@@ -28,7 +28,7 @@
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), Active learning for identifying function threshold boundaries, *NIPS* 18 (straddle); Ginsbourger, Le Riche
 #'   and Carraro (2010), Kriging is well-suited to parallelize optimization (believer).
-#' @seealso [exceedance()], [add_rows()]
+#' @seealso [exceedance()], [add_rows()], `vignette("design")`
 #' @examples
 #' f <- function(x) (x - 0.3)^2 * sin(9 * x)
 #' d <- data.frame(x = c(0, 0.4, 0.6, 1))

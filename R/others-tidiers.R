@@ -10,6 +10,8 @@
 #' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
 #' @param conf.int,conf.level Should [confint()] be added as `conf.low` and `conf.high`, with which probability?
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
+#' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
+#'   `"ran_vals"` (effects of levels), as in broom.mixed.
 #' @param ... Not used.
 #' @return A data frame; `autoplot()` returns a ggplot of the figure of [plot.gp_fit()]. `tidy()` has a row for each
 #'   hyperparameter; `glance()` has one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`,
@@ -24,8 +26,9 @@ NULL
 
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::tidy
-tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, ...) {
   check_dots_empty(list(...), names(formals(tidy.gp_fit)))
+  if (!is.null(effects)) return(tidy_effects(x, effects, check_flag(conf.int, "conf.int"), check_level(conf.level)))
   check_flag(conf.int, "conf.int")
   theta <- stats::coef(x)
   out <- data.frame(term = names(theta), estimate = unname(theta))
@@ -36,6 +39,35 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   ends[logs, ] <- exp(ends[logs, ])
   out[c("conf.low", "conf.high")] <- ends[match(out$term, plain), ]
   out
+}
+
+# Returns the tables of groups as broom.mixed has them.
+tidy_effects <- function(x, effects, conf.int, level) {
+  kinds <- c("fixed", "ran_pars", "ran_vals")
+  if (!is.character(effects) || !length(effects) || !all(effects %in% kinds)) {
+    abort_input("effects", describe(effects), list_quoted(kinds, "\""))
+  }
+  parts <- lapply(effects, function(effect) {
+    out <- switch(effect, fixed = {
+      linear <- mean_coefficients(fit_with_groups(x, "x"))
+      data.frame(group = NA_character_, level = NA_character_, term = names(fixef.gp_fit(x)),
+                 estimate = unname(fixef.gp_fit(x)), std.error = if (is.null(linear)) NA_real_ else unname(linear$sd))
+    }, ran_pars = {
+      vc <- as.data.frame(VarCorr.gp_fit(x))
+      pair <- !is.na(vc$var2)
+      data.frame(group = vc$grp, level = NA_character_, estimate = vc$sdcor, std.error = NA_real_,
+                 term = paste0(ifelse(pair, "cor__", "sd__"), ifelse(is.na(vc$var1), "Observation", vc$var1),
+                               ifelse(pair, paste0(".", vc$var2), "")))
+    }, ran_vals = {
+      b <- as.data.frame(ranef.gp_fit(x, se = TRUE))
+      data.frame(group = b$grpvar, level = b$grp, term = b$term, estimate = b$condval, std.error = b$condsd)
+    })
+    cbind(effect = effect, out[c("group", "level", "term", "estimate", "std.error")])
+  })
+  out <- do.call(rbind, parts)
+  if (!conf.int) return(out)
+  half <- stats::qnorm((1 + level) / 2) * out$std.error
+  cbind(out, conf.low = out$estimate - half, conf.high = out$estimate + half)
 }
 
 #' @rdname gp_fit-tidiers

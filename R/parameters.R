@@ -73,11 +73,15 @@ unit_of_lengthscale <- function(leaf, at, x) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
   spread <- function(j) column_spread(x[, j])
-  on_sphere <- !is.null(leaf$shared) && sum(leaf$shared == at) == 3L
-  if (!is.null(leaf$shared)) d <- d - sum(tabulate(leaf$shared) == 3L) # a sphere has two dimensions
+  levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
   own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
+  on_sphere <- length(own) == 3L && !levels(own)
+  if (!is.null(leaf$shared)) { # a sphere has two dimensions, a factor one
+    each <- split(leaf$inputs, leaf$shared)
+    d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
+  }
   list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else
-         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else spread(own),
+         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spread(own),
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
 }
@@ -184,14 +188,19 @@ vague_mean <- 1e4
 # Returns the kernel with a term for the mean. A kernel that has such a term keeps it.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
-  if (!length(columns) || has_profile(kernel, "mean")) return(kernel)
+  groups <- length(group_roots(kernel))
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone the level is a coefficient
+  if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
+  if (groups) columns <- setdiff(columns, first_levels(data))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   variables <- data_variables_of(data)
   if (has_one_factor(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
-  add_mean(kernel, place_leaf(leaf, data$x, "mean", variables), data$x)
+  leaf <- if (flat) replace(leaf, c("inputs", "of"), list(integer(), character())) else
+    place_leaf(leaf, data$x, "mean", variables)
+  add_mean(kernel, leaf, data$x)
 }
 
 mean_leaf <- function(x, columns, variance) {
@@ -209,8 +218,14 @@ with_basis <- function(kernel, x) {
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
+# Returns the columns of the first levels of all factors. Beside groups they have no coefficient of the mean.
+first_levels <- function(data) {
+  unlist(lapply(data_variables_of(data), function(v) if (identical(v$kind, "factor")) v$columns[1L]))
+}
+
 # Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
+  if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
   unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
@@ -223,7 +238,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   }
   variables <- data_variables_of(data)
   names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
-  if (identical(mean[[2L]], quote(.))) return(seq_len(ncol(data$x)))
+  if (identical(mean[[2L]], quote(.))) return(smooth_columns(data$x, variables))
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
   if (!attr(terms, "intercept")) {

@@ -38,8 +38,8 @@
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
-#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source, see
-#'   [rows_blocks()].
+#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source
+#'   ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... arguments of the other method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. The first to look at:
 #'   * `posterior`: `"exact"`, `"far"` (inducing points) or `"far + near"` (inducing points with neighbours);
@@ -141,9 +141,9 @@ matrix_fit <- function(method, call, frame, dots) {
   args[c("x", "y")[missing]] <- list(NULL)
   if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
-                           merge = merges_rows(method), likelihood = as_likelihood(args$family))
+                           merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
-  start_fit(method, data, call, args)
+  fit_by_family(method, data, call, args)
 }
 
 # Called by a formula method. The default method has the arguments that are known, and their defaults.
@@ -153,9 +153,24 @@ formula_fit <- function(method, call, envir, dots) {
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
-  data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
-                            likelihood = as_likelihood(args$family), kernel = args$kernel, mean = args$mean)
-  start_fit(method, data, call, args)
+  data <- data_from_formula(call_with_places(call, envir), envir, args$center, args$scale, merges_rows(method),
+                            likelihood = likelihood_asked(args, names(dots)), kernel = args$kernel, mean = args$mean)
+  fit_by_family(method, data, call, args)
+}
+
+# Returns the likelihood of the family given, or "by response" if a function with families is given neither a family
+# nor what only Gaussian noise has.
+likelihood_asked <- function(args, given) {
+  gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
+  if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
+}
+
+fit_by_family <- function(method, data, call, args) {
+  family <- data$family
+  data$family <- NULL
+  fit_with <- function(family) start_fit(method, data, call, replace(args, "family", list(family)))
+  if (identical(family, "times")) best_of_times(fit_with) else
+    if (is.null(family)) start_fit(method, data, call, args) else fit_with(family)
 }
 
 wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")

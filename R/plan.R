@@ -26,7 +26,7 @@ decide <- function(facts, asked, look = list()) {
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain))
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
-    if (is.null(gp_family(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
+    if (is.null(method_traits(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
     list(learn = learn, posterior = c(chosen$posterior, points_settings(asked, control, learn)),
          goal = goal_settings(asked$tol, control), run = run_settings(control),
@@ -44,7 +44,7 @@ with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::mod
 
 moves_points <- function(asked) {
   !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
-    !identical(gp_family(asked)$objective, "pf") || !is.null(asked$tol)
+    !identical(method_traits(asked)$objective, "pf") || !is.null(asked$tol)
 }
 
 most_iterations <- function(asked) {
@@ -61,7 +61,7 @@ exact_is_affordable <- function(facts) {
 
 # The exact posterior of all rows, or of `m` random rows.
 decide_rows <- function(facts, asked) {
-  some <- gp_family(asked)$some
+  some <- method_traits(asked)$some
   m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
   list(posterior = list(kind = "exact", m = m, some = some, neighbours = 0L),
        because = c(posterior = sprintf("The function computes the exact posterior%s.",
@@ -70,7 +70,7 @@ decide_rows <- function(facts, asked) {
 
 # Gaussian responses.
 decide_posterior <- function(facts, asked, look) {
-  open <- gp_family(asked)$chooses && leaves_points_open(asked)
+  open <- method_traits(asked)$chooses && leaves_points_open(asked)
   if (open && exact_is_affordable(facts) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
@@ -136,7 +136,7 @@ because_points <- function(facts, asked, look) {
   most <- if (is.null(asked$likelihood)) exact_rows else dense_rows
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
-  } else if (!gp_family(asked)$chooses) {
+  } else if (!method_traits(asked)$chooses) {
     "The function uses inducing points."
   } else if (!leaves_points_open(asked)) {
     "Inducing points are used: an argument asks for them."
@@ -153,7 +153,7 @@ because_points <- function(facts, asked, look) {
 
 because_near <- function(asked, look, near, alone) {
   rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g times the noise variance", look$rho)
-  text <- if (!gp_family(asked)$chooses) {
+  text <- if (!method_traits(asked)$chooses) {
     NULL
   } else if (!is.null(asked$neighbours)) {
     sprintf("Predictions use %d nearest neighbours, as `neighbours` asks.", near)
@@ -175,7 +175,7 @@ because_moved <- function(asked, move, near, alone) {
     return(paste0("Inducing points stay where they start", if (near > 0L) ": neighbours explain the rest of f" else
       if (!alone) ": moving them would not change predictions", "."))
   }
-  if (identical(gp_family(asked)$objective, "none")) "Inducing points stay where they start." else
+  if (identical(method_traits(asked)$objective, "none")) "Inducing points stay where they start." else
     if (moves_points(asked)) "Inducing points are moved: the function or an argument asks for it." else
       "Inducing points are moved: without neighbours, this changes predictions."
 }
@@ -195,7 +195,7 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
 # `joint`: the part `learn`, if hyperparameters are moved with the points.
 points_settings <- function(asked, control, learn) {
   given <- is.matrix(asked$inducing)
-  objective <- gp_family(asked)$objective
+  objective <- method_traits(asked)$objective
   aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,

@@ -1,7 +1,8 @@
 # A fit over two of its inputs, as a map.
 
 # Returns list(map, what plot() returns; n, its rows along each input; unknown, where the mean is left blank; rows, the
-# inputs of the data; title; asp, the height of a unit relative to its width or NA; foot).
+# inputs of the data; outline, their convex hull if the axes are coordinates; title; asp, the height of a unit relative
+# to its width or NA; axis, c(1, 2) where degrees of longitude and latitude are shown; foot).
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
@@ -9,18 +10,17 @@ map_table <- function(fit, inputs, at, n, points, type) {
   axes <- map_variables(all, inputs, x, fit$kernel)
   centre <- slice_centre(fit, all, at)
   grid <- map_grid(axes, centre, x, n)
-  p <- latent_at(fit, grid$x)
+  p <- latent_at(fit, grid$x, re = FALSE)
   shown <- on_scale(fit, p, type, noise_at(fit, grid$x))
   names <- names(grid$value)
+  asp <- map_asp(axes, grid$value[[2L]])
   list(map = stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
        unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),
        rows = if (points && !is.null(fit$data)) map_points(fit, axes),
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
-       asp = map_asp(axes, grid$value[[2L]]), foot = slices_foot(all, centre, names, axes = 2L))
+       outline = if (!is.na(asp) && !is.null(fit$data)) map_outline(fit, axes), asp = asp,
+       axis = c(axes[[1L]]$axis, axes[[2L]]$axis), foot = slices_foot(all, centre, names, axes = 2L))
 }
-
-horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
-vertical_names <- "^(lat|latitude|y|northing)$"
 
 # Returns two numeric variables: those given, or those along which f may vary most, longitude first.
 map_variables <- function(all, inputs, x, kernel) {
@@ -59,8 +59,23 @@ map_grid <- function(shown, centre, x, n) {
 
 map_points <- function(fit, shown, most = 2000L) {
   x <- training_data(fit)$x
-  x <- x[evenly(nrow(x), most), , drop = FALSE]
-  cbind(value_along(shown[[1L]], x), value_along(shown[[2L]], x))
+  coordinates_of(shown, x[evenly(nrow(x), most), , drop = FALSE])
+}
+
+coordinates_of <- function(shown, x) cbind(value_along(shown[[1L]], x), value_along(shown[[2L]], x))
+
+# Returns the corners of the convex hull of the data, the first one again at the end.
+map_outline <- function(fit, shown) {
+  at <- coordinates_of(shown, training_data(fit)$x)
+  corners <- grDevices::chull(at)
+  at[c(corners, corners[1L]), , drop = FALSE]
+}
+
+# Returns degrees as people write them: 170 W for 190 degrees of longitude (axis 1).
+degree_labels <- function(at, axis) {
+  if (axis == 1L) at <- at - 360 * round(at / 360)
+  side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
+  trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
 # Draws two maps, each with its key at the right.
@@ -74,11 +89,17 @@ draw_map <- function(s, args) {
     levels <- pretty(value[is.finite(value)], 8L)
     colours <- grDevices::hcl.colors(length(levels) - 1L, palette, rev = TRUE)
     look <- utils::modifyList(list(xlab = names(map)[1L], ylab = names(map)[2L], main = title, cex.main = 1,
-                                   font.main = 1, useRaster = TRUE, asp = s$asp), args)
+                                   font.main = 1, useRaster = TRUE, asp = s$asp,
+                                   xaxt = if (length(s$axis)) "n", yaxt = if (length(s$axis)) "n"), args)
     do.call(graphics::image, c(list(x = unique(map[[1L]]), y = unique(map[[2L]]), z = matrix(value, s$n),
                                     breaks = levels, col = colours), look))
+    if (!is.null(s$outline)) graphics::lines(s$outline, col = "grey40", lty = 3)
     if (!is.null(s$rows)) {
       graphics::points(s$rows, pch = 16, cex = if (nrow(s$rows) > 200) 0.3 else 0.6, col = data_colour(nrow(s$rows)))
+    }
+    for (side in seq_along(s$axis)) {
+      at <- graphics::axTicks(side)
+      graphics::axis(side, at, degree_labels(at, s$axis[side]))
     }
     graphics::box()
     draw_map_key(levels, colours)
@@ -111,6 +132,14 @@ ggplot_map <- function(s) {
   if (!is.null(s$rows)) {
     rows <- stats::setNames(as.data.frame(s$rows), c("x", "y"))
     g <- g + ggplot2::geom_point(data = rows, size = 0.5, colour = data_colour(nrow(rows)))
+  }
+  if (!is.null(s$outline)) {
+    outline <- stats::setNames(as.data.frame(s$outline), c("x", "y"))
+    g <- g + ggplot2::geom_path(data = outline, colour = "grey40", linetype = 3)
+  }
+  if (length(s$axis)) {
+    g <- g + ggplot2::scale_x_continuous(labels = function(at) degree_labels(at, s$axis[1L])) +
+      ggplot2::scale_y_continuous(labels = function(at) degree_labels(at, s$axis[2L]))
   }
   colours <- function(palette) grDevices::hcl.colors(9L, palette, rev = TRUE)
   g + ggplot2::scale_fill_gradientn(s$title, colours = colours("Blues 3"), na.value = "white") +

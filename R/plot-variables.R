@@ -16,6 +16,7 @@ fit_variables <- function(fit) {
       v$kind,
       factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
       logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
+      group = NULL,
       time = list(c(numeric(j), list(title = sprintf("%s (days since %s)", v$name, format(times_of(v, 0)))))),
       sphere = lapply(1:2, function(axis) {
         list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)

@@ -10,6 +10,8 @@
 #'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
 #'   successes against predicted probabilities, or the PIT histogram.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
+#' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
+#'   Slices and maps are for the population, without these effects.
 #'
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
@@ -61,6 +63,7 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   type <- check_choice(type, c("response", "link"), "type")
   if (identical(which, "calibration")) return(calibration_figure(x))
   if (identical(which, "choices")) return(choices_figure(x))
+  if (identical(which, "groups")) return(groups_figure(x, level))
   which <- check_which(which)
   if (identical(which, "map")) return(map_table(check_any_fit(x, "x"), inputs, at, n, points, type))
   if (!identical(which, "slices")) return(checks_figure(x, which))

@@ -16,8 +16,21 @@ posterior_at.grouped <- function(p, fun, joint = FALSE) {
     return(list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W)))
   }
   if (fun$kind == "terms") return(terms_of_grouped(p, fun))
+  if (fun$kind == "effects") return(effects_asked(p$factors$groupings, effects_of(p$factors), fun$effects))
+  if (fun$kind == "population") return(smooth_at(p, values_at(smooth_part(p$model$kernel), fun$x)))
+  if (fun$kind == "coefficients") return(smooth_at(p, fun))
   refuse_slopes_of_groups(p, fun)
   smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+}
+
+# Returns the moments of c'b for each row c of asked$of and each of the levels asked for.
+effects_asked <- function(groupings, effects, asked) {
+  at <- match(asked$term, vapply(groupings, `[[`, 0L, "term"))
+  g <- groupings[[at]]
+  effects <- effects[[at]]
+  level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
+  var <- vapply(level, function(l) rowSums((asked$of %*% effects$covariance[, , l]) * asked$of), asked$of[, 1L])
+  list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
 }
 
 # The effects of a group move with the inputs of its design.

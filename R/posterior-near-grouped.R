@@ -54,8 +54,9 @@ finish_near_effects <- function(sums, m, groupings) {
 posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
   if (fun$kind == "sums") return(sums_with_neighbours(p, fun))
   if (fun$kind == "terms") return(terms_of_near_grouped(p, fun))
+  if (fun$kind == "effects") return(effects_asked(p$near$groupings, p$near$effects, fun$effects))
   if (fun$kind != "values") {
-    refuse_slopes_of_groups(list(factors = p$near), fun)
+    if (fun$kind != "population") refuse_slopes_of_groups(list(factors = p$near), fun)
     smooth <- fun$under(smooth_part(p$model$kernel))
     return(near_grouped_at(p, fun$x[fun$rows, , drop = FALSE], functionals_near(smooth_near(p), smooth), design = FALSE))
   }

@@ -6,6 +6,8 @@
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
+# `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
+# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates are about the mode.
 # Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
 # fit that it is a view of. A Laplace or variational posterior is one of the
 # first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
@@ -31,7 +33,7 @@ posterior_of <- function(fit) {
   if (!is.null(fit$factors$inverse)) {
     return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
   }
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }
@@ -72,16 +74,17 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 #
 # With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
 #
-#   mean_(-n) = mean - g q / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
+#   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
+# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
 # mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
 posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
 
 posterior_without.exact <- posterior_without.points <- function(p, groups = NULL) {
   part <- without_rounded(row_parts(p))
   if (is.null(groups)) {
-    return(list(mean = part$mean - part$g * part$q / part$rest, var = part$q / part$rest + part$left,
+    shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
+    return(list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
                 leverage = part$W * part$q))
   }
   found <- lapply(groups, function(rows) {
@@ -149,10 +152,11 @@ remade_fit <- function(p, rows, model) UseMethod("remade_fit")
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
-# The mean includes the centre and no offset. Rounding never makes the variance negative. A mixture also has `noise`.
-latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE) {
+# The mean includes the centre and no offset. `re` FALSE: f without the effects of groups. Rounding never makes the variance negative. A mixture also has `noise`.
+latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
-  at <- posterior_values(p, x, joint, mean_only)
+  at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
+    posterior_at(p, population_at(p$model$kernel, x))
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
@@ -163,9 +167,9 @@ in_response_units <- function(fit, p, shift = 0) {
     if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
 }
 
-# Returns the mean and sd of functionals in units of y, without the centre.
+# Returns the mean and sd of functionals in units of y, without the centre, for certificates: about the mode.
 functionals_in_units <- function(fit, fun) {
-  p <- posterior_at(posterior_of(fit), fun)
+  p <- posterior_at(posterior_of(at_mode(fit)), fun)
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
@@ -288,6 +292,18 @@ slice_rows <- function(fit) {
 
 # Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
+
+# Returns the numbers of the variances among the columns of K - 1 by K - 1 covariance matrices, one a row.
+diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
+
+# Returns the weights of the mean of f; of its mode, if there is no shift.
+mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
+
+# Returns a fit whose predictions are about the mode.
+at_mode <- function(fit) {
+  fit$factors$shift <- NULL
+  fit
+}
 
 # ---- rounding -------------------------------------------------------------------------------------------------------
 

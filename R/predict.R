@@ -7,7 +7,8 @@
 #'
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, or
-#'   a row source ([rows_blocks()]). Default: the training rows.
+#'   a row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which comes back
+#'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
 #' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
 #'   for a new response without assuming normal noise.
@@ -20,6 +21,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
+#' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
 #' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
@@ -70,19 +72,21 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
                            times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           na.action = stats::na.pass, file = NULL, ...) {
+                           re = TRUE, na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
   ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
-              certified = certified,
-              full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
+              certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
+              newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
+  if (is_spatial(new) && by_formula(object)) return(predict_at_places(object, new, ask))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
-  rows <- if (ask$newdata) new_rows(object, new, na.action) else training_rows(object)
+  rows <- if (!ask$newdata) training_rows(object) else
+    if (ask$re) new_rows(object, new, na.action) else rows_of_population(object, new, na.action)
   if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
   if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
   rows$size <- sizes_asked(object, response, rows, new, ask)
@@ -101,6 +105,21 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
   if (full_cov) out$cov <- said$cov
   out
+}
+
+# Predicts at the places of a spatial object, and returns one of the same class.
+predict_at_places <- function(fit, new, ask) {
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a spatial object")
+  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
+  predictions_at(new, do.call(stats::predict, c(list(fit, rows_at_places(fit$frame, new)), args)))
+}
+
+# Returns new_rows() for a prediction of the population, which does not need the groups and tells nothing of new levels.
+rows_of_population <- function(fit, newdata, na.action) {
+  groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
+  if (is.data.frame(newdata)) newdata[setdiff(groups, names(newdata))] <- NA
+  withCallingHandlers(new_rows(fit, newdata, na.action),
+                      pfdtc_message_new_levels = function(m) invokeRestart("muffleMessage"))
 }
 
 # Predicts at the rows of a source, block by block.
@@ -128,9 +147,10 @@ in_shape <- function(said, names) {
 # `top` bound the exact mean and variance if certified.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
+  if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)

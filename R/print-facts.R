@@ -13,13 +13,15 @@ fit_facts <- function(fit) {
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
     Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
-    Posterior = describe_points(fit), Neighbours = describe_neighbours(fit), Trial = describe_trial(fit$trial),
+    Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
+    Trial = describe_trial(fit$trial),
     Auxiliary = describe_aux(fit), Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
     "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit), Check = describe_small_n(fit$small_n),
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear, fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear,
+    groups = group_table(fit), fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.
@@ -40,7 +42,7 @@ fit_title <- function(fit) {
 }
 
 posterior_title <- function(fit) {
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")
   if (isTRUE(family$chooses) && identical(fit$posterior, "far + near")) return("inducing points with neighbours")
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
@@ -48,11 +50,12 @@ posterior_title <- function(fit) {
 
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
-  inputs <- length(fit$frame$columns)
-  variables <- length(fit$frame$variables)
+  groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
+  inputs <- length(fit$frame$columns) - groups
+  variables <- length(fit$frame$variables) - groups
   levels <- response_of(fit)$levels
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count_of(inputs, "input"),
+         count_of(inputs, "input"), if (groups) paste0(", ", count_of(groups, "group")),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
          if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
@@ -105,6 +108,10 @@ describe_kernel <- function(fit) {
   words <- term_words(fit$kernel, fit$frame$columns)
   variance <- theta[grepl("(^|[.])variance$", names(theta))]
   own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
+  alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table
+  variance <- variance[!alone]
+  own <- own[!alone]
+  if (any(alone) && !length(own)) return(NULL)
   if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
   with_numbers(paste0(escape_percent(own), ", sd %s", collapse = "; "), sqrt(variance))
 }
@@ -178,9 +185,9 @@ describe_estimation <- function(fit) {
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
-  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
-                 joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
+                 joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
@@ -238,7 +245,7 @@ describe_rmse <- function(about) {
 }
 
 describe_evidence <- function(about) {
-  family <- gp_family(about)
+  family <- method_traits(about)
   kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", about$m) else
       if (family$sor || family$fitc) "of the approximate model" else
@@ -263,6 +270,32 @@ describe_time <- function(about) {
          if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))
 }
 
+# Returns nugget, partial sill and practical ranges of a fit whose only inputs are two coordinates, in the words of
+# geostatistics. The practical range is the distance at which the correlation of f has fallen to 0.05.
+describe_field <- function(fit) {
+  columns <- fit$frame$columns
+  v <- fit$frame$variables
+  globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
+  flat <- length(columns) == 2L && any(grepl(horizontal_names, columns, TRUE)) &&
+    any(grepl(vertical_names, columns, TRUE))
+  if (!response_of(fit)$conjugate || !(globe || flat) || varies(fit$kernel)) return(NULL)
+  ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
+  range <- if (globe) sprintf("%g km", ranges) else
+    if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
+  with_numbers(paste("nugget %s, partial sill %s, practical range", range), c(fit$noise, total_variance(fit$kernel)))
+}
+
+# Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does.
+practical_range <- function(column, kernel, d) {
+  share <- function(log_r) {
+    z <- replace(numeric(d), column, exp(log_r))
+    native_kernel_matrix(kernel, matrix(0, 1L, d), t(z))[1L] / total_variance(kernel) - 0.05
+  }
+  ends <- log(range(kernel_lengths(kernel, d))) + c(-5, 12)
+  if (!all(is.finite(ends)) || share(ends[2L]) > 0) return(Inf)
+  exp(stats::uniroot(share, ends, tol = 1e-8)$root)
+}
+
 # Returns a data frame of the inputs: name (that of the lengthscale in coef()), unit and range. A fit without its data
 # has kept minimum, median and maximum.
 input_table <- function(fit) {
@@ -270,8 +303,12 @@ input_table <- function(fit) {
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
   own <- columns_of_variables(fit$frame$variables)
+  shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
   for (i in seq_along(own)) {
     v <- fit$frame$variables[[i]]
+    if (v$kind == "factor" && v$name %in% shared) {
+      table[own[[i]], c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
+    }
     if (is.null(v$unit)) next
     at <- own[[i]][1L]
     if (v$kind == "sphere") {

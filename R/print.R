@@ -67,7 +67,18 @@ print_model <- function(about, digits) {
     shown <- array(show(about$linear), dim(about$linear), dimnames(about$linear))
     print_columns(data.frame(Coefficient = rownames(shown), shown, check.names = FALSE))
   }
+  print_groups(about$groups, show)
   print_parameters(about, show)
+}
+
+# Prints the sds of grouped effects.
+print_groups <- function(groups, show) {
+  if (is.null(groups)) return(invisible())
+  cat("\n")
+  print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
+                           Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
+                           "Share of variance" = ifelse(is.na(groups$share), NA,
+                                                        sprintf("%.0f %%", 100 * groups$share)), check.names = FALSE))
 }
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -120,7 +131,7 @@ print_parameters <- function(about, show) {
           sep = "\n")
     }
   }
-  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) |
+  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | grepl("(^|[.])(scale|angle)[.]", names(theta)) |
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
   cat("\n")
@@ -169,6 +180,29 @@ print_kernels_tried <- function(kernels) {
   print_columns(table)
   if (held_out && !all(known | kernels$chosen)) cat("(no standard error: compared by log marginal likelihood)\n")
   cat("\n")
+}
+
+# ---- groups -----------------------------------------------------------------------------------------------------------
+
+#' @rdname groups
+#' @export
+print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  table <- as.data.frame(x)
+  table <- table[is.na(table$var2), ]
+  print_columns(data.frame(Group = table$grp, Effect = table$var1, Sd = format_each(table$sdcor, digits),
+                           Correlation = c(correlations_in_words(x, digits), if (!is.na(attr(x, "sc"))) NA)))
+  invisible(x)
+}
+
+#' @rdname groups
+#' @export
+print.pfdtc_ranef <- function(x, ...) {
+  for (g in names(x)) {
+    cat(sprintf("$%s\n", g))
+    print(`attr<-`(x[[g]], "postVar", NULL), ...)
+    cat("\n")
+  }
+  invisible(x)
 }
 
 # ---- certificates ---------------------------------------------------------------------------------------------------

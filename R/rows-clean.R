@@ -35,10 +35,13 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
   message_if_constant(x, colnames(x))
   message_if_degrees(x)
+  settled <- settle_family(likelihood, y, "y")
   data <- clean_rows(x, y, "y", weights = if (!is.null(weights)) check_weights(weights, n),
                      offset = if (!is.null(offset)) check_vector(offset, "offset", n),
                      indicator = if (length(indicator) == ncol(x)) unname(indicator) else logical(ncol(x)),
-                     labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood)
+                     labels = labels, center = center, scale = scale, merge = merge,
+                     likelihood = settled$likelihood)
+  data$family <- settled$family
   data$frame <- list(method = "matrix", columns = colnames(x), named = named)
   data
 }

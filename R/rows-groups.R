@@ -125,7 +125,8 @@ coded_variables <- function(mf, used, grouped, likelihood = NULL) {
 code_group <- function(by, mf, gaussian) {
   parts <- vapply(by_parts(by), deparse1, "")
   name <- group_variable(by)
-  v <- list(name = name, kind = "group", parts = parts, width = 1L, columns = name, apart = TRUE)
+  v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name,
+            apart = TRUE)
   values <- mf[parts]
   plain <- parts[vapply(values, is.numeric, NA)]
   for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {

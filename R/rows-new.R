@@ -75,6 +75,7 @@ lacks_columns <- function(lacking) {
 }
 
 rows_by_formula <- function(frame, newdata) {
+  newdata <- rows_at_places(frame, newdata)
   if (!is.list(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula",
                 hint = c(reason_not_numeric(newdata), "as.data.frame() makes one of a matrix.")[1L])
@@ -183,6 +184,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
 }
 
 rows_with_response <- function(fit, newdata, asked) {
+  newdata <- rows_at_places(fit$frame, newdata)
   if (!is.data.frame(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
   }

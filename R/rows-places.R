@@ -18,11 +18,16 @@
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` reads the term of the formula. [predict()][predict.gp_fit] takes `lon`
 #'   and `lat` from `newdata`. Figures have panels for longitude and latitude.
 #'
+#'   An object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars} as `data` brings its places: `y ~ 1` fits
+#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines
+#'   and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of the same
+#'   class, and takes another reference system.
+#'
 #'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
 #'   numbers, and so do all longitudes at a pole.
-#' @seealso [pfdtc()], [kernel_se()], `vignette("modelling")`
+#' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
 #' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
@@ -103,6 +108,12 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
+
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {
   own <- columns_of_variables(frame$variables)
@@ -132,6 +143,10 @@ times_of <- function(spec, days) {
 
 longitude_names <- "^(lon|long|lng|longitude)$"
 latitude_names <- "^(lat|latitude)$"
+
+# Names of coordinates, flat or not.
+horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
+vertical_names <- "^(lat|latitude|y|northing)$"
 
 # Sends a message if columns named as longitude and latitude are plain numbers and that distorts distances: a degree of
 # longitude is half as long again at one place than at another, or longitudes span a quarter of the globe.

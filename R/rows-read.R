@@ -11,6 +11,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   # Default names "1", "2", ... take 64 bytes a row, so many rows go without.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) no_complete_rows(call, envir)
+  settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
+  likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"), likelihood)
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
@@ -19,9 +21,11 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
                      labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
                      rows = labels)
+  data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
+  data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
   data
 }
 
@@ -208,17 +212,15 @@ check_levels_return <- function(variables, n) {
                   "made of factors and text with repeated values",
                   hint = "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
     }
+    if (k >= many_levels) {
+      tell_classed("levels", sprintf(paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
+                                           "for an effect of each level, learned from its rows."), v$name, k, v$name))
+    }
   }
 }
 
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
-
-# Returns the columns of each variable.
-columns_of_variables <- function(variables) {
-  width <- vapply(variables, `[[`, 1L, "width")
-  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
-}
 
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {

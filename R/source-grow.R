@@ -69,7 +69,7 @@ check_growing <- function(fit) {
                 "one made with `keep_data = TRUE`",
                 hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
   }
-  if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
+  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   if (!is.null(fit$transform) && is.null(fit$data)) {
     abort_input("fit", "one with a transformed response without its data", "one made with `keep_data = TRUE`")
   }
@@ -86,7 +86,7 @@ with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   if (is.null(fit$inducing)) needs_data(fit, "fit")
   if (!is.null(fit$near)) return(with_more_near(fit, rows, sign))
-  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), gp_family(fit)$fitc, fit$control)
+  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc, fit$control)
   with_new_sums(fit, new, sign)
 }
 
@@ -96,7 +96,7 @@ add_from_workers <- function(fit, source) {
     abort_input("newdata", "rows on workers", "rows that are read here, because the fit keeps rows",
                 hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
   }
-  more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), gp_family(fit)$fitc, fit$control)
+  more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
   new <- source_pass(source, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), either(merge_sums))
   if (is.null(new)) fit else with_new_sums(fit, new, 1)
 }
@@ -116,7 +116,7 @@ with_new_sums <- function(fit, new, sign) {
   after <- posterior_of_sums(fit$inducing, sums, model, p)
   evidence <- function(n, log_w, factors) {
     rows <- list(n = n, scale = fit$scale, shift = log_density_shift(n, log_w, fit$scale))
-    evidence_of("points", model, rows, factors, gp_family(fit))
+    evidence_of("points", model, rows, factors, method_traits(fit))
   }
   fit$evidence <- fit$evidence + evidence(n, sign * new$log_w, after) - evidence(0, 0, p)
   fit$factors <- after

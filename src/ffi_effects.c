@@ -185,11 +185,11 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
-SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP targets,
-                    SEXP neighbours, SEXP slopes, SEXP control)
+SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
+                    SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
-    struct integrated g = {
-        .l = arg_likelihood(model, rows, weights, targets, neighbours, slopes, control)};
+    struct integrated g = {.l = arg_likelihood(model, rows, weights, noise_basis, targets,
+                                               neighbours, slopes, control)};
     struct likelihood *l = &g.l;
     struct vecchia whole;
     const struct effects e = arg_effects(effects, l->rows->columns, 0);

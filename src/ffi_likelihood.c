@@ -3,13 +3,16 @@
 #include "linalg.h"
 #include "neighbours.h"
 
-/* every term once, without a basis of the noise */
-struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP targets,
-                                 SEXP neighbours, SEXP slopes, SEXP control)
+struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
+                                 SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
+    int n;
     struct likelihood l = {.model = arg_model(model), .count = (int)XLENGTH(targets)};
     l.rows = arg_data(l.model, rows);
     l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
+    l.b = arg_matrix(noise_basis, "noise_basis", &n, &l.q);
+    if (n != l.rows->N)
+        Rf_error("internal: `noise_basis` must have a row for each of the data");
     l.row = arg_indices(targets, "targets", 1, l.rows->N);
     if (!Rf_isMatrix(neighbours) || Rf_ncols(neighbours) != l.count)
         Rf_error("internal: `neighbours` must have a column for each of `targets`");
@@ -31,13 +34,9 @@ void pack_vecchia(SEXP result, const struct vecchia *whole)
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {
-    struct likelihood l =
-        arg_likelihood(model, rows, weights, targets, neighbours, slopes, control);
+    struct likelihood l = arg_likelihood(model, rows, weights, noise_basis, targets,
+                                         neighbours, slopes, control);
     struct vecchia whole;
-    int n;
-    l.b = arg_matrix(noise_basis, "noise_basis", &n, &l.q);
-    if (n != l.rows->N)
-        Rf_error("internal: `noise_basis` must have a row for each of the data");
     l.times = arg_vector(times, "times", (size_t)l.count);
     SEXP result = PROTECT(pack("status", "value", "score", "information", NULL));
     pack_status(result, likelihood_run(&l, &whole));

@@ -26,7 +26,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(eliminate, 6),
     DOOR(effect_solve, 6),
     DOOR(effect_predict, 6),
-    DOOR(integrated, 8),
+    DOOR(integrated, 9),
     DOOR(near_effects, 5),
     DOOR(factor, 3),
     DOOR(laplace, 7),

@@ -74,7 +74,7 @@ door_examples <- function() {
     eliminate = list(3L, ncol(grouped$x), groups, of_groups$sums, 0.1, ec),
     effect_solve = list(3L, ncol(grouped$x), groups, of_groups, 0.1, ec),
     effect_predict = list(grouped_points, groups, of_groups, grouped$x, 1L, ec),
-    integrated = list(model, groups, engine_rows(grouped), NULL, 1:4, matrix(5:8, 1), 1L, ec),
+    integrated = list(model, groups, engine_rows(grouped), NULL, cbind(p$y), 1:4, matrix(5:8, 1), 1L, ec),
     near_effects = list(model, groups, engine_rows(grouped), near_grouped, ec),
     factor = list(diag(3), c(1, 2, 3), 1L),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),

@@ -129,13 +129,15 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
     set_values(k, exp(par[1:7]))
   }
   pool <- list(x = p$x, y = p$y, weights = p$weights, levels = c(12, 5))
+  basis <- cbind(p$x[, "b"]) # the log noise is linear in it
   run <- function(par, slopes = TRUE) {
     now <- list(kernel = kernel(par), noise = exp(par[8]))
-    integrated_likelihood(pool, now, seq_len(n), near, slopes, vecchia_input(pool, n, NULL))
+    pool$weights <- pool$weights / exp(drop(basis) * par[9])
+    integrated_likelihood(pool, now, seq_len(n), near, slopes, vecchia_input(pool, n, NULL), basis)
   }
   dense <- function(par) {
     now <- list(kernel = kernel(par), noise = exp(par[8]))
-    K <- native_kernel_matrix(smooth_part(now$kernel), p$x, p$x) + diag(now$noise / p$weights)
+    K <- native_kernel_matrix(smooth_part(now$kernel), p$x, p$x) + diag(now$noise * exp(drop(basis) * par[9]) / p$weights)
     U <- diag(n)
     d <- diag(K)
     for (i in 2:n) {
@@ -147,7 +149,7 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
     groupings <- groupings_of(now$kernel, c(12, 5))
     ref_log_density(p$y, solve(U, diag(d)) %*% solve(t(U)) + ref_groups(groupings, p$x, p$x))
   }
-  par <- c(log(c(0.3, 0.5, 1.2, 0.7, 0.8)), 0.2, log(c(0.4, 0.3)))
+  par <- c(log(c(0.3, 0.5, 1.2, 0.7, 0.8)), 0.2, log(c(0.4, 0.3)), 0.5)
   found <- run(par)
   expect_equal(found$value, dense(par), tolerance = 1e-12)
   expect_gradient(dense, par, found$score, rounding = 1e-12)

@@ -1,0 +1,200 @@
+# What a fit says of its groups: effects, variances, fixed effects. Methods for the generics of nlme, which are those of
+# lme4.
+
+#' Effects and variances of groups
+#'
+#' `ranef()`, `VarCorr()` and `fixef()` of \pkg{nlme} and \pkg{lme4} for fits with grouped terms such as `(1 | g)`, see
+#' [kernel_group()]. Load one of these packages for the generics, or call `nlme::ranef(fit)`.
+#'
+#' @param object,x a fit with grouped terms; what one of the methods returned.
+#' @param se return posterior covariances of the effects of each level?
+#' @param sigma not used: the noise sd of the fit counts.
+#' @param digits number of significant digits.
+#' @param row.names,optional,... not used.
+#' @return `ranef()`: a list with a data frame for each group, which has a row for each level and a column for each effect.
+#'   With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each level.
+#'   `as.data.frame()` makes one table of it, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
+#'
+#'   `VarCorr()`: a list with a covariance matrix for each group, with attributes `stddev` and `correlation`; its
+#'   attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov` and `sdcor`.
+#'
+#'   `fixef()`: the coefficients of the linear mean, with the constant mean of `y` where there is none.
+#' @details All is in units of the response; with a transform or a `family`, in units of f. A model without a smooth part,
+#'   as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML with flat coefficients. Its numbers are those of
+#'   `lme4::lmer()`.
+#' @section Errors and invariants: class `pfdtc_error_input` for a fit without groups. With a kernel of groups alone,
+#'   `predict()` is the sum of `fixef()` and the effects of the row's levels.
+#' @seealso [kernel_group()], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
+#' @examples
+#' fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[ChickWeight$Diet == 1, ], plain = TRUE)
+#' if (requireNamespace("nlme", quietly = TRUE)) {
+#'   nlme::VarCorr(fit)
+#'   head(as.data.frame(nlme::ranef(fit, se = TRUE)))
+#' }
+#' @name groups
+NULL
+
+#' @rdname groups
+#' @exportS3Method nlme::ranef
+ranef.gp_fit <- function(object, se = FALSE, ...) {
+  check_dots_empty(list(...), names(formals(ranef.gp_fit)))
+  se <- check_flag(se, "se")
+  fit <- fit_with_groups(object, "object")
+  by <- groups_of_fit(fit)
+  each <- lapply(by, function(term) {
+    effects <- effects_of_levels(fit, term, se)
+    list(mean = as.data.frame(effects$mean, optional = TRUE), cov = effects$cov)
+  })
+  group <- vapply(by, `[[`, "", "by")
+  out <- lapply(stats::setNames(nm = unique(group)), function(g) {
+    own <- each[group == g]
+    table <- do.call(cbind, lapply(own, `[[`, "mean"))
+    if (se) attr(table, "postVar") <- if (length(own) == 1L) own[[1L]]$cov else lapply(own, `[[`, "cov")
+    table
+  })
+  structure(out, class = "pfdtc_ranef")
+}
+
+#' @rdname groups
+#' @exportS3Method nlme::VarCorr
+VarCorr.gp_fit <- function(x, sigma = 1, ...) {
+  fit <- fit_with_groups(x, "x")
+  terms <- groups_of_fit(fit)
+  out <- lapply(terms, function(term) {
+    S <- dimnames_of(tcrossprod(term$root), term$effects)
+    sd <- sqrt(diag(S))
+    correlation <- S / outer(sd, sd)
+    structure(S, stddev = sd, correlation = replace(correlation, !is.finite(correlation), NaN))
+  })
+  names(out) <- make.unique(vapply(terms, `[[`, "", "by"))
+  structure(out, sc = if (response_of(fit)$conjugate) sqrt(fit$noise) else NA_real_, class = "pfdtc_varcorr")
+}
+
+#' @rdname groups
+#' @exportS3Method nlme::fixef
+fixef.gp_fit <- function(object, ...) {
+  fit <- fit_with_groups(object, "object")
+  linear <- mean_coefficients(fit)$estimate
+  if (is.null(linear)) c("(Intercept)" = fit$center) else linear
+}
+
+#' @rdname groups
+#' @export
+as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...) {
+  tables <- lapply(names(x), function(g) {
+    table <- x[[g]]
+    cov <- attr(table, "postVar")
+    if (is.array(cov)) cov <- list(cov)
+    sd <- unlist(lapply(cov, function(v) sqrt(apply(v, 3L, diag))))
+    if (length(cov)) sd <- c(do.call(cbind, lapply(cov, function(v) matrix(sqrt(t(apply(v, 3L, diag))), dim(v)[3L]))))
+    data.frame(grpvar = g, term = rep(names(table), each = nrow(table)), grp = rep(row.names(table), ncol(table)),
+               condval = unlist(table, use.names = FALSE), condsd = if (is.null(sd)) NA_real_ else sd)
+  })
+  do.call(rbind, tables)
+}
+
+#' @rdname groups
+#' @export
+as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
+  tables <- lapply(names(x), function(g) {
+    S <- x[[g]]
+    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have none
+    names <- rownames(S)
+    data.frame(grp = g, var1 = c(names, names[pairs[, 2L]]), var2 = c(rep(NA, nrow(S)), names[pairs[, 1L]]),
+               vcov = c(diag(S), S[pairs]), sdcor = unname(c(attr(S, "stddev"), attr(S, "correlation")[pairs])))
+  })
+  sc <- attr(x, "sc")
+  noise <- if (!is.na(sc)) data.frame(grp = "Residual", var1 = NA, var2 = NA, vcov = sc^2, sdcor = sc)
+  do.call(rbind, c(tables, list(noise)))
+}
+
+format_each <- function(v, digits) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
+
+# Returns for each effect its correlations with the earlier effects of its group, as text.
+correlations_in_words <- function(x, digits) {
+  unlist(lapply(unclass(x), function(S) {
+    R <- attr(S, "correlation")
+    vapply(seq_len(nrow(R)), function(i) {
+      text <- paste(format_each(R[i, seq_len(i - 1L)], min(digits, 3L)), collapse = " ")
+      if (nzchar(text) && any(R[i, seq_len(i - 1L)] != 0)) text else NA_character_
+    }, "")
+  }), use.names = FALSE)
+}
+
+# ---- groups of a fit ------------------------------------------------------------------------------------------------
+
+fit_with_groups <- function(fit, argument) {
+  fit <- check_any_fit(fit, argument)
+  if (!length(group_roots(fit$kernel))) {
+    abort_input(argument, "a fit without groups", "a fit with a term such as (1 | g)")
+  }
+  fit
+}
+
+# Returns group_roots() of a fit in units of f, with the label `by` of the group and the names and numbers of its
+# levels.
+groups_of_fit <- function(fit) {
+  kernel <- as_sum(fit$kernel)
+  lapply(group_roots(kernel), function(term) {
+    variable <- Find(function(v) v$kind == "group" && v$name == fit$frame$columns[term$level], fit$frame$variables)
+    known <- seq_along(variable$levels)
+    codes <- if (!is.null(variable)) known else sort(unique(fit_points(fit)[, term$level]))
+    by <- kernel$leaves[[kernel$terms[[term$term]]$leaves]]$group$by
+    c(term, list(by = if (is.language(by)) deparse1(by) else as.character(by), codes = codes,
+                 levels = if (is.null(variable)) as.character(codes) else variable$levels))
+  })
+}
+
+# Returns list(mean [level, effect], cov [effect, effect, level]) in units of f.
+effects_of_levels <- function(fit, term, covariances = TRUE) {
+  p <- length(term$effects)
+  pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)
+  of <- if (covariances) with_pairs(p, pairs) else diag(1, p)
+  posterior <- posterior_of(fit)
+  own <- group_roots(as_kernel(posterior$model$kernel))[[match(term$name, vapply(group_roots(fit$kernel), `[[`, "",
+                                                                                  "name"))]]
+  fun <- level_effects(posterior$model$kernel, own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
+  at <- in_response_units(fit, posterior_at(posterior, fun))
+  shape <- function(v) matrix(v, nrow(of))
+  mean <- t(shape(at$mean)[seq_len(p), , drop = FALSE])
+  dimnames(mean) <- list(term$levels, term$effects)
+  if (!covariances) return(list(mean = mean))
+  var <- shape(at$var)
+  cov <- array(0, c(p, p, length(term$codes)), list(term$effects, term$effects, term$levels))
+  for (i in seq_len(p)) cov[i, i, ] <- var[i, ]
+  for (k in seq_len(nrow(pairs))) {
+    ij <- pairs[k, ]
+    cov[ij[1L], ij[2L], ] <- cov[ij[2L], ij[1L], ] <- (var[p + k, ] - var[ij[1L], ] - var[ij[2L], ]) / 2
+  }
+  list(mean = mean, cov = cov)
+}
+
+# Returns the table of grouped terms in summary(): a row for each effect, with the number of levels and the share of the
+# variance of the term in that of a response, on average over the training rows. NULL without groups.
+group_table <- function(fit) {
+  if (!length(group_roots(fit$kernel))) return(NULL)
+  terms <- groups_of_fit(fit)
+  share <- group_shares(fit)
+  correlations <- correlations_in_words(VarCorr.gp_fit(fit), 3L)
+  out <- do.call(rbind, lapply(seq_along(terms), function(i) {
+    term <- terms[[i]]
+    p <- length(term$effects)
+    data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),
+               levels = c(length(term$levels), rep(NA, p - 1L)), share = c(share[i], rep(NA, p - 1L)))
+  }))
+  out$correlation <- correlations
+  out
+}
+
+group_shares <- function(fit, most = 2000L) {
+  x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x
+  x <- x[evenly(nrow(x), most), , drop = FALSE]
+  kernels <- kernels_of_terms(fit$kernel)
+  each <- vapply(kernels, function(k) mean(kernel_diagonal(k, x)), 0)
+  kernel <- with_own_terms(fit$kernel)
+  group <- group_terms(kernel)
+  vague <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
+  noise <- if (response_of(fit)$conjugate) fit$noise else 0
+  alone <- group & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
+  each[alone] / (sum(each[!vague]) + noise)
+}

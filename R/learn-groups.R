@@ -1,0 +1,161 @@
+# Hyperparameters of a model of groups and a linear mean alone, by restricted maximum likelihood (REML) with flat
+# coefficients. With weights w, noise s2, H = s2 W^{-1} + Z Lam Lam' Z' and X the basis of the mean,
+#
+#   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
+#   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
+#
+# The sums Z'W Z, Z'W X, Z'W y are made once. The group with most effects has a block diagonal T and is eliminated level
+# by level; a Cholesky factor of what is left of [T, X, y] has all three terms in its diagonal.
+
+# Returns TRUE for a kernel of grouped terms, each alone, and a linear mean.
+is_groups_only <- function(kernel) {
+  kernel <- as_sum(kernel)
+  alone <- vapply(kernel$terms, function(t) {
+    own <- kernel$leaves[t$leaves]
+    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
+  }, NA)
+  all(alone) && any(group_terms(kernel))
+}
+
+# Returns list(kernel, noise, ...), as learn_evidence() does.
+learn_groups <- function(data, s, state) {
+  start <- start_values(s$kernel, s$noise, data)
+  compiled <- compile_kernel(start$kernel)
+  units <- parameter_units(compiled, data$x, signal_power(data))
+  noise <- response_variance(data) * mean_weight(data)
+  free <- parameter_names(s$kernel, s$columns) %in% s$free
+  theta <- log(c(compiled$engine$values, start$noise))
+  lower <- pmin(log(c(units$unit * units$low, noise_floor(data) * mean_weight(data))), theta)
+  upper <- pmax(log(c(units$unit * units$high, 10 * noise)), theta)
+  last <- length(theta)
+  at <- function(par) {
+    value <- exp(replace(theta, free, par))
+    list(kernel = set_values(compiled, value[-last]), noise = value[last])
+  }
+  sums <- group_sums(start$kernel, data)
+  evaluations <- 0L
+  minus <- function(par) {
+    evaluations <<- evaluations + 1L
+    now <- at(par)
+    -restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)$reml
+  }
+  found <- stats::nlminb(theta[free], minus, lower = lower[free], upper = upper[free],
+                         control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
+  count_evaluations(state, "learn", list(evaluations = evaluations))
+  c(as_users_see(at(found$par)), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+}
+
+# Returns the sums over rows: list(blocks, crossed, sizes, log_w, n). Terms are those of the kernel with most effects
+# first, then the mean's basis and y, each a "group" of one level. `crossed[[j]][[k]]` has a row for each effect of term
+# j and a column for each of term k (levels run faster than the effects of a level); `blocks` has [level, p^2] of the
+# first term.
+group_sums <- function(kernel, data) {
+  terms <- lapply(group_roots(kernel), function(term) {
+    level <- data$x[, term$level]
+    list(code = match(level, unique(level)), levels = length(unique(level)), design = group_design(term, data$x))
+  })
+  order <- order(-vapply(terms, function(t) t$levels * ncol(t$design), 0))
+  n <- length(data$y)
+  one <- function(design) list(code = rep(1L, n), levels = 1L, design = design)
+  terms <- c(terms[order], list(one(flat_basis(kernel, data$x)), one(cbind(data$y))))
+  w <- if (is.null(data$weights)) rep(1, n) else data$weights
+  sizes <- vapply(terms, function(t) t$levels * ncol(t$design), 0)
+  check_memory(8 * sizes[1L] * sum(sizes[-1L]) + 8 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
+  first <- terms[[1L]]
+  p <- ncol(first$design)
+  pairs <- expand.grid(a = seq_len(p), b = seq_len(p))
+  blocks <- rowsum(w * first$design[, pairs$a, drop = FALSE] * first$design[, pairs$b, drop = FALSE], first$code)
+  crossed <- lapply(seq_along(terms), function(j) {
+    lapply(seq_along(terms), function(k) if (k > 1L && k >= j) sums_of_pairs(terms[[j]], terms[[k]], w))
+  })
+  list(order = order, blocks = blocks, crossed = crossed, sizes = sizes, log_w = sum_of_logs(data$weights), n = n)
+}
+
+group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
+
+# Returns the basis of the linear mean, without columns that depend on earlier ones.
+flat_basis <- function(kernel, x) {
+  leaf <- Find(is_mean, as_sum(kernel)$leaves)
+  if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
+  U <- mean_basis(leaf, x)
+  qr <- qr(U, tol = 1e-9)
+  U[, sort(qr$pivot[seq_len(qr$rank)]), drop = FALSE]
+}
+
+sums_of_pairs <- function(one, two, w) {
+  pair <- one$code + one$levels * (two$code - 1)
+  rows <- lapply(seq_len(ncol(two$design)), function(b) {
+    do.call(rbind, lapply(seq_len(ncol(one$design)), function(a) {
+      sums <- rowsum(w * one$design[, a] * two$design[, b], pair)
+      out <- matrix(0, one$levels, two$levels)
+      out[as.numeric(rownames(sums))] <- sums
+      out
+    }))
+  })
+  do.call(cbind, rows)
+}
+
+# Returns list(reml, ml): the restricted and the ordinary log likelihood, the latter with its own coefficients; -Inf
+# where rounding leaves no Cholesky factor.
+restricted_likelihood <- function(sums, roots, noise, shift) {
+  last <- length(sums$sizes)
+  lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
+  scaled <- function(j, k) t(with_root(t(with_root(sums$crossed[[j]][[k]], lam[[j]])), lam[[k]])) / noise
+  first <- lam[[1L]]
+  p <- nrow(first)
+  P <- sums$blocks %*% kronecker(first, first) / noise
+  diagonal <- seq(1L, p^2, by = p + 1L)
+  P[, diagonal] <- P[, diagonal] + 1
+  L <- level_factors(P, p)
+  later <- seq_len(last)[-1L]
+  C <- level_solve(L, do.call(cbind, lapply(later, function(k) scaled(1L, k))), p)
+  size <- sum(sums$sizes[later])
+  end <- cumsum(sums$sizes[later])
+  K <- matrix(0, size, size)
+  for (j in later) for (k in later[later >= j]) {
+    K[end[j - 1L] - sums$sizes[j] + seq_len(sums$sizes[j]), end[k - 1L] - sums$sizes[k] + seq_len(sums$sizes[k])] <-
+      scaled(j, k)
+  }
+  effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
+  K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
+  R <- tryCatch(chol(K - crossprod(C)), error = function(e) NULL)
+  if (is.null(R)) return(list(reml = -Inf, ml = -Inf))
+  logs <- 2 * log(diag(R))
+  flat <- length(effects) + seq_len(sums$sizes[last - 1L])
+  ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
+            R[size, size]^2) / 2 + merged_log_density(shift, noise)
+  list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml)
+}
+
+# Returns (root' x I) m, where the levels of m's rows run faster than their effects.
+with_root <- function(m, root) {
+  p <- nrow(root)
+  if (p < 2L) return(m * if (p) c(root) else 1)
+  levels <- nrow(m) / p
+  of <- function(a) m[(a - 1L) * levels + seq_len(levels), , drop = FALSE]
+  do.call(rbind, lapply(seq_len(p), function(a) {
+    Reduce(`+`, lapply(a:p, function(b) root[b, a] * of(b)))
+  }))
+}
+
+# Returns the Cholesky factors of p x p matrices, one in each row of P.
+level_factors <- function(P, p) {
+  at <- function(a, b) a + p * (b - 1L)
+  for (b in seq_len(p)) {
+    for (k in seq_len(b - 1L)) P[, at(b:p, b)] <- P[, at(b:p, b)] - P[, at(b:p, k)] * P[, at(b, k)]
+    P[, at(b, b)] <- sqrt(P[, at(b, b)])
+    if (b < p) P[, at((b + 1L):p, b)] <- P[, at((b + 1L):p, b)] / P[, at(b, b)]
+  }
+  P
+}
+
+# Returns L^{-1} C, level by level.
+level_solve <- function(L, C, p) {
+  levels <- nrow(L)
+  at <- function(a) (a - 1L) * levels + seq_len(levels)
+  for (a in seq_len(p)) {
+    for (b in seq_len(a - 1L)) C[at(a), ] <- C[at(a), ] - L[, a + p * (b - 1L)] * C[at(b), ]
+    C[at(a), ] <- C[at(a), ] / L[, a + p * (a - 1L)]
+  }
+  C
+}

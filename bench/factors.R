@@ -1,0 +1,39 @@
+# Factors: one lengthscale for all levels, one for each level, or the better by leave-one-out (the default up to
+# `most_lengthscales` levels). Held-out log loss of sets with factors from nlme and R, half of the rows held out.
+#   Rscript bench/factors.R
+library(pfdtc)
+options(pfdtc.transform = "none")
+sets <- list(
+  Machines = list(score ~ Machine + Worker, as.data.frame(nlme::Machines)),
+  ergoStool = list(effort ~ Type + Subject, as.data.frame(nlme::ergoStool)),
+  warpbreaks = list(breaks ~ wool + tension, warpbreaks),
+  ToothGrowth = list(len ~ supp + dose, ToothGrowth),
+  CO2 = list(uptake ~ Plant + conc, as.data.frame(CO2)),
+  ChickWeight = list(weight ~ Time + Diet, as.data.frame(ChickWeight)[seq(1, 578, 3), ]),
+  Oats = list(yield ~ Block + Variety + nitro, as.data.frame(nlme::Oats)),
+  npk = list(yield ~ block + N + P + K, npk))
+rule <- function(most, chosen) {
+  ns <- asNamespace("pfdtc")
+  put <- function(name, value) {
+    unlockBinding(name, ns)
+    assign(name, value, ns)
+  }
+  put("most_lengthscales", most)
+  put("choose_shared", if (chosen) original else function(now, s) list(now = now, s = s))
+}
+original <- getFromNamespace("choose_shared", "pfdtc")
+for (name in names(sets)) {
+  d <- sets[[name]][[2L]]
+  for (v in names(d)) if (is.factor(d[[v]])) d[[v]] <- factor(as.character(d[[v]]))
+  loss <- vapply(list(each = list(Inf, FALSE), one = list(1, FALSE), chosen = list(20, TRUE)), function(r) {
+    rule(r[[1L]], r[[2L]])
+    mean(vapply(1:2, function(split) {
+      set.seed(split)
+      held <- sample(nrow(d), nrow(d) %/% 2)
+      fit <- suppressWarnings(suppressMessages(try(pfdtc(sets[[name]][[1L]], d[-held, ], noise = ~1), silent = TRUE)))
+      p <- try(predict(fit, d[held, ], type = "density"), silent = TRUE)
+      if (is.numeric(p)) -mean(p) else NA_real_
+    }, 0), na.rm = TRUE)
+  }, 0)
+  cat(sprintf("# %-12s each %.3f, one %.3f, chosen %.3f\n", name, loss[1L], loss[2L], loss[3L]))
+}

@@ -1,0 +1,138 @@
+# Grouped effects: the goals' numbers. Rscript bench/groups.R [table] [rough] [learn] [subset] [certify] [large]
+library(pfdtc)
+options(pfdtc.threads = 1L, pfdtc.transform = "none")
+inside <- asNamespace("pfdtc")
+moments <- eval(quote(function(fit, at) posterior_at(posterior_of(fit), at)), inside)
+said <- function(...) cat(sprintf(...), "\n")
+asked <- commandArgs(TRUE)
+wanted <- function(what) !length(asked) || what %in% asked
+group <- y ~ x1 + x2 + (1 | g)
+
+# f(x1, x2) = sin(6 x1) cos(5 x2), levels with sd 1, noise sd 0.3
+smooth_rows <- function(n, levels, seed = 1) {
+  set.seed(seed)
+  d <- data.frame(x1 = runif(n), x2 = runif(n), g = factor(sample(levels, n, TRUE)))
+  effect <- rnorm(nlevels(d$g))
+  d$f <- sin(6 * d$x1) * cos(5 * d$x2) + effect[d$g]
+  d$y <- d$f + rnorm(n, sd = 0.3)
+  list(d = d, effect = setNames(effect, levels(d$g)))
+}
+
+# a draw of a Matern 3/2 process; `together`: rows of a level lie close to each other
+rough_rows <- function(n, levels, seed, lengthscale, together = FALSE) {
+  set.seed(seed)
+  g <- if (together) sample(levels, n, TRUE) else sample(rep_len(seq_len(levels), n))
+  x <- if (together) matrix(runif(2 * levels), levels)[g, ] + 0.03 * matrix(rnorm(2 * n), n) else matrix(runif(2 * n), n)
+  r <- sqrt(3) * as.matrix(dist(x)) / lengthscale
+  f <- drop(crossprod(chol((1 + r) * exp(-r) + diag(1e-8, n)), rnorm(n)))
+  data.frame(x1 = x[, 1], x2 = x[, 2], g = factor(g), y = f + rnorm(levels)[g] + rnorm(n, sd = 0.3))
+}
+
+quietly <- function(code) suppressMessages(suppressWarnings(code))
+seconds <- function(code) system.time(code)[["user.self"]]
+
+if (wanted("table")) { # goal: error at most .082 in 3 s
+  rows <- smooth_rows(6000, 300)
+  train <- rows$d[1:5000, ]
+  test <- rows$d[5001:6000, ]
+  for (m in c(100, 200)) {
+    took <- seconds(fit <- quietly(pfdtc(group, train, m = m)))
+    band <- predict(fit, test, interval = "prediction")
+    said("5,000 rows, 300 levels, m %d: error %.4f, coverage %.3f, noise sd %.3f, group sd %.3f, %.1f s", m,
+         sqrt(mean((predict(fit, test) - test$f)^2)), mean(test$y > band[, "lwr"] & test$y < band[, "upr"]),
+         sqrt(fit$noise), sqrt(coef(fit)[["group(g).variance"]]), took)
+  }
+}
+
+designs <- list("100 levels of 15" = list(100, FALSE), "500 of 3" = list(500, FALSE), "100, rows together" = list(100, TRUE))
+
+if (wanted("rough")) for (design in names(designs)) { # goal: 0.05 exact sd; sd of effects within 1 %
+  of <- designs[[design]]
+  d <- rough_rows(1800, of[[1]], 1, 0.1, of[[2]])
+  train <- droplevels(d[1:1500, ])
+  k <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ x1 + x2) + kernel_group(~ g, variance = 1)
+  fit <- quietly(pfdtc(group, train, kernel = k, noise = 0.09, hyper = "fixed", m = 100, neighbours = 40))
+  exact <- quietly(gp_exact(group, train, like = fit))
+  a <- quietly(predict(fit, d[1501:1800, ], se.fit = TRUE))
+  b <- quietly(predict(exact, d[1501:1800, ], se.fit = TRUE))
+  first <- which(!duplicated(exact$x[, 3]))
+  at <- inside$terms_at(inside$kernels_of_terms(inside$model_of(exact)$kernel), exact$x[first, ])
+  of_group <- length(first) + seq_along(first)
+  ours <- moments(fit, at)
+  theirs <- moments(exact, at)
+  said("%s: rows %.3f, %.4f | effects %.3f, %.4f", design, sqrt(mean(((a$fit - b$fit) / b$se.fit)^2)),
+       sqrt(mean((a$se.fit / b$se.fit - 1)^2)),
+       sqrt(mean(((ours$mean - theirs$mean)^2 / theirs$var)[of_group])),
+       sqrt(mean((sqrt(ours$var / theirs$var)[of_group] - 1)^2)))
+}
+
+# Returns the fit whose hyperparameters have no exact stage.
+without_exact_stage <- function(code) {
+  unlockBinding("exact_learning_rows", inside)
+  old <- inside$exact_learning_rows
+  on.exit(assign("exact_learning_rows", old, inside))
+  assign("exact_learning_rows", 10L, inside)
+  force(code)
+}
+
+lost_nats <- function(d, fit, best) {
+  quietly(gp_exact(group, d, like = best)$evidence - gp_exact(group, d, like = fit)$evidence)
+}
+
+if (wanted("learn")) for (design in c("200 of 2 or 3", "35 of 14", "35, rows together")) { # goal: 0.5 nats
+  levels <- if (startsWith(design, "200")) 200 else 35
+  lost <- vapply(1:3, function(seed) {
+    d <- rough_rows(500, levels, seed, 0.2, grepl("together", design))
+    learn <- function() quietly(pfdtc(group, d, kernel = kernel_matern(3 / 2, inputs = ~ x1 + x2), plain = TRUE))
+    lost_nats(d, without_exact_stage(learn()), learn())
+  }, 0)
+  said("%s: lost %s nats", design, paste(sprintf("%.2f", lost), collapse = " "))
+}
+
+if (wanted("subset")) for (levels in c(320, 40)) { # learned from 400 of 1,600 rows, as many levels as there are
+  lost <- vapply(1:4, function(seed) {
+    d <- rough_rows(1600, levels, seed, 0.3)
+    k <- kernel_matern(3 / 2, inputs = ~ x1 + x2)
+    all <- quietly(pfdtc(group, d, kernel = k, plain = TRUE))
+    old <- inside$learning_sizes
+    unlockBinding("learning_sizes", inside)
+    on.exit(assign("learning_sizes", old, inside))
+    assign("learning_sizes", replace(old, "whole", list(c(rows = 400, near = 30))), inside)
+    some <- without_exact_stage(quietly(pfdtc(group, d, kernel = k, plain = TRUE, m = 400)))
+    lost_nats(d, some, all)
+  }, 0)
+  said("%d levels, 400 of 1,600 rows: lost %s nats", levels, paste(sprintf("%.1f", lost), collapse = " "))
+}
+
+if (wanted("certify")) { # goal: none broken
+  broken <- total <- 0
+  for (seed in 1:40) {
+    set.seed(seed)
+    d <- rough_rows(200 + 10 * seed, sample(3:60, 1), seed, exp(runif(1, log(0.05), 0)), seed %% 2 == 0)
+    train <- droplevels(d[-(1:100), ])
+    near <- if (seed %% 3 == 0) sample(5:40, 1) else 0
+    fit <- quietly(pfdtc(group, train, m = sample(5:60, 1), neighbours = near, plain = TRUE))
+    b <- quietly(predict(gp_exact(group, train, like = fit), d[1:100, ], se.fit = TRUE))
+    for (effort in c("fast", "reference")) {
+      i <- quietly(certify(fit, d[1:100, ], effort = effort))
+      slack <- 1e-8 * max(abs(b$fit))
+      broken <- broken + sum(i$mean_lower > b$fit + slack | i$mean_upper < b$fit - slack) +
+        sum(i$sd_lower > b$se.fit + slack | i$sd_upper < b$se.fit - slack)
+      total <- total + 200
+    }
+  }
+  said("certificates: %d of %d broken", broken, total)
+}
+
+if ("large" %in% asked) { # goal: a minute, 1 GB, coverage of effects .94 to .96
+  rows <- smooth_rows(1e6, 1e5)
+  took <- seconds(fit <- quietly(pfdtc(group, rows$d, plain = TRUE)))
+  e <- inside$effects_of(fit$factors)[[1]]
+  of <- Filter(function(v) v$kind == "group", fit$frame$variables)[[1]]$levels
+  z <- drop(e$b) * fit$scale - rows$effect[of]
+  sd <- sqrt(drop(e$covariance)) * fit$scale
+  z <- z - mean(z) # the constant mean has a part of the effects
+  said("1e6 rows, %d levels, m %d: %.0f s, error of effects %.4f, coverage %.3f, group sd %.4f, noise sd %.4f, %s",
+       length(of), fit$m, took, sqrt(mean(z^2)), mean(abs(z) < 1.96 * sd), sqrt(coef(fit)[["group(g).variance"]]),
+       sqrt(fit$noise), grep("VmHWM", readLines("/proc/self/status"), value = TRUE))
+}

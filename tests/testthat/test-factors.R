@@ -1,0 +1,44 @@
+# Factors of a few and of many levels: a lengthscale for each level, or one for the factor.
+
+with_levels_of <- function(G, n = 120, seed = 1) {
+  with_seed(seed, {
+    g <- factor(rep_len(seq_len(G), n))
+    d <- data.frame(x = runif(n), g = g)
+    d$y <- sin(6 * d$x) + rnorm(G)[g] + rnorm(n, sd = 0.3)
+    d
+  })
+}
+
+test_that("a factor of more than 20 levels has one lengthscale, from 50 on with a message", {
+  names_of <- function(G) {
+    names(coef(suppressMessages(gp_exact(y ~ x + g, with_levels_of(G), kernel = kernel_se(), noise = 0.1,
+                                         control = pfdtc_control(restarts = 1)))))
+  }
+  expect_identical(names_of(21), c("lengthscale.x", "lengthscale.g", "variance", "noise"))
+  expect_identical(length(names_of(20)), 23L)
+  read <- function(G) {
+    d <- with_levels_of(G)
+    data_from_formula(quote(pfdtc(formula = y ~ x + g, data = d)), environment())
+  }
+  expect_message(read(50), "(1 | g)", class = "pfdtc_message_levels", fixed = TRUE)
+  expect_silent(read(49))
+  # the kernel is that of columns with equal lengthscales
+  d <- with_levels_of(21)
+  one <- suppressMessages(gp_exact(y ~ x + g, d, kernel = kernel_matern(lengthscale = c(0.4, 2), variance = 1),
+                                   noise = 0.1, hyper = "fixed"))
+  all <- gp_exact(y ~ x + g, d, kernel = kernel_matern(lengthscale = c(0.4, rep(2, 21)), variance = 1), noise = 0.1,
+                  hyper = "fixed")
+  expect_equal(predict(one), predict(all), tolerance = 1e-10)
+  expect_equal(c(logLik(one)), c(logLik(all)), tolerance = 1e-10)
+})
+
+test_that("few levels have one lengthscale where leave-one-out says so", {
+  d <- with_levels_of(8, 64)
+  other <- d
+  other$y <- ifelse(d$g == "1", 4 * sin(9 * d$x), d$x) + with_seed(2, rnorm(64, sd = 0.1)) # one level differs
+  for (data in list(d, other)) {
+    fit <- pfdtc(y ~ x + g, data, transform = "none", noise = ~ 1)
+    shared <- vapply(as_sum(fit$kernel)$leaves, function(leaf) !is.null(leaf$shared), NA)
+    expect_identical(all(shared), !grepl("each level", fit$because[["factors"]]))
+  }
+})

@@ -1,0 +1,155 @@
+# Two crossed groups, slopes in one of them, and a smooth part.
+crossed <- function(n = 90) {
+  with_seed(7, {
+    d <- data.frame(x = runif(n), w = rnorm(n), g = factor(sample(letters[1:9], n, TRUE)),
+                    h = sample(c("u", "v", "t", "s"), n, TRUE))
+    d$y <- sin(6 * d$x) + rnorm(9)[d$g] * (1 + d$w / 2) + rnorm(4)[factor(d$h)] + rnorm(n, sd = 0.3)
+    d
+  })
+}
+
+crossed_fit <- local({
+  fit <- NULL
+  function() {
+    if (is.null(fit)) {
+      fit <<- pfdtc(y ~ x + (w | g) + (1 | h), crossed(), plain = TRUE, control = pfdtc_control(restarts = 2))
+    }
+    fit
+  }
+})
+
+# Z, the covariance of all effects, and K of the smooth part, dense.
+dense_groups <- function(fit, d) {
+  terms <- groups_of_fit(fit)
+  Z <- do.call(cbind, lapply(terms, function(t) {
+    u <- list(g = cbind(1, d$w), h = cbind(rep(1, nrow(d))))[[t$by]]
+    do.call(cbind, lapply(t$levels, function(l) u * (as.character(d[[t$by]]) == l)))
+  }))
+  S <- lapply(terms, function(t) kronecker(diag(length(t$levels)), tcrossprod(t$root)))
+  all <- matrix(0, ncol(Z), ncol(Z))
+  at <- cumsum(c(0, vapply(S, nrow, 0L)))
+  for (i in seq_along(S)) all[at[i] + seq_len(nrow(S[[i]])), at[i] + seq_len(nrow(S[[i]]))] <- S[[i]]
+  smooth <- fit$kernel
+  smooth$terms <- smooth$terms[!group_terms(smooth)]
+  list(Z = Z, S = all, K = ref_composite(smooth, fit$data$x), smooth = smooth)
+}
+
+test_that("effects, their covariances and population predictions are those of dense algebra", {
+  d <- crossed()
+  fit <- crossed_fit()
+  dense <- dense_groups(fit, d)
+  B <- solve(dense$K + dense$Z %*% dense$S %*% t(dense$Z) + diag(fit$noise, nrow(d)))
+  r <- d$y - fit$center
+  C <- dense$S %*% t(dense$Z) %*% B
+  b <- drop(C %*% r)
+  V <- dense$S - C %*% dense$Z %*% dense$S
+  found <- ranef.gp_fit(fit, se = TRUE)
+  expect_named(found, c("g", "h"))
+  expect_equal(unname(as.matrix(found$g)), matrix(b[1:18], 9, byrow = TRUE), tolerance = 1e-9)
+  expect_identical(dimnames(found$g), list(letters[1:9], c("(Intercept)", "w")))
+  expect_equal(found$h[[1]], b[19:22], tolerance = 1e-9)
+  expect_equal(unname(attr(found$g, "postVar")[, , 3]), V[5:6, 5:6], tolerance = 1e-8)
+  expect_equal(c(attr(found$h, "postVar")), unname(diag(V)[19:22]), tolerance = 1e-8)
+  table <- as.data.frame(found)
+  expect_equal(table$condsd[table$grpvar == "g" & table$term == "w"], sqrt(diag(V)[seq(2, 18, 2)]), tolerance = 1e-8)
+
+  new <- data.frame(x = c(0.2, 0.9), w = 1:2, g = c("a", NA), h = "new")
+  k <- ref_composite(dense$smooth, fit$data$x, cbind(new$x, new$w, 0, 0))
+  at <- expect_silent(predict(fit, new[c("x", "w")], re = FALSE, se.fit = TRUE))
+  expect_equal(unname(at$fit), fit$center + drop(t(k) %*% B %*% r), tolerance = 1e-9)
+  prior <- ref_composite(dense$smooth, cbind(new$x, new$w, 0, 0))
+  expect_equal(unname(at$se.fit)^2, diag(prior) - colSums(k * (B %*% k)), tolerance = 1e-8)
+  # levels that are new or missing: the population's mean, with the variance of a level added
+  expect_message(p <- predict(fit, new, se.fit = TRUE), "does not know", class = "pfdtc_message_new_levels")
+  S <- lapply(VarCorr.gp_fit(fit), function(v) unclass(v)[seq_len(nrow(v)), seq_len(nrow(v)), drop = FALSE])
+  expect_equal(p$fit[[2]], at$fit[[2]], tolerance = 1e-12)
+  u <- c(1, new$w[2])
+  expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
+  # two new rows of one new level share its effect; two missing ones do not
+  joint <- function(g) suppressMessages(predict(fit, data.frame(x = 0.5, w = 0, g = g, h = "u"), full_cov = TRUE)$cov)
+  expect_equal(joint(c("n", "n"))[1, 2] - joint(c("n", "m"))[1, 2], S$g[1, 1], tolerance = 1e-10)
+  expect_equal(joint(c(NA, NA))[1, 2], joint(c("n", "m"))[1, 2], tolerance = 1e-10)
+  expect_input_error(predict(fit, new, re = FALSE, full_cov = TRUE), "re")
+})
+
+test_that("answers of a fit include its groups", {
+  d <- crossed()
+  fit <- crossed_fit()
+  expect_output(print(fit), "2 groups")
+  expect_output(print(summary(fit)), "Share of variance")
+  expect_output(print(VarCorr.gp_fit(fit)), "Residual")
+  expect_output(print(ranef.gp_fit(fit)), "$g", fixed = TRUE)
+  table <- group_table(fit)
+  expect_identical(table$levels, c(9L, NA, 4L))
+  expect_lt(sum(table$share, na.rm = TRUE), 1)
+  vc <- as.data.frame(VarCorr.gp_fit(fit))
+  expect_equal(vc$sdcor[vc$grp == "Residual"], sigma(fit))
+  expect_equal(vc$vcov[is.na(vc$var2)], vc$sdcor[is.na(vc$var2)]^2)
+  expect_identical(fixef.gp_fit(fit), c("(Intercept)" = fit$center))
+  expect_input_error(ranef.gp_fit(pfdtc(dist ~ speed, cars, kernel = kernel_se(), plain = TRUE)), "(1 | g)")
+  # leaving a level out is predicting a new level
+  held <- cross_validate(fit, folds = 3, by = ~ g, hyper = "held")
+  expect_identical(sum(held$n), nrow(d))
+  expect_gt(attr(held, "overall")$rmse, attr(cross_validate(fit, folds = 3, hyper = "held"), "overall")$rmse)
+  p <- attr(held, "predictions")
+  first <- p$row[p$fold == p$fold[1]]
+  rest <- pfdtc(y ~ x + (w | g) + (1 | h), d[-first, ], kernel = fit$kernel, noise = fit$noise, hyper = "fixed",
+                center = TRUE, plain = TRUE)
+  expect_equal(suppressMessages(unname(predict(rest, d[first, ]))), p$mean[p$fold == p$fold[1]], tolerance = 1e-8)
+  # draws of a level that the fit knows are less uncertain
+  new <- data.frame(x = 0.5, w = 0, g = c("a", "new"), h = "u")
+  draws <- suppressMessages(simulate(fit, 400, seed = 1, newdata = new, type = "latent"))
+  expect_gt(sd(unlist(draws[2, ])), 2 * sd(unlist(draws[1, ])))
+  # a level that comes with added rows is known from then on
+  more <- suppressMessages(add_rows(fit, data.frame(y = rep(4, 5), x = 0.5, w = 0, g = "new", h = "u")))
+  again <- pfdtc(y ~ x + (w | g) + (1 | h), rbind(d, data.frame(y = 4, x = 0.5, w = 0, g = "new", h = "u")[rep(1, 5), ]),
+                 kernel = fit$kernel, noise = fit$noise, hyper = "fixed", plain = TRUE)
+  new$g <- "new"
+  expect_equal(unname(suppressMessages(predict(more, new)) - predict(again, new)), c(0, 0), tolerance = 0.05)
+  expect_true(all(suppressMessages(certify(fit, new))$mean_error < 1e-6))
+})
+
+test_that("figures and tidy tables have the effects", {
+  fit <- crossed_fit()
+  pdf(NULL)
+  on.exit(dev.off())
+  table <- plot(fit, which = "groups", level = 0.9)
+  expect_identical(nrow(table), 22L)
+  expect_false(is.unsorted(table$estimate[table$group == "g" & table$effect == "w"]))
+  expect_equal(table$upr - table$lwr, 2 * qnorm(0.95) * as.data.frame(ranef.gp_fit(fit, TRUE))$condsd[
+    match(paste(table$group, table$effect, table$level), with(as.data.frame(ranef.gp_fit(fit)), paste(grpvar, term, grp)))])
+  slice <- plot(fit, inputs = "x", n = 5)
+  new <- data.frame(x = slice$value, w = median(crossed()$w))
+  expect_equal(slice$fit, unname(predict(fit, new, re = FALSE)), tolerance = 1e-8)
+  tidy <- tidy.gp_fit(fit, effects = c("fixed", "ran_pars", "ran_vals"), conf.int = TRUE)
+  expect_identical(as.integer(table(tidy$effect)[c("fixed", "ran_pars", "ran_vals")]), c(1L, 5L, 22L))
+  expect_identical(tidy$term[tidy$effect == "ran_pars"], c("sd__(Intercept)", "sd__w", "cor__(Intercept).w",
+                                                           "sd__(Intercept)", "sd__Observation"))
+  expect_input_error(tidy.gp_fit(fit, effects = "all"), "ran_vals")
+})
+
+test_that("inducing points and families have groups, too", {
+  d <- crossed()
+  fit <- crossed_fit()
+  points <- pfdtc(y ~ x + (w | g) + (1 | h), d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 80)
+  expect_equal(as.matrix(ranef.gp_fit(points)$g), as.matrix(ranef.gp_fit(fit)$g), tolerance = 0.02)
+  near <- pfdtc(y ~ x + (w | g) + (1 | h), d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 20,
+                neighbours = 40)
+  expect_equal(as.matrix(ranef.gp_fit(near)$g), as.matrix(ranef.gp_fit(fit)$g), tolerance = 0.05)
+  new <- data.frame(x = c(0.2, 0.7), w = 1)
+  for (f in list(points, near)) {
+    at <- predict(f, new, re = FALSE, se.fit = TRUE)
+    expect_equal(at$fit, predict(fit, new, re = FALSE), tolerance = 0.02)
+    expect_equal(at$se.fit, predict(fit, new, re = FALSE, se.fit = TRUE)$se.fit, tolerance = 0.02)
+    expect_equal(unlist(lapply(ranef.gp_fit(f, se = TRUE), attr, "postVar")),
+                 unlist(lapply(ranef.gp_fit(fit, se = TRUE), attr, "postVar")), tolerance = 0.05)
+  }
+  d$z <- d$y > 0
+  b <- pfdtc(z ~ x + (1 | g), d, family = binomial())
+  expect_identical(unname(vapply(as_sum(b$kernel)$leaves, is_group, NA)), c(FALSE, TRUE))
+  p <- suppressMessages(predict(b, data.frame(x = 0.5, g = c("a", "new")), se.fit = TRUE))
+  alone <- predict(b, data.frame(x = 0.5), re = FALSE, se.fit = TRUE)
+  expect_equal(p$fit[[2]], alone$fit[[1]], tolerance = 1e-10)
+  expect_equal(p$se.fit[[2]]^2, alone$se.fit[[1]]^2 + c(VarCorr.gp_fit(b)$g), tolerance = 1e-8)
+  expect_identical(dim(ranef.gp_fit(b)$g), c(9L, 1L))
+})

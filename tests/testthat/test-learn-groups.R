@@ -1,0 +1,83 @@
+# -2 log REML and -2 log ML by their definitions, with X of full rank.
+ref_restricted <- function(y, X, H) {
+  P <- solve(H)
+  A <- crossprod(X, P %*% X)
+  r <- y - X %*% solve(A, crossprod(X, P %*% y))
+  quad <- sum(r * (P %*% r))
+  ml <- length(y) * log(2 * pi) + c(determinant(H)$modulus) + quad
+  c(reml = ml - ncol(X) * log(2 * pi) + c(determinant(A)$modulus), ml = ml)
+}
+
+test_that("the restricted likelihood is its definition: slopes, crossed and nested groups, weights", {
+  d <- with_seed(5, data.frame(y = rnorm(60), x = rnorm(60), g = sample(letters[1:6], 60, TRUE),
+                               h = sample(LETTERS[1:4], 60, TRUE), w = runif(60, 0.5, 2)))
+  for (f in list(y ~ (x | g) + (1 | h), y ~ (1 | g) + (0 + x | h), y ~ (x || g), y ~ (1 | g / h) + (1 | h))) {
+    data <- data_from_formula(quote(pfdtc(formula = f, data = d, weights = w)), environment(), mean = ~ x)
+    asked <- first_plan(data, check_settings("pfdtc", quote(pfdtc()), model_asked(formula_arguments(
+      list(mean = ~ x), pfdtc.default))))$learn
+    kernel <- with_seed(1, set_values(asked$kernel, runif(length(kernel_values(asked$kernel)), 0.4, 1.5)))
+    groups <- kernel <- as_kernel(kernel)
+    groups$terms <- groups$terms[group_terms(kernel)]
+    sums <- group_sums(kernel, data)
+    found <- restricted_likelihood(sums, group_roots(kernel), 0.7, list(rows = 0, ss = 0))
+    X <- flat_basis(kernel, data$x)
+    expect_identical(ncol(X), 2L)
+    H <- ref_composite(groups, data$x) + diag(0.7 / data$weights)
+    expect_equal(-2 * unlist(found), ref_restricted(data$y, X, H), tolerance = 1e-10)
+  }
+})
+
+test_that("models of groups alone have lme4's numbers by REML", {
+  skip_if_not_installed("lme4")
+  strict <- lme4::lmerControl(optCtrl = list(xtol_abs = 1e-10, ftol_abs = 1e-12))
+  sets <- new.env()
+  utils::data("sleepstudy", "Penicillin", "Pastes", package = "lme4", envir = sets)
+  same <- function(data, groups, mean, whole, tolerance = 1e-4) {
+    fit <- pfdtc(groups, data, mean = mean)
+    ref <- lme4::lmer(whole, data, control = strict)
+    both <- function(m, vc) c(vc$sdcor[order(vc$grp, vc$var1, vc$var2)], m)
+    expect_equal(both(fixef.gp_fit(fit), as.data.frame(VarCorr.gp_fit(fit))),
+                 both(lme4::fixef(ref), as.data.frame(lme4::VarCorr(ref))), tolerance = tolerance)
+    expect_equal(mean_coefficients(fit)$sd, sqrt(diag(as.matrix(stats::vcov(ref)))), tolerance = tolerance)
+    own <- ranef.gp_fit(fit)
+    for (g in names(own)) {
+      expect_equal(as.matrix(own[[g]]), as.matrix(lme4::ranef(ref)[[g]][rownames(own[[g]]), , drop = FALSE]),
+                   tolerance = 10 * tolerance)
+    }
+    fit
+  }
+  same(sets$sleepstudy, Reaction ~ (Days | Subject), ~ Days, Reaction ~ Days + (Days | Subject))
+  same(sets$sleepstudy, Reaction ~ (Days || Subject), ~ Days, Reaction ~ Days + (Days || Subject))
+  same(sets$Penicillin, diameter ~ (1 | plate) + (1 | sample), ~ 1, diameter ~ (1 | plate) + (1 | sample))
+  same(sets$Pastes, strength ~ (1 | batch / cask), ~ 1, strength ~ (1 | batch / cask))
+  skip_if_not_installed("nlme")
+  teeth <- as.data.frame(nlme::Orthodont)
+  same(teeth, distance ~ (age | Subject), ~ age + Sex, distance ~ age + Sex + (age | Subject), 3e-4)
+  ref <- nlme::lme(distance ~ age, random = ~ 1 | Subject, teeth)
+  fit <- pfdtc(distance ~ (1 | Subject), teeth, mean = ~ age)
+  expect_equal(c(sqrt(c(VarCorr.gp_fit(fit)[[1]])), sigma(fit)), unname(as.double(nlme::VarCorr(ref)[, "StdDev"])),
+               tolerance = 1e-4)
+  expect_equal(fixef.gp_fit(fit), nlme::fixef(ref), tolerance = 1e-4)
+})
+
+test_that("a variance on the boundary, collinear means and repeated rows are no trouble", {
+  d <- with_seed(2, data.frame(g = rep(letters[1:8], each = 6), x = rnorm(48), y = rnorm(48)))
+  d$y <- d$y - ave(d$y, d$g) # groups vary less than chance
+  d$x2 <- 2 * d$x
+  fit <- pfdtc(y ~ (1 | g), d, mean = ~ x + x2)
+  expect_lt(attr(VarCorr.gp_fit(fit)$g, "stddev"), 0.01)
+  expect_true(all(is.finite(predict(fit))))
+  line <- stats::lm(y ~ x, d)
+  expect_equal(unname(predict(fit, re = FALSE)), unname(fitted(line)), tolerance = 1e-3)
+  # equal rows are merged, and each row counts
+  twice <- data.frame(g = rep(letters[1:5], each = 4), y = with_seed(3, round(rnorm(20), 1)))
+  fit <- pfdtc(y ~ (1 | g), twice)
+  H <- function(f) outer(twice$g, twice$g, "==") * c(VarCorr.gp_fit(f)$g) + diag(f$noise, 20)
+  value <- function(tau, s2) ref_restricted(twice$y, cbind(rep(1, 20)), outer(twice$g, twice$g, "==") * tau +
+                                              diag(s2, 20))[["reml"]]
+  best <- value(c(VarCorr.gp_fit(fit)$g), fit$noise)
+  for (by in c(0.9, 1.1)) {
+    expect_gt(value(by * c(VarCorr.gp_fit(fit)$g), fit$noise), best - 1e-6) # what the search leaves
+    expect_gt(value(c(VarCorr.gp_fit(fit)$g), by * fit$noise), best)
+  }
+})
