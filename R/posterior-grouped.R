@@ -110,10 +110,47 @@ row_parts.grouped <- function(p) {
   apart <- responses_used(p)
   at <- predict_grouped(p, p$rows$x)
   mean <- at$mean[apart$group]
-  W <- apart$w / p$model$noise
   q <- at$sor_variance[apart$group]
-  list(mean = mean, q = q, left = at$unexplained[apart$group], g = W * (apart$y - mean), W = W, rest = 1 - W * q,
-       group = apart$group)
+  W <- apart$w / p$model$noise
+  g <- W * (apart$y - mean)
+  if (!is.null(p$fit$likelihood)) {
+    sites <- sites_of_fit(p$fit, p$rows)
+    l <- native_likelihood(sites, mean + sites$offset)
+    g <- l[2L, ]
+    W <- l[3L, ]
+  }
+  list(mean = mean, q = q, left = at$unexplained[apart$group], g = g, W = W, rest = 1 - W * q, group = apart$group)
+}
+
+# Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
+#
+#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
+grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
+  model <- new_model(learned$kernel, 1)
+  jitter <- rounding_jitter(nrow(z))
+  at <- function(factors) {
+    native_effect_predict(factors, z, smooth_model(model), numbered(data$x, factors$groupings), FALSE, run)
+  }
+  found <- posterior_stage(state, function() {
+    mode_of_rows(data, numeric(nrow(data$x)), sites, "with groups",
+                 function(rows) effect_posterior(z, rows, model, jitter, run), function(factors) at(factors)$mean)
+  })
+  f <- found$posterior
+  l <- native_likelihood(sites, found$f + sites$offset)
+  left <- at(f)$unexplained
+  W <- pmax(l[3L, ], 0)
+  list(evidence = sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2,
+       factors = f, inducing = z, m = nrow(z), near = NULL, neighbours = 0L, jitter = f$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
+}
+
+# Returns |gamma|^2 + |zeta|^2.
+squared_coefficients <- function(f) {
+  groups <- vapply(seq_along(f$groupings), function(i) {
+    b <- effects_of(f)[[i]]$b
+    sum((chol2inv(t(f$groupings[[i]]$root)) %*% b) * b)
+  }, 0)
+  sum(groups, f$gamma[seq_len(nrow(f$L))]^2)
 }
 
 group_parts.grouped <- function(p, part, rows) {
