@@ -285,7 +285,7 @@ laplace_bracket <- function(b) {
 }
 
 laplace_evidence_bounds <- function(fit) {
-  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # which refuses
+  if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
   if (!response_of(fit)$concave) {
     abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
                 hint = "With several modes no bounds of the Laplace evidence are known.")

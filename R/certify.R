@@ -46,6 +46,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
   if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
+  if (has_labels(response_of(fit))) return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))

@@ -157,6 +157,7 @@ find_response <- function(data, asked, open, first, state) {
   state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale)) {
     list(theta = best$theta, report = begun$report)
   }
+  if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (unchanged) return(best)
   count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
   state$so_far <- NULL

@@ -87,8 +87,8 @@ stop_on_status <- function(result, doing) {
   result
 }
 
-native_kernel_matrix <- function(kernel, x, z) {
-  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z)))
+native_kernel_matrix <- function(kernel, x, z, control = NULL) {
+  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z), control))
 }
 
 # Returns k(x, x) at the rows of x.
@@ -384,10 +384,10 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
     engine_control(nrow(x), control)))
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at the rows of x: the part of their covariance that rows can
-# reduce, and the rest of the variance.
-native_softmax_at <- function(factors, z, kernel, x, control = NULL) {
-  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, factors$beta, factors$inverse, x,
+# Returns list(mean, S, left) of the contrasts of classes at the rows of x for the weights beta (M x q): S is the part of
+# their covariance that rows can reduce, `left` the rest of the variance.
+native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
+  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x,
         engine_control(nrow(x), control))
 }
 

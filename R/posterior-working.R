@@ -23,8 +23,28 @@ sites_at_mode <- function(p) {
   fit <- p$fit
   sites <- sites_of_fit(fit, p$rows)
   at <- laplace_at(p$rows$x, sites, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
-  list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
+  part <- list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
+  if (is.null(p$factors$shift)) return(part)
+  share <- share_of_shift(p$factors, at)
+  c(part, list(shift = share * (shift_at_rows(at, p$z, fit$kernel, p$rows$x) - at$q * at$slopes)))
 }
+
+# Returns the shift of the mean at the rows of x, a column for each latent function.
+shift_at_rows <- function(at, z, kernel, x) {
+  if (!is.null(at$probability)) return(native_softmax_at(at, z, kernel, x, beta = at$shift)$mean)
+  as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
+}
+
+# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion that it comes
+# from exceeds that where a row's likelihood says little but its sign, as with a very large prior variance.
+limited_shift <- function(at, z, kernel, x) {
+  variance <- if (is.null(at$S)) at$q else rowSums(at$S[, diagonals(ncol(at$shift)), drop = FALSE])
+  sds <- sqrt(rowSums(shift_at_rows(at, z, kernel, x)^2) / (variance + NCOL(at$shift) * at$left))
+  at$shift * min(1, most_shift / max(sds))
+}
+
+# Returns the share of the shift that was kept.
+share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
 # Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
@@ -140,11 +160,12 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
+  if (sites$skewed) found$shift <- limited_shift(found, z, learned$kernel, data$x)
   near <- near(found$f - sites$offset)
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
-       factors = found[intersect(parts_of_mode, names(found))], inducing = z, m = nrow(z),
+       factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
 }

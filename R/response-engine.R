@@ -62,7 +62,8 @@ engine_sites <- function(likelihood, sites, center) {
   if (has_labels(response)) return(engine_labels(sites, response$levels, center))
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
-              constant = log_constant(likelihood, sites), concave = response$concave)
+              constant = log_constant(likelihood, sites), concave = response$concave,
+              skewed = response$reads %in% c("classes", "ordered") && response$approx == "laplace")
   if (is.null(response$shape)) return(out)
   if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
     response$engine(out, response$theta)

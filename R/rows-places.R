@@ -27,7 +27,7 @@
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
 #'   numbers, and so do all longitudes at a pole.
-#' @seealso [pfdtc()], [kernel_se()], `vignette("modelling")`
+#' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
 #' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
@@ -107,6 +107,12 @@ series_time <- function(x) {
 
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
+
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
 
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {

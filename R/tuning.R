@@ -72,16 +72,17 @@ parameter_nats <- 2
 
 # Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
-# learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
+# learned from `beyond` rows, and `held` others may refuse it. Its gain in the merit of a response is learned from
+# `merit` rows (bench/structure.R).
 additive_nats <- 15
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+pair_nats <- 8
 
 # Levels up to which a factor may have a lengthscale for each level; with more levels it has one. bench/factors.R
 most_lengthscales <- 20L
 
 # Levels from which on a message offers (1 | g) in place of g.
 many_levels <- 50L
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
-pair_nats <- 8
 
 # A trend and a season: the nats of log marginal likelihood that they must gain, and more for each further period; the
 # number of rows that choose them. Centres of the priors of variances, in units of the response's, and sds of the priors
@@ -118,6 +119,9 @@ transform_parameters <- 2L
 # (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
+# The largest variance of a log noise, a factor of 50 either way in 95 % (bench/response.R).
+most_spread <- 4
+
 # Features of smooth noise, and rounds in which the variances of the coefficients are moved (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L)
 
@@ -135,6 +139,10 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 # number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
 class_points <- c(most = 4000, least = 50)
 class_draws <- 1024L
+
+# The most sds by which the mean of a skewed posterior may differ from its mode: with one row of a class and a prior
+# variance without end the truth is about two of Laplace's.
+most_shift <- 2
 
 # The centre of the prior of the kernel's variance; sds of the priors of the constant mean and of log theta
 # (bench/laplace-table.R).
