@@ -113,7 +113,8 @@ decide_working <- function(facts, asked, look) {
   if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
                                                              class_points[["most"]] %/% functions))
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
-    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" && functions == 1L
+    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" && functions == 1L &&
+    !has_groups(asked$kernel)
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
   if (won) near <- default_neighbours
