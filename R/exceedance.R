@@ -25,7 +25,8 @@
 #'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
 #'   about all places of a set at once.
 #' @section Errors and invariants: class `pfdtc_error_input` for a wrong threshold or `prob`. `prob_lower <= exact
-#'   probability <= prob_upper` for the hyperparameters of the fit; other families refer to Laplace's approximation.
+#'   probability <= prob_upper` for the hyperparameters of the fit. Other families refer to Laplace's
+#'   approximation, and if `certified` to its mode.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`
@@ -50,6 +51,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
     abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
   }
   if (certified) {
+    fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
   } else {
     check_dots_empty(list(...), names(formals(exceedance)))
