@@ -39,6 +39,10 @@ groupings_of <- function(kernel, codes) {
     list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
          root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
   }, group_roots(kernel), codes)
+  entries <- sum(lengths(lapply(groupings, `[[`, "design")))
+  if (entries > 256) {
+    abort_input("formula", sprintf("one with %d effects of groups for a row", entries), "one with at most 256")
+  }
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
@@ -86,6 +90,9 @@ effects_of_grouping <- function(g) nrow(g$root) * g$levels
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
   data$x <- numbered(data$x, groupings)
+  q <- vapply(groupings, effects_of_grouping, 0)
+  check_memory(8 * (nrow(z) + sum(q[-1L])) * sum(q), sprintf("the sums of %d inducing points with %s effects of groups",
+                                                            nrow(z), show_count(sum(q))))
   found <- native_effect_sums(z, data, smooth_model(model), groupings, jitter, control = control)
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
