@@ -51,8 +51,8 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
-# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
-# (bench/groups.R).
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at
+# random (bench/groups.R).
 effect_learning <- c(levels = 500, rows = 3)
 
 # Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
@@ -131,9 +131,9 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L)
 # points; nats that two steps must gain; most inducing points of a posterior of many rows; the smallest pivot of H,
 # which only Student's t has below 1: near a saddle log det H falls without end, and with it Laplace's approximation is
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
-# `contrasts`: points times latent functions of several classes.
+# `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 360L)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 360L, levels = 150L)
 
 # Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
 # number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
