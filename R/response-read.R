@@ -51,6 +51,10 @@ student <- function(df = 4, sigma = NULL) {
 
 #' @export
 print.pfdtc_family <- function(x, ...) {
+  if (!is.null(x$row)) {
+    cat(sprintf("Family: log density %s\n", x$text))
+    return(invisible(x))
+  }
   row <- response_rows[[x$family]]
   shape <- if (!is.null(row$shape)) paste0(", ", row$shape, " ", if (is.null(x$theta)) "learned" else
     format(x$theta, digits = 4))
@@ -61,6 +65,10 @@ print.pfdtc_family <- function(x, ...) {
 # Returns the family of a likelihood as fits keep it, as users give families.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
+  if (!is.null(likelihood$row)) {
+    return(structure(c(list(family = "own", link = "latent", text = sub("^log density ", "", likelihood$label)),
+                       likelihood["row"], likelihood["theta"]), class = "pfdtc_family"))
+  }
   make <- get0(row$name, asNamespace("stats"), inherits = FALSE)
   if (!is.null(make)) {
     given <- likelihood["theta"][!is.null(likelihood$theta)]
@@ -82,7 +90,7 @@ as_likelihood <- function(family, approx = "laplace") {
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   family <- known_family(family)
   if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
-  row <- response_rows[[family$family]]
+  row <- if (!is.null(family$row)) family$row else response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
       paste("Quasi and other families are not fitted: counts that scatter more than Poisson's are for nb(), positive",
@@ -97,9 +105,10 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("approx", "\"vi\" with more than two classes", "left out",
                 hint = "Several classes are fitted by Laplace's approximation.")
   }
-  c(list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
+  label <- if (is.null(family$text)) full_label(row, family$link, family$df) else sprintf("log density %s", family$text)
+  c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
-       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL), family["ends"][!is.null(family$ends)])
+       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL), family[intersect(c("ends", "row"), names(family))])
 }
 
 full_label <- function(row, link, df) {
@@ -126,6 +135,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out <- switch(as_response(likelihood)$reads,
                 classes = read_binomial(response, weights, argument, n),
                 labels = read_labels(response, weights, argument, n),
+                own = read_own(response, weights, argument, n, likelihood),
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
                 ordered = read_ordered(response, weights, argument),
