@@ -48,6 +48,12 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
+# Returns TRUE if Laplace's approximation of these rows has all effects beside inducing points for the smooth part. Fewer
+# rows are all inducing points.
+eliminates_levels <- function(data, sites, kernel) {
+  nrow(data$x) > dense_rows && has_groups(kernel) && isTRUE(sites$concave) && sites$variational == 0L
+}
+
 # Returns the number of effects of all groups.
 count_effects <- function(kernel, x) {
   if (is.null(kernel) || !has_groups(kernel)) return(0)

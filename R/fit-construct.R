@@ -109,7 +109,9 @@ points_and_start <- function(done, s) {
 # Returns a fit with nearest neighbours. Its `factors` are NULL: posterior_on_points() computes them where needed.
 construct_near <- function(data, done, s, state) {
   # very many rows have no neighbours in training, because the pass would take too long
-  train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
+  beside <- s$posterior$neighbours
+  if (is.null(s$again$neighbours)) beside <- min(beside, default_neighbours) # more are for rows in holes alone
+  train <- if (nrow(data$x) <= near_training_rows) min(beside, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_groups(done$model$kernel)) {
       return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),

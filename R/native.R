@@ -87,8 +87,8 @@ stop_on_status <- function(result, doing) {
   result
 }
 
-native_kernel_matrix <- function(kernel, x, z) {
-  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z)))
+native_kernel_matrix <- function(kernel, x, z, control = NULL) {
+  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z), control))
 }
 
 # Returns k(x, x) at the rows of x.

@@ -90,3 +90,24 @@ test_that("what is not there for groups is refused with what to do", {
   expect_error(pf_divergence(fit), class = "pfdtc_error_input")
   expect_error(cooks.distance(fit), class = "pfdtc_error_input")
 })
+
+test_that("Laplace's approximation with all effects beside inducing points is that of the whole kernel on all rows", {
+  d <- grouped_rows(300, 20)
+  d$train$y <- with_seed(4, stats::rbinom(300, 1, stats::plogis(d$train$f)))
+  k <- kernel_matern(5 / 2, c(0.4, 0.4), 1, inputs = ~ x1 + x2) + kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 1, scale = 0.7)
+  one <- function() suppressMessages(pfdtc(y ~ x1 + x2, d$train, family = binomial(), kernel = k, hyper = "fixed"))
+  whole <- one()
+  with_replaced(list(dense_rows = 100L), {
+    grouped <- one()
+    expect_s3_class(posterior_of(grouped), "grouped")
+    a <- suppressMessages(predict(grouped, d$test, se.fit = TRUE))
+    residuals <- rstudent(grouped)
+  })
+  b <- suppressMessages(predict(whole, d$test, se.fit = TRUE))
+  # the mode is found to 1e-5; points leave 1e-8 of the variance
+  expect_close(a$fit, b$fit, 1e-4)
+  expect_close(a$se.fit, b$se.fit, 1e-4)
+  expect_equal(grouped$evidence, whole$evidence, tolerance = 1e-6)
+  expect_close(unname(residuals), unname(rstudent(whole)), 1e-3)
+  expect_error(suppressMessages(certify(grouped, d$test)), class = "pfdtc_error_input")
+})
