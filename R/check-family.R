@@ -83,6 +83,6 @@ check_own_family <- function(likelihood, y) {
   found <- failures_of(likelihood, y[round(seq(1, length(y), length.out = min(40L, length(y))))], seq(-6, 6, by = 0.25))
   bad <- which(!found$holds)[1L]
   if (is.na(bad)) return(invisible())
-  abort_input("family", sprintf("one for which this fails: %s (f = %s, y = %s)", found$claim[bad], format(found$f[bad]),
-                                format(found$y[bad])), "a log density with what it states", hint = "See check_family().")
+  where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
+  abort_input("family", sprintf("one for which this fails: %s %s", found$claim[bad], where), "a log density with what it states", hint = "See check_family().")
 }

@@ -74,7 +74,9 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
       rest <- sum_of_terms(terms[!in_f])
       function(y, size, theta) eval(rest, c(values(theta), list(y = y)), baseenv_with_stats)
     },
-    engine = function(sites, theta) replace(sites, c("size", "shape"), list(NULL, engine_programs(programs, values(theta)))),
+    engine = function(sites, theta) {
+      replace(sites, c("size", "shape"), list(NULL, engine_programs(programs, values(theta))))
+    },
     expected = if (!is.null(mean)) {
       mean_given <- expression_of(mean, "mean", names)
       function(f, theta) eval(mean_given, c(values(theta), list(f = f)), baseenv_with_stats) + 0 * f

@@ -74,8 +74,8 @@ family_of <- function(likelihood) {
     given <- likelihood["theta"][!is.null(likelihood$theta)]
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
-  structure(c(list(family = row$name, link = likelihood$link), likelihood[intersect(c("df", "ends"), names(likelihood))],
-              likelihood["theta"]), class = "pfdtc_family")
+  kept <- intersect(c("df", "ends"), names(likelihood))
+  structure(c(list(family = row$name, link = likelihood$link), likelihood[kept], likelihood["theta"]), class = "pfdtc_family")
 }
 
 # Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
@@ -108,7 +108,8 @@ as_likelihood <- function(family, approx = "laplace") {
   label <- if (is.null(family$text)) full_label(row, family$link, family$df) else sprintf("log density %s", family$text)
   c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
-       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL), family[intersect(c("ends", "row"), names(family))])
+       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
+    family[intersect(c("ends", "row"), names(family))])
 }
 
 full_label <- function(row, link, df) {
@@ -142,7 +143,9 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 times = read_censored(response, weights, argument, n, likelihood, TRUE),
                 censored = read_censored(response, weights, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
-  if (is.null(out$response)) out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  if (is.null(out$response)) {
+    out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }

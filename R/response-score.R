@@ -44,7 +44,8 @@ summarise_scores <- function(response, each) {
   inside <- function(level) {
     if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2, na.rm = TRUE)), nlpd = -mean(each$density), crps = mean(each$crps),
+  rmse <- sqrt(mean((each$y - p)^2, na.rm = TRUE))
+  data.frame(n = nrow(each), rmse = rmse, nlpd = -mean(each$density), crps = mean(each$crps),
              brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
                NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
