@@ -51,8 +51,8 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
-# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
-# (bench/groups.R).
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at
+# random (bench/groups.R).
 effect_learning <- c(levels = 500, rows = 3)
 
 # Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
