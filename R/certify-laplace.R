@@ -34,7 +34,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 # probability moves towards one half, so that its extremes are at the corners.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  if (likelihood$link == "identity" || is_ordered(response)) return(out) # it is f, or several numbers
+  # it is f, or several numbers, or of no known shape
+  if (likelihood$link %in% c("identity", "latent") || is_ordered(response)) return(out)
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
@@ -285,7 +286,7 @@ laplace_bracket <- function(b) {
 }
 
 laplace_evidence_bounds <- function(fit) {
-  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # which refuses
+  if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
   if (!response_of(fit)$concave) {
     abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
                 hint = "With several modes no bounds of the Laplace evidence are known.")

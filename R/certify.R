@@ -46,6 +46,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
   if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
+  if (has_labels(response_of(fit))) return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
@@ -86,11 +87,13 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   fun <- values_at(model_of(fit)$kernel, new$x)
   inside <- posterior_certificate(p, fun, effort, reference, m2, test_points, max_seconds)
   about <- attributes(inside)
-  out <- certificate_frame(fit, new, if (is.null(about$at)) functionals_in_units(fit, fun) else about$at, inside)
+  out <- certificate_frame(fit, new, if (is.null(about$at)) functionals_in_units(at_mode(fit), fun) else about$at,
+                           inside)
   if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
+            claims = stated_claims(fit$likelihood),
             weights = about$weights, noise = about$noise)
 }
 

@@ -14,6 +14,7 @@ working_steps <- list(
 # Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
+  check_own_family(asked$likelihood, data$sites$y)
   if (has_labels(response_of(asked)) && !is.null(data$offset)) {
     abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
   }
@@ -152,6 +153,7 @@ look_at_working_points <- function(now, plan, state) {
 
 working_points <- function(data, learned, s, m, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
+  if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
                                           control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)

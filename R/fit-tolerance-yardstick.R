@@ -40,7 +40,7 @@ new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "
 }
 
 candidate_of <- function(fit, yard, x, tol, started, center = 0) {
-  at <- latent_at(fit, x)
+  at <- latent_at(at_mode(fit), x)
   new_candidate(fit$m, yard$error(at$mean - center, sqrt(at$var)), tol, started, fit$neighbours, fit$posterior,
                 fit = fit)
 }

@@ -39,6 +39,9 @@ shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$pr
 
 is_group <- function(leaf) identical(leaf$profile, "group")
 
+# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
+table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
+
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
 # Returns the names of the lengthscales of a factor, those of its columns or inputs.

@@ -156,7 +156,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
   of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
-  p <- latent_at(fit, s$grid$x)
+  p <- latent_at(at_mode(fit), s$grid$x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
   link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity
   band <- function(mean, sd, end) link(mean + end * stats::qnorm((1 + level) / 2) * sd)
@@ -219,7 +219,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- rows_to_summarise(comparison_base(fits, exact), newdata)
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
-    p <- latent_at(fit, new$x)
+    p <- latent_at(at_mode(fit), new$x)
     actual <- if (!is.null(truth)) {
       list(mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index])
     }

@@ -43,7 +43,7 @@ term_curves <- function(fit, s, level) {
 
 # With `certified` the bands contain those of the exact GP.
 slice_curves <- function(fit, grid, level, certified, type) {
-  p <- latent_at(fit, grid$x, re = certified)
+  p <- latent_at(if (certified) at_mode(fit) else fit, grid$x, re = certified)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certificate_of(fit, plain_rows(grid$x))
   band <- function(...) {

@@ -8,30 +8,33 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
                 message = "Slopes, terms and sums of f do not exist for a fit of several classes.",
                 hint = "Fit one class against the others with family = binomial().")
   }
-  at <- native_softmax_at(p$factors, p$z, p$model$kernel, fun$x, p$control)
+  at <- native_softmax_at(p$factors, p$z, p$model$kernel, fun$x, p$control, mean_weights(p$factors))
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
 # Adds the residual prior variance of each contrast to covariance matrices, one a row of S.
 with_rest <- function(S, left) {
-  q <- as.integer(sqrt(ncol(S)))
-  diagonal <- seq(1L, by = q + 1L, length.out = q)
+  diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
   S
 }
 
 # With g and W of a row's log likelihood, and its part Q of the covariance of f that rows can reduce:
-# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The leverage is tr(W Q).
+# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}; to the mean, the mode's distance from it adds (1 - Q W)^{-1} (shift -
+# Q s), see mean_weights(). The leverage is tr(W Q).
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
   at <- classes_at_mode(p)
   q <- ncol(at$mean)
+  share <- if (is.null(p$factors$shift)) 0 else share_of_shift(p$factors, at)
   for (n in seq_len(nrow(at$mean))) {
     Q <- matrix(at$S[n, ], q)
     part <- row_of_classes(at, n)
     rest <- diag(q) - part$W %*% Q
-    cov <- tryCatch(Q %*% solve(rest, tol = 1e-14), error = function(e) NaN * Q)
+    inverse <- tryCatch(solve(rest, tol = 1e-14), error = function(e) NaN * Q)
+    cov <- Q %*% inverse
     at$mean[n, ] <- at$mean[n, ] - cov %*% part$g
+    at$mean[n, ] <- at$mean[n, ] + share * crossprod(inverse, at$f_shift[n, ] - Q %*% at$slopes[, n])
     at$S[n, ] <- (cov + t(cov)) / 2
     at$leverage[n] <- q - sum(diag(rest))
   }
@@ -42,8 +45,10 @@ posterior_without.classes <- function(p, groups = NULL) {
 classes_at_mode <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- laplace_at(p$rows$x, sites, p$fit$kernel, p$z, p$fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
-  mean <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control)$mean
-  c(at[c("probability", "S", "left")], list(mean = mean, sites = sites, leverage = numeric(nrow(mean))))
+  f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
+  own <- seq_len(ncol(at$beta))
+  c(at[c("probability", "slopes", "shift", "S", "left")], list(
+    mean = f[, own, drop = FALSE], f_shift = f[, -own, drop = FALSE], sites = sites, leverage = numeric(nrow(f))))
 }
 
 # Returns slope g and curvature W of a row's log likelihood, in contrasts.
@@ -59,7 +64,7 @@ row_of_classes <- function(at, n) {
 draw_classes <- function(p, x, nsim) {
   q <- ncol(p$factors$beta)
   normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
-  u <- c(p$factors$beta) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
+  u <- c(mean_weights(p$factors)) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
   m <- nrow(p$factors$beta)
   out <- array(0, c(nrow(x), q, nsim))
   for (j in seq_len(q)) {

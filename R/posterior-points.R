@@ -3,6 +3,7 @@
 # With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term
 # alone.
 posterior_at.points <- function(p, fun, joint = FALSE) {
+  p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
     cov <- if (joint) native_covariance(p$factors, p$z, p$model, fun$x, sor = p$sor)

@@ -23,8 +23,28 @@ sites_at_mode <- function(p) {
   fit <- p$fit
   sites <- sites_of_fit(fit, p$rows)
   at <- laplace_at(p$rows$x, sites, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
-  list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
+  part <- list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
+  if (is.null(p$factors$shift)) return(part)
+  share <- share_of_shift(p$factors, at)
+  c(part, list(shift = share * (shift_at_rows(at, p$z, fit$kernel, p$rows$x) - at$q * at$slopes)))
 }
+
+# Returns the shift of the mean at the rows of x, a column for each latent function.
+shift_at_rows <- function(at, z, kernel, x) {
+  if (!is.null(at$probability)) return(native_softmax_at(at, z, kernel, x, beta = at$shift)$mean)
+  as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
+}
+
+# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion that it comes
+# from exceeds that where a row's likelihood says little but its sign, as with a very large prior variance.
+limited_shift <- function(at, z, kernel, x) {
+  variance <- if (is.null(at$S)) at$q else rowSums(at$S[, diagonals(ncol(at$shift)), drop = FALSE])
+  sds <- sqrt(rowSums(shift_at_rows(at, z, kernel, x)^2) / (variance + NCOL(at$shift) * at$left))
+  at$shift * min(1, most_shift / max(sds))
+}
+
+# Returns the share of the shift that was kept.
+share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
 # Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
@@ -82,13 +102,23 @@ near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
+  found <- mode_of_rows(data, f, sites, "with neighbours", function(rows) {
+    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    near$rows <- rows
+    near
+  }, function(near) posterior_values(near_view(near, near$rows, z, model, run), data$x)$mean, taken, settled)
+  c(found$posterior, found["steps"])
+}
+
+# Returns list(posterior, f, steps): make(rows) returns the posterior of working rows, and mean_of(posterior) its mean at
+# the rows.
+mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
-    rows <- working_rows(data$x, sites, f)
-    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    posterior <- make(working_rows(data$x, sites, f))
     rests <- is_small_step(taken, settled)
     if (rests) break
-    move <- posterior_values(near_view(near, rows, z, model, run), data$x)$mean - f
+    move <- mean_of(posterior) - f
     moved <- max(abs(move))
     rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
     if (rests) break
@@ -98,11 +128,9 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
     f <- f + taken
   }
   if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
-    warn_convergence(sprintf("The mode with neighbours was not reached: the last step moved f by %.2g.", moved))
+    warn_convergence(sprintf("The mode %s was not reached: the last step moved f by %.2g.", what, moved))
   }
-  near$rows <- rows
-  near$steps <- step
-  near
+  list(posterior = posterior, f = f, steps = step)
 }
 
 is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
@@ -121,6 +149,7 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f) returns the
 # posterior with neighbours, from the mode f on inducing points (without offset and mean).
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
+  if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
   variational <- sites$variational == 1L
   found <- posterior_stage(state, function() {
     laplace_at(data$x, replace(sites, "variational", 0L), learned$kernel, z, rounding_jitter(nrow(z)), run, start,
@@ -131,11 +160,12 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
+  if (sites$skewed) found$shift <- limited_shift(found, z, learned$kernel, data$x)
   near <- near(found$f - sites$offset)
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
-       factors = found[intersect(parts_of_mode, names(found))], inducing = z, m = nrow(z),
+       factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
 }

@@ -6,6 +6,8 @@
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
+# `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
+# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates are about the mode.
 # Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
 # fit that it is a view of. A Laplace or variational posterior is one of the
 # first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
@@ -72,16 +74,17 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 #
 # With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
 #
-#   mean_(-n) = mean - g q / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
+#   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
+# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
 # mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
 posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
 
 posterior_without.exact <- posterior_without.points <- function(p, groups = NULL) {
   part <- without_rounded(row_parts(p))
   if (is.null(groups)) {
-    return(list(mean = part$mean - part$g * part$q / part$rest, var = part$q / part$rest + part$left,
+    shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
+    return(list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
                 leverage = part$W * part$q))
   }
   found <- lapply(groups, function(rows) {
@@ -289,6 +292,18 @@ slice_rows <- function(fit) {
 
 # Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
+
+# Returns the numbers of the variances among the columns of K - 1 by K - 1 covariance matrices, one a row.
+diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
+
+# Returns the weights of the mean of f; of its mode, if there is no shift.
+mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
+
+# Returns a fit whose predictions are about the mode.
+at_mode <- function(fit) {
+  fit$factors$shift <- NULL
+  fit
+}
 
 # ---- rounding -------------------------------------------------------------------------------------------------------
 

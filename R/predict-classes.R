@@ -24,8 +24,6 @@ say_labels <- function(response, f, names, ask) {
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
 }
 
-diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
-
 # Returns class_moments(), NA for unknown rows.
 known_moments <- function(f) {
   known <- which(!is.na(f$mean[, 1L]))
@@ -128,7 +126,8 @@ simulate_labels <- function(fit, rows, nsim, type) {
   at <- draw_classes(posterior_of(fit), rows$x, nsim)
   zero <- matrix(0, nrow(rows$x), ncol(at)^2)
   out <- lapply(seq_len(nsim), function(i) {
-    odds <- as_log_odds(list(mean = matrix(at[, , i], nrow(rows$x)), var = zero), fit$center)$mean
+    drawn <- matrix(at[, , i], nrow(rows$x))
+    odds <- as_log_odds(list(mean = drawn, var = zero), fit$center)$mean
     odds <- odds[rows$index, , drop = FALSE]
     if (type == "latent") return(`colnames<-`(odds, levels[-1L]))
     known <- which(!is.na(odds[, 1L]))

@@ -147,6 +147,7 @@ in_shape <- function(said, names) {
 # `top` bound the exact mean and variance if certified.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
+  if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)

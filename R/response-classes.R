@@ -49,7 +49,8 @@ read_labels <- function(response, weights, argument, n) {
 # Returns what the engine reads. `center` has the constant mean of each class.
 engine_labels <- function(sites, levels, center) {
   list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), length(levels)),
-       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE)
+       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE,
+       skewed = TRUE)
 }
 
 # Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Its inverse relation: log odds against the

@@ -28,8 +28,12 @@ response_moments <- function(response, mean, var, noise = 0) {
 # Returns mean and sd of E(y | f).
 moments_of_expected <- function(response, mean, var) {
   s <- sqrt(pmax(var, 0))
-  P <- class_shares(response, mean, s)
-  m <- drop(P %*% seq_len(ncol(P)))
+  m <- if (is_ordered(response)) {
+    P <- class_shares(response, mean, s)
+    drop(P %*% seq_len(ncol(P)))
+  } else {
+    normal_average(function(f) response$expected(f, response$theta), mean, s)
+  }
   square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
   list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
 }
@@ -242,6 +246,11 @@ posterior_needs <- list(
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
+  if (response$approx != "none" && !is.null(fit$factors$groupings)) {
+    abort_input(argument, sprintf("a fit with groups and a %s response", response$label), "one without groups",
+                message = sprintf("%s does not exist for groups with a %s response beyond %s rows.", what,
+                                  response$label, show_count(dense_rows)), hint = "Fit fewer rows.")
+  }
   if (response$approx %in% need$approx) return(fit)
   abort_input(argument, sprintf("a fit with a %s response (%s)", response$label, response$words[["by"]]), need$want,
               message = sprintf("%s does not exist for a %s response (%s), which `%s` has.", what, response$label,

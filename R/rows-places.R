@@ -27,7 +27,7 @@
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
 #'   numbers, and so do all longitudes at a pole.
-#' @seealso [pfdtc()], [kernel_se()], `vignette("modelling")`
+#' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
 #' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
@@ -49,6 +49,14 @@ sphere <- function(lon, lat) {
   turn <- lon %% 360 / 180
   flat <- cospi(lat / 180)
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
+}
+
+# Returns the formula with sphere() in its environment, where a package is not attached.
+with_sphere <- function(formula) {
+  around <- environment(formula)
+  if (is.null(around) || !"sphere" %in% all.names(formula) || exists("sphere", around, mode = "function")) return(formula)
+  environment(formula) <- list2env(list(sphere = sphere), parent = around)
+  formula
 }
 
 # The mean radius of the Earth in km.
@@ -108,6 +116,12 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
+
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {
   own <- columns_of_variables(frame$variables)
@@ -131,6 +145,13 @@ numbers_of <- function(spec, v) {
 times_of <- function(spec, days) {
   seconds <- as.POSIXct(days * 86400 + spec$origin, origin = "1970-01-01", tz = "UTC")
   if (spec$date) as.Date(seconds) else seconds
+}
+
+# Returns TRUE for two inputs that are cells of a grid of which many lack, as in an image with clouds.
+has_holes <- function(x) {
+  if (ncol(x) != 2L) return(FALSE)
+  share <- nrow(x) / length(unique(x[, 1L])) / length(unique(x[, 2L]))
+  share > hole_shares[1L] && share < hole_shares[2L]
 }
 
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
@@ -157,10 +178,4 @@ message_if_degrees <- function(x) {
     "`%s` and `%s` are used as plain numbers, though a degree of longitude is up to %.0f km and down to %.0f km long",
     "in the data. sphere(%s, %s) in the formula has the right distances."), names[1L], names[2L], 111.2 * width[1L],
     111.2 * width[2L], names[1L], names[2L]))
-}
-
-# Returns the columns of each variable.
-columns_of_variables <- function(variables) {
-  width <- vapply(variables, `[[`, 1L, "width")
-  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
 }

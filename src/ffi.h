@@ -110,17 +110,17 @@ SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SE
  * start: list(beta = u, G), each may be NULL; stop: list(enough, maxit, most_jitter); want: 0 the mode,
  * 1 also the penalised evidence, 2 also its gradient.  Result:
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
- * p, theta, constant, quadrature): beta = u, f with its offset, `evidence` without the constants of l
+ * p, theta, constant, quadrature, slopes = s, shift = zeta, both where want > 0): beta = u, f with its offset, `evidence` without the constants of l
  * and without the penalty.  For the variational posterior `evidence` is the bound, penalty is 0, and
  * `quadrature` is the error of its averages */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
 /* the same for one of K classes a row (softmax.h); sites: list(y, from 0; weight; center [K]; contrasts, K x q).
  * list(status, jitter, L, C, beta, residual, evidence, penalty, decrement, steps, probability, left, S, inverse,
- * theta, constant [K]), from left to inverse where want > 0, theta and constant where want > 1 */
+ * slopes, shift, theta, constant [K]), from left to shift where want > 0, theta and constant where want > 1 */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
-/* list(mean, S, left) at the rows of x: N x q, N x q^2, N */
+/* list(mean, S, left) at the rows of x: a column for each one of beta, N x q^2, N */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control);
 /* C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control);

@@ -2,6 +2,7 @@
 #include "ffi.h"
 #include "laplace.h"
 #include "linalg.h"
+#include "program.h"
 
 static struct sites arg_sites(SEXP list, int N)
 {
@@ -14,9 +15,14 @@ static struct sites arg_sites(SEXP list, int N)
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
     s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
-    s.shape = arg_vector_or_null(list_get(list, "shape"), "shape", 2);
-    if ((s.response->shapes > 0) != (s.shape != NULL))
+    const int shapes = s.response->shapes;
+    SEXP shape = list_get(list, "shape");
+    s.shape =
+        arg_vector_or_null(shape, "shape", shapes < 0 ? (size_t)Rf_xlength(shape) : 2);
+    if ((shapes != 0) != (s.shape != NULL))
         Rf_error("internal: `shape` is for likelihoods with shape parameters alone");
+    if (shapes < 0 && !programs_valid(s.shape, (size_t)Rf_xlength(shape)))
+        Rf_error("internal: `shape` has no valid programs");
     return s;
 }
 
@@ -26,7 +32,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     SEXP result =
         PROTECT(pack("status", "jitter", "L", "C", "G", "beta", "residual", "evidence",
                      "penalty", "decrement", "steps", "f", "g", "W", "left", "q", "p",
-                     "theta", "constant", "quadrature", NULL));
+                     "theta", "constant", "quadrature", "slopes", "shift", NULL));
     l->C = pack_matrix(result, "C", M, M);
     l->G = pack_matrix(result, "G", M, M);
     l->u = pack_vector(result, "beta", M);
@@ -35,7 +41,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     l->g = pack_vector(result, "g", N);
     l->W = pack_vector(result, "W", N);
     l->l3 = room((size_t)N);
-    l->s = room((size_t)N);
+    l->s = want > 0 ? pack_vector(result, "slopes", N) : room((size_t)N);
     l->left = want > 0 ? pack_vector(result, "left", N) : room((size_t)N);
     l->q = want > 0 ? pack_vector(result, "q", N) : room((size_t)N);
     l->p = want > 1 ? pack_vector(result, "p", N) : NULL;
@@ -84,10 +90,10 @@ static enum status fit(struct laplace *l, SEXP start, double enough, int maxit)
 /* the evidence, penalised and with its gradient where wanted, of a mode that is there */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
-    double *zeta = room((size_t)l->z.M);
     pack_number(result, "evidence", laplace_evidence(l));
     if (want == 0)
         return;
+    double *zeta = pack_vector(result, "shift", l->z.M);
     laplace_penalty(l, zeta);
     pack_number(result, "penalty", l->penalty);
     if (want > 1)

@@ -21,9 +21,10 @@ static void arg_classes(SEXP list, int N, struct softmax *l)
 static SEXP pack_softmax(struct softmax *l, int N, int want)
 {
     const int M = l->z.M, q = l->q;
-    SEXP result = PROTECT(pack("status", "jitter", "L", "C", "beta", "residual",
-                               "evidence", "penalty", "decrement", "steps", "probability",
-                               "left", "S", "inverse", "theta", "constant", NULL));
+    SEXP result =
+        PROTECT(pack("status", "jitter", "L", "C", "beta", "residual", "evidence",
+                     "penalty", "decrement", "steps", "probability", "left", "S",
+                     "inverse", "slopes", "shift", "theta", "constant", NULL));
     l->C = pack_matrix(result, "C", M * q, M * q);
     l->u = pack_matrix(result, "beta", M, q);
     l->r = pack_matrix(result, "residual", M, q);
@@ -32,7 +33,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
         l->left = pack_vector(result, "left", N);
         l->S = pack_matrix(result, "S", N, q * q);
         l->inverse = pack_matrix(result, "inverse", M, M * pair_of(q, 0));
-        l->s = room((size_t)N * q);
+        l->s = pack_matrix(result, "slopes", q, N);
     }
     UNPROTECT(1);
     return result;
@@ -41,10 +42,10 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
 /* the evidence, penalised and with its gradient where wanted */
 static void evidence(struct softmax *l, int want, SEXP result)
 {
-    double *zeta = room((size_t)l->z.M * l->q);
     pack_number(result, "evidence", softmax_evidence(l));
     if (want == 0)
         return;
+    double *zeta = pack_matrix(result, "shift", l->z.M, l->q);
     softmax_penalty(l, zeta);
     pack_number(result, "penalty", l->penalty);
     if (want > 1)
@@ -104,16 +105,20 @@ SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP c
     struct inducing z = arg_points(model, points);
     struct pass pass = pass_over(arg_new_rows(model, x), &z, control);
     const int N = pass.rows->N, M = z.M;
-    int rows, q;
+    int rows, columns, q = 1;
     z.L = arg_vector(L, "L", (size_t)M * M);
     struct softmax_at to = {.z = &z, .N = N};
-    to.u = arg_matrix(beta, "beta", &rows, &q);
+    to.u = arg_matrix(beta, "beta", &rows, &to.n_u);
     if (rows != M)
         Rf_error("internal: `beta` must have a row for each point");
+    to.inverse = arg_matrix(inverse, "inverse", &rows, &columns);
+    while (pair_of(q, 0) * M < columns)
+        q++;
+    if (rows != M || pair_of(q, 0) * M != columns)
+        Rf_error("internal: `inverse` must have a block for each pair of contrasts");
     to.q = q;
-    to.inverse = arg_vector(inverse, "inverse", (size_t)M * M * pair_of(q, 0));
     SEXP result = PROTECT(pack("mean", "S", "left", NULL));
-    to.mean = pack_matrix(result, "mean", N, q);
+    to.mean = pack_matrix(result, "mean", N, to.n_u);
     to.S = pack_matrix(result, "S", N, q * q);
     to.left = pack_vector(result, "left", N);
     pass_run(&pass, softmax_at_sink(&to));

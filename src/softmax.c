@@ -196,8 +196,12 @@ static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    const struct softmax_at to = {&l->z, l->q, l->pass->rows->N, NULL, l->inverse,
-                                  NULL,  l->S, l->left};
+    const struct softmax_at to = {.z = &l->z,
+                                  .q = l->q,
+                                  .N = l->pass->rows->N,
+                                  .inverse = l->inverse,
+                                  .S = l->S,
+                                  .left = l->left};
     const struct class_rows r = class_rows_again(l, v, v->work);
     double *s = l->s + (size_t)first * l->q;
     spread(&to, v, r.rest);
@@ -330,7 +334,7 @@ static void at_add(const void *self, const struct visit *v)
 {
     const struct softmax_at *to = self;
     const int M = to->z->M, n = v->block.n;
-    for (int j = 0; j < to->q; j++)
+    for (int j = 0; j < to->n_u; j++)
         mult_Atx(M, n, 1.0, v->A, to->u + (size_t)M * j, 0.0,
                  to->mean + v->block.first + (size_t)to->N * j);
     spread(to, v, v->work);

@@ -16,10 +16,10 @@ void softmax_penalty(struct softmax *l, double *zeta);
 void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
                       double *dcenter);
 
-/* At new rows: mean (N x q), S (N x q x q) and left [N], as a sink */
+/* At new rows: mean = A'u (N x n_u), S (N x q x q) and left [N], as a sink */
 struct softmax_at {
     const struct inducing *z;
-    int q, N;
+    int q, n_u, N;
     const double *u, *inverse;
     double *mean, *S, *left;
 };

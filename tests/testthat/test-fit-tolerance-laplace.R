@@ -8,7 +8,7 @@ tol_laplace <- function(family, tol, seed = 1, n = 60, profile = "se", ...) {
 # The two statistics as they are.
 laplace_error <- function(p, fit, quantile = 1) {
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
-  at <- predict(fit, se.fit = TRUE, type = "link")
+  at <- predict(at_mode(fit), se.fit = TRUE, type = "link")
   reached <- function(v) sort(v)[max(1, ceiling(quantile * length(v)))]
   c(mean = reached(abs(at$fit - p$sites$offset - exact$mean) / at$se.fit),
     sd = reached(abs(sqrt(exact$var) / at$se.fit - 1)))

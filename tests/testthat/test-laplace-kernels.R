@@ -17,7 +17,7 @@ test_that("sums and products of kernels: mode, certificates and bracket against 
     exact <- ref_laplace(p$x, p$sites, p$family, NULL, new, p$theta, k = k)
     p$kernel <- kernel
     fit <- laplace_fit_of(p)
-    at <- predict(fit, data.frame(new), se.fit = TRUE)
+    at <- predict(at_mode(fit), data.frame(new), se.fit = TRUE)
     if (is.null(p$sites$offset) || all(p$sites$offset == 0)) {
       expect_equal(unname(at$fit), unname(exact$mean), tolerance = 1e-6, label = kernel$label)
       expect_equal(unname(at$se.fit), unname(sqrt(exact$var)), tolerance = 1e-5, label = kernel$label)

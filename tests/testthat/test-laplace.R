@@ -67,7 +67,7 @@ test_that("with all rows as inducing points it is the exact process's, by pfdtc(
   for (p in laplace_problems()) {
     fit <- laplace_fit_of(p)
     plain <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
-    at <- predict(fit, se.fit = TRUE)
+    at <- predict(at_mode(fit), se.fit = TRUE)
     expect_equal(unname(at$fit), plain$mean + p$sites$offset, tolerance = 1e-7, label = p$family)
     expect_equal(unname(at$se.fit), sqrt(plain$var), tolerance = 1e-6, label = p$family)
     constant <- sum(log_constant(fit$likelihood, p$sites))
@@ -183,7 +183,7 @@ test_that("limit: a linear kernel with a vague prior gives the fit and the stand
   check <- function(formula, family, plain, weights = NULL, se = 1e-3) {
     fit <- suppressWarnings(do.call(pfdtc, list(formula, d, family = family, kernel = vague, hyper = "fixed",
                                                 center = FALSE, weights = weights)))
-    ours <- predict(fit, type = "link", se.fit = TRUE)
+    ours <- predict(at_mode(fit), type = "link", se.fit = TRUE)
     theirs <- stats::predict(plain, se.fit = TRUE)
     expect_equal(ours$fit, theirs$fit, tolerance = 1e-3) # the prior's sd of 100 moves some 1e-4
     expect_equal(unname(ours$se.fit), unname(theirs$se.fit), tolerance = se)

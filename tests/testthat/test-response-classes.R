@@ -57,7 +57,7 @@ test_that("log odds and their covariances are those of dense matrices", {
   prior <- kernel_matrix(case$kernel, case$x)
   dense <- ref_classes(prior, case$class, numeric(3))
   at <- ref_classes_at(dense, kernel_matrix(case$kernel, case$x, new), rep(2, 7), numeric(3))
-  said <- predict(fit, new, type = "latent", se.fit = TRUE)
+  said <- predict(at_mode(fit), new, type = "latent", se.fit = TRUE)
   expect_equal(unname(said$fit), at$mean[, -1] - at$mean[, 1], tolerance = 1e-6)
   sd <- t(apply(at$cov, 1L, function(V) sqrt(diag(V)[-1] + V[1, 1] - 2 * V[1, -1])))
   expect_equal(unname(said$se.fit), sd, tolerance = 1e-6)
@@ -121,5 +121,36 @@ test_that("leave-one-out is the posterior without the row's site", {
   to <- c(dense$W %*% c(dense$f)) + c(dense$g)
   to[own] <- 0
   f <- dense$prior %*% solve(diag(120) + W %*% dense$prior, to)
-  expect_equal(unname(predict(fit, type = "loo_latent")[row, ]), f[own][-1] - f[own][1], tolerance = 1e-6)
+  expect_equal(unname(predict(at_mode(fit), type = "loo_latent")[row, ]), f[own][-1] - f[own][1], tolerance = 1e-6)
+})
+
+test_that("the mean is the mode plus the covariance times the slopes of the log determinant", {
+  case <- classes_case(12)
+  fit <- fixed_classes(case)
+  prior <- kernel_matrix(case$kernel, case$x)
+  dense <- ref_classes(prior, case$class, numeric(3))
+  half <- function(f) {
+    P <- ref_softmax(matrix(f, 12))
+    W <- matrix(0, 36, 36)
+    for (n in 1:12) W[n + 12 * (0:2), n + 12 * (0:2)] <- diag(P[n, ]) - tcrossprod(P[n, ])
+    -as.numeric(determinant(diag(36) + W %*% dense$prior)$modulus) / 2
+  }
+  slopes <- vapply(1:36, function(i) {
+    (half(c(dense$f) + 1e-4 * (1:36 == i)) - half(c(dense$f) - 1e-4 * (1:36 == i))) / 2e-4
+  }, 0)
+  mean <- dense$f + matrix(dense$V %*% slopes, 12)
+  expect_equal(unname(predict(fit, type = "latent")), mean[, -1] - mean[, 1], tolerance = 1e-6)
+})
+
+test_that("the mean is nearer to the true posterior mean than the mode, and so are probabilities", {
+  # one row: the posterior is a normal density times a logistic function
+  for (variance in c(1, 9)) {
+    f <- seq(-40, 40, by = 0.001)
+    density <- stats::dnorm(f, 0, sqrt(variance)) * stats::plogis(f)
+    density <- density / sum(density)
+    truth <- c(sum(density * f), sum(density * stats::plogis(f)))
+    fit <- pfdtc(cbind(x = 1), 1, family = binomial(), kernel = kernel_se(1, variance), hyper = "fixed", center = FALSE)
+    said <- function(fit) c(predict(fit), predict(fit, type = "response"))
+    expect_true(all(abs(said(fit) - truth) < c(0.5, 0.9) * abs(said(at_mode(fit)) - truth)))
+  }
 })
