@@ -167,14 +167,15 @@ density_of_laplace <- function(fit, data) {
   given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
-  all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
+  means <- if (length(fit$center) > 1L) paste0("mean.", names(fit$center)) else "mean"
+  all <- c(free, if (with_center) means, if (likelihood$learned) as_response(likelihood)$shape)
   if (!length(all)) refuse_fixed()
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   z <- greedy_points(rows, s, fit$kernel)
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s, fit$kernel), tied = FALSE)
-  unit <- ifelse(all == "mean", likelihood$unit, 1)
+  unit <- ifelse(all %in% means, likelihood$unit, 1)
   at <- problem$start / unit
   times <- nrow(data$x) / nrow(rows$x) # but the prior counts once
   slope <- function(par) {
