@@ -158,6 +158,7 @@ density_of_objective <- function(fit, data, s) {
 # Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
 # free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
+  refuse_classes(fit)
   if (!is.null(fit$near)) {
     abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
                 hint = "Beside near rows the kernel is learned of Gaussian responses at the mode: neighbours = 0.")
@@ -167,15 +168,14 @@ density_of_laplace <- function(fit, data) {
   given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
-  means <- if (length(fit$center) > 1L) paste0("mean.", names(fit$center)) else "mean"
-  all <- c(free, if (with_center) means, if (likelihood$learned) as_response(likelihood)$shape)
+  all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
   if (!length(all)) refuse_fixed()
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   z <- greedy_points(rows, s, fit$kernel)
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s, fit$kernel), tied = FALSE)
-  unit <- ifelse(all %in% means, likelihood$unit, 1)
+  unit <- ifelse(all == "mean", likelihood$unit, 1)
   at <- problem$start / unit
   times <- nrow(data$x) / nrow(rows$x) # but the prior counts once
   slope <- function(par) {

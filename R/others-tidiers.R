@@ -119,7 +119,8 @@ augment_labels <- function(fit, data, newdata, interval) {
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   p <- stats::predict(fit, newdata, type = "response")
-  if (nrow(p) == nrow(out) + length(fit$na.action) && is.null(newdata)) p <- p[-fit$na.action, , drop = FALSE]
+  padded <- is.null(newdata) && inherits(fit$na.action, "exclude") && nrow(p) > nrow(out)
+  if (padded) p <- p[-fit$na.action, , drop = FALSE]
   if (nrow(p) != nrow(out)) {
     abort_input("data", sprintf("of %d rows", nrow(out)), sprintf("the training rows, of which there are %d", nrow(p)))
   }
