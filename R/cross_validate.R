@@ -132,7 +132,7 @@ predict_fold <- function(fit, data, asked, train, test) {
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
   score_each(response_of(one), list(y = unname(given_response(data)[test])),
              list(mean = p$mean + offset, var = p$var),
-             list(noise = noise_at(one, x) / w, spread = noise_spread(one, x)))
+             list(noise = noise_at(one, x) / w, spread = rep_len(noise_spread(one, x), nrow(x))))
 }
 
 # The same for a non-Gaussian likelihood. `out`: numbers among the rows in use.

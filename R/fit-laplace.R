@@ -152,6 +152,7 @@ look_at_working_points <- function(now, plan, state) {
 
 working_points <- function(data, learned, s, m, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
+  if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
                                           control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)

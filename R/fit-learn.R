@@ -21,10 +21,26 @@ learn_stage <- function(data, s, state) {
       pilot
     }, otherwise = start)
   }
+  if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel)) found <- with_unbiased_scale(found, data, s, state)
   with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
        exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
+}
+
+# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. Like that of a
+# linear model, the likelihood of few rows is largest at variances that are too small (bench/few.R).
+with_unbiased_scale <- function(found, data, s, state) {
+  p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
+  if (data$n > exact_learning_rows) return(found)
+  factor <- data$n / (data$n - min(p, data$n / 2))
+  state$because["scale"] <- sprintf(
+    "Scale: kernel variance and noise are %.2f times their estimates, for %d hyperparameters learned from %d rows.",
+    factor, as.integer(p), as.integer(data$n))
+  times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
+  found[c("kernel", "noise")] <- as_users_see(list(
+    kernel = set_values(found$kernel, times * kernel_values(found$kernel)), noise = factor * found$noise))
+  found
 }
 
 # Returns the hyperparameters that are learned, as the optimiser sees them.

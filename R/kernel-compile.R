@@ -25,13 +25,6 @@ parameter_count <- function(leaf, what) {
          parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
-shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
-
-is_group <- function(leaf) identical(leaf$profile, "group")
-
-# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
-table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
-
 categorical_size <- function(leaf) {
   n <- table_rows(leaf)
   switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)

@@ -223,3 +223,11 @@ check_same_columns <- function(z, x, argument, other = "x") {
   }
   z
 }
+
+# Returns the kernel with the shared lengthscales of an open kernel.
+with_shared <- function(kernel, open) {
+  change_leaves(kernel, function(leaf) {
+    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
+    leaf
+  })
+}

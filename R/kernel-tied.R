@@ -35,13 +35,12 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
 
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
-}
+shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
+
+is_group <- function(leaf) identical(leaf$profile, "group")
+
+# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
+table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 

@@ -3,9 +3,10 @@
 
 # Returns `now`, or kernel_additive() of its kernel if the log (marginal likelihood times prior) of that is larger by
 # `additive_nats`; then with pairs of inputs too if they add `pair_nats`. `first`: the additive kernel learned from
-# fewer rows.
+# fewer rows, or for the response, with its `gain`.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
+  if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
   if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L) return(now)
   least <- c(now = 0, additive = additive_nats, pairwise = additive_nats + pair_nats)

@@ -227,7 +227,10 @@ linear_problem <- function(problem) {
 laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)
-  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  columns <- group_columns(s$kernel)
+  rows <- if (length(columns) && n > dense_rows) rows_of_levels(data$x, columns, most, laplace_sizes$levels) else
+    if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
   points <- min(points, laplace_sizes$contrasts %/% functions_of_f(s$likelihood))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }

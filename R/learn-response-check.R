@@ -68,14 +68,20 @@ held_out_response <- function(model, from) {
   size <- now$noise * rep_len(noise_factor(model$trend, pool$x), pool$n)
   noise <- if (is.null(pool$weights)) size else size / pool$weights
   near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
-  f <- vapply(seq_along(rows), function(i) {
-    others <- near[, i]
-    x <- pool$x[c(rows[i], others), , drop = FALSE]
-    K <- native_kernel_matrix(now$kernel, x, x)
-    R <- chol(K[-1L, -1L] + diag(noise[others], length(others)))
-    a <- backsolve(R, cbind(K[-1L, 1L], pool$y[others]), transpose = TRUE)
-    c(sum(a[, 1L] * a[, 2L]), K[1L, 1L] - sum(a[, 1L]^2))
-  }, numeric(2L))
+  at_once <- if (pool$n <= 1000L) length(rows) else 10L # a kernel matrix of at most 1,000 points
+  f <- do.call(cbind, lapply(split(seq_along(rows), (seq_along(rows) - 1L) %/% at_once), function(block) {
+    points <- unique(c(rows[block], near[, block]))
+    x <- pool$x[points, , drop = FALSE]
+    K <- native_kernel_matrix(now$kernel, x, x, problem$run)
+    vapply(block, function(i) {
+      i <- c(rows[i], near[, i])
+      at <- match(i, points)
+      others <- at[-1L]
+      R <- chol(K[others, others] + diag(noise[i[-1L]], length(others)))
+      a <- backsolve(R, cbind(K[others, at[1L]], pool$y[i[-1L]]), transpose = TRUE)
+      c(sum(a[, 1L] * a[, 2L]), K[at[1L], at[1L]] - sum(a[, 1L]^2))
+    }, numeric(2L))
+  }))
   middle <- problem$center + problem$scale * f[1L, ]
   var <- problem$scale^2 * (pmax(f[2L, ], 0) + size[rows])
   count <- tabulate(from$rows$group)
@@ -98,24 +104,27 @@ with_terms_in_merit <- function(tried, from) {
   pool <- tried[[1L]]$problem$pool
   open <- is.null(from$asked$kernel) && length(constant) > 1L && best %in% constant
   if (!open || pool$n > response_rule[["terms"]] || ncol(pool$x) < 2L || !in_time(pool)) return(tried)
-  gains <- vapply(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)), function(label) {
-    gain_of_terms(tried[[label]], from)
-  }, 0)
-  if (!isTRUE(max(gains) > additive_nats)) return(tried)
-  for (label in setdiff(constant, names(gains))) gains[label] <- gain_of_terms(tried[[label]], from)
-  for (label in names(gains)) {
-    tried[[label]]$merit <- tried[[label]]$merit + gains[[label]]
-    tried[[label]]$score <- tried[[label]]$score - gains[[label]]
+  terms <- list()
+  add <- function(labels) terms[labels] <<- lapply(tried[labels], gain_of_terms, from = from)
+  add(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)))
+  if (isTRUE(max(vapply(terms, `[[`, 0, "gain")) > additive_nats)) {
+    add(setdiff(constant, names(terms)))
+    for (label in names(terms)) {
+      tried[[label]]$merit <- tried[[label]]$merit + terms[[label]]$gain
+      tried[[label]]$score <- tried[[label]]$score - terms[[label]]$gain
+    }
   }
+  for (label in names(terms)) tried[[label]]$terms <- terms[[label]]
   tried
 }
 
-# Returns the nats that the additive kernel gains over Matern 3/2, learned from some of the rows, for all of them.
+# Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
+# Matern 3/2 for all rows.
 gain_of_terms <- function(model, from) {
   s <- replace(first_plan(rows_transformed(from$rows, model$transform), from$asked)$learn, "rows", list(NULL))
-  pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["some"]]))
+  pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
   problem <- learning_problem(pool, s, "matern32")
   run <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
   wide <- learn_additive("additive", model_of_run(problem, run), s)
-  max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n
+  c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n)
 }

@@ -5,7 +5,8 @@
 #
 # over the rows that count. All candidates have the same rows in the same order.
 
-# Returns the data with the response that is modelled. If the search is ended, it is the first candidate.
+# Returns the data with the response that is modelled. If the search is ended, it is the first candidate. state$open is
+# TRUE if the search was left to the fit.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
     like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
@@ -13,6 +14,7 @@ response_stage <- function(data, asked, state) {
     return(data_as_modelled(data, like, asked))
   }
   open <- responses_to_try(data, asked)
+  state$open <- identical(asked$transform, "auto") && is.null(open$plain)
   first <- open$transforms[[1L]]
   lambda_is_open <- !is.null(first) && is.na(first$lambda)
   choices <- max(length(open$transforms), length(open$trends))
@@ -157,6 +159,7 @@ find_response <- function(data, asked, open, first, state) {
   state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale)) {
     list(theta = best$theta, report = begun$report)
   }
+  if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (unchanged) return(best)
   count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
   state$so_far <- NULL

@@ -40,7 +40,7 @@ learn_evidence <- function(data, s, state) {
   }
   tell("all rows that count")
   if (in_time(pool)) {
-    end <- learn_finally(now, s, rival, state, keep)
+    end <- learn_finally(now, s, rival, begun$terms, state, keep)
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL
     now <- end$model
     attr(begun$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
@@ -75,8 +75,8 @@ message_copies <- function(copies, n) {
 }
 
 # Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
-# if the kernel was open. Returns list(model, rival).
-learn_finally <- function(now, s, rival, state, keep) {
+# if the kernel was open. `terms`: the additive kernel that was learned for the response. Returns list(model, rival).
+learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- is_small_enough(problem$pool)
   run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
@@ -101,7 +101,7 @@ learn_finally <- function(now, s, rival, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
-      if (s$additive) now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
+      if (s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
       if (!is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
     }

@@ -8,16 +8,15 @@ spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns the sd of y at a standardised u.
+# Returns the sd of y at a standardised u, one number or one for each row.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for y on the scale of f.
 noisy_log_density <- function(y, f) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
-  logs <- vapply(seq_along(spread_steps), function(i) {
-    log(spread_weights[i]) + stats::dnorm(y, f$mean, sd_at_step(f, spread_steps[i]), log = TRUE)
-  }, 0 * y)
-  log_row_sums(matrix(logs, length(y)))
+  n <- length(y)
+  sd <- sd_at_step(f, rep(spread_steps, each = n)) # rows are recycled
+  log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 
 # Returns P(y - mean <= distance).
@@ -56,7 +55,8 @@ draw_noise <- function(n, noise, spread) {
 # likely, and the nats that it gains. `f` has their distributions given the other rows.
 likeliest_tail <- function(y, f) {
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
-  best <- stats::optimize(each, c(0, most_spread), maximum = TRUE, tol = 0.01)
-  gain <- best$objective - each(0)
-  c(tail = best$maximum, gain = gain)
+  normal <- each(0)
+  if (each(0.1) < normal) return(c(tail = 0, gain = 0))
+  best <- stats::optimize(each, c(0, most_spread), maximum = TRUE, tol = 0.05)
+  c(tail = best$maximum, gain = best$objective - normal)
 }

@@ -14,7 +14,7 @@
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
 #' @section Errors and invariants: class `pfdtc_error_input` for fits of several inputs and times in irregular steps.
 #'   `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead.
-#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("modelling")`
+#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))
 #' if (requireNamespace("generics", quietly = TRUE)) {

@@ -1,10 +1,12 @@
 # The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
 # never change it.
 
-# Returns what decide() has to know of the data. `n`: rows after equal ones were merged, `rows`: before.
+# Returns what decide() has to know of the data. `n`: rows after equal ones were merged, `rows`: before; `holes`: are
+# they cells of a grid of which many lack?
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
-       source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x), memory = getOption("pfdtc.max_memory", 2^32))
+       source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
+       memory = getOption("pfdtc.max_memory", 2^32), holes = has_holes(data$x))
 }
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
@@ -81,10 +83,12 @@ decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  open <- open && (facts$keep || facts$sample) && (!grouped || facts$n <= near_training_rows && m + facts$effects <= dense_effects)
+  dense <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
+  open <- open && (facts$keep || facts$sample) && (!grouped || dense)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
+  usual <- if (isTRUE(facts$holes)) hole_neighbours else default_neighbours
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) usual else 0L
   near <- min(near, facts$n)
   if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
@@ -110,7 +114,8 @@ decide_working <- function(facts, asked, look) {
   if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
                                                              class_points[["most"]] %/% functions))
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
-    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" && functions == 1L
+    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" &&
+    functions == 1L && !has_groups(asked$kernel)
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
   if (won) near <- default_neighbours

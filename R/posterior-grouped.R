@@ -1,14 +1,18 @@
 # The posterior on inducing points for the smooth part of a kernel, beside all effects of its groups (effects.R).
 
-# Returns predictions with `unexplained` = E(x, x) plus the variance of new levels.
+# Returns predictions with `unexplained` = E(x, x) plus the variance of new levels. The mean is about the mode if
+# factors$shift is NULL, see posterior.R.
 predict_grouped <- function(p, x, keep = FALSE) {
-  native_effect_predict(p$factors, p$z, smooth_model(p$model), numbered(x, p$factors$groupings), keep, p$control)
+  f <- p$factors
+  for (what in names(f$shift)) f[[what]] <- f[[what]] + f$shift[[what]]
+  native_effect_predict(f, p$z, smooth_model(p$model), numbered(x, f$groupings), keep, p$control)
 }
 
 posterior_at.grouped <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- predict_grouped(p, fun$x, joint)
-    return(list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) grouped_covariance(p, fun$x, at)))
+    return(list(mean = at$mean, var = at$sor_variance + at$unexplained,
+                cov = if (joint) grouped_covariance(p, fun$x, at)))
   }
   if (fun$kind == "sums") {
     W <- weights_of_sums(fun)
@@ -108,12 +112,59 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 row_parts.grouped <- function(p) {
   apart <- responses_used(p)
-  at <- predict_grouped(p, p$rows$x)
+  at <- predict_grouped(at_mode(p), p$rows$x)
   mean <- at$mean[apart$group]
-  W <- apart$w / p$model$noise
   q <- at$sor_variance[apart$group]
-  list(mean = mean, q = q, left = at$unexplained[apart$group], g = W * (apart$y - mean), W = W, rest = 1 - W * q,
-       group = apart$group)
+  W <- apart$w / p$model$noise
+  g <- W * (apart$y - mean)
+  shift <- NULL
+  if (!is.null(p$fit$likelihood)) {
+    sites <- sites_of_fit(p$fit, p$rows)
+    l <- native_likelihood(sites, mean + sites$offset)
+    g <- l[2L, ]
+    W <- l[3L, ]
+    if (!is.null(p$factors$shift)) shift <- predict_grouped(p, p$rows$x)$mean - mean - q * l[4L, ] * q / 2
+  }
+  list(mean = mean, q = q, left = at$unexplained[apart$group], g = g, W = W, rest = 1 - W * q, group = apart$group,
+       shift = shift)
+}
+
+# Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
+#
+#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
+grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
+  model <- new_model(learned$kernel, 1)
+  jitter <- rounding_jitter(nrow(z))
+  at <- function(factors) {
+    native_effect_predict(factors, z, smooth_model(model), numbered(data$x, factors$groupings), FALSE, run)
+  }
+  found <- posterior_stage(state, function() {
+    mode_of_rows(data, numeric(nrow(data$x)), sites, "with groups",
+                 function(rows) effect_posterior(z, rows, model, jitter, run), function(factors) at(factors)$mean)
+  })
+  f <- found$posterior
+  l <- native_likelihood(sites, found$f + sites$offset)
+  left <- at(f)$unexplained
+  W <- pmax(l[3L, ], 0)
+  value <- sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2
+  if (isTRUE(sites$skewed)) { # the mean of working rows with s / W added to the response
+    rows <- working_rows(data$x, sites, found$f)
+    s <- l[4L, ] * at(f)$sor_variance / 2
+    moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
+    of_sd <- abs(at(moved)$mean) / sqrt(at(f)$sor_variance + left)
+    f$shift <- lapply(moved[c("gamma", "b")], `*`, min(1, most_shift / max(of_sd)))
+  }
+  list(evidence = value, factors = f, inducing = z, m = nrow(z), near = NULL, neighbours = 0L, jitter = f$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
+}
+
+# Returns |gamma|^2 + |zeta|^2.
+squared_coefficients <- function(f) {
+  groups <- vapply(seq_along(f$groupings), function(i) {
+    b <- effects_of(f)[[i]]$b
+    sum((chol2inv(t(f$groupings[[i]]$root)) %*% b) * b)
+  }, 0)
+  sum(groups, f$gamma[seq_len(nrow(f$L))]^2)
 }
 
 group_parts.grouped <- function(p, part, rows) {
@@ -150,8 +201,8 @@ remade_fit.grouped <- function(p, rows, model) {
   fit
 }
 
-# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole kernel
-# they explain smooth part and levels.
+# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole
+# kernel they explain smooth part and levels.
 points_with_levels <- function(p, x) {
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(x[, g$column]))

@@ -102,13 +102,23 @@ near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
+  found <- mode_of_rows(data, f, sites, "with neighbours", function(rows) {
+    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    near$rows <- rows
+    near
+  }, function(near) posterior_values(near_view(near, near$rows, z, model, run), data$x)$mean, taken, settled)
+  c(found$posterior, found["steps"])
+}
+
+# Returns list(posterior, f, steps): make(rows) returns the posterior of working rows, and mean_of(posterior) its mean at
+# the rows.
+mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
-    rows <- working_rows(data$x, sites, f)
-    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    posterior <- make(working_rows(data$x, sites, f))
     rests <- is_small_step(taken, settled)
     if (rests) break
-    move <- posterior_values(near_view(near, rows, z, model, run), data$x)$mean - f
+    move <- mean_of(posterior) - f
     moved <- max(abs(move))
     rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
     if (rests) break
@@ -118,11 +128,9 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
     f <- f + taken
   }
   if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
-    warn_convergence(sprintf("The mode with neighbours was not reached: the last step moved f by %.2g.", moved))
+    warn_convergence(sprintf("The mode %s was not reached: the last step moved f by %.2g.", what, moved))
   }
-  near$rows <- rows
-  near$steps <- step
-  near
+  list(posterior = posterior, f = f, steps = step)
 }
 
 is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
@@ -141,6 +149,7 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f) returns the
 # posterior with neighbours, from the mode f on inducing points (without offset and mean).
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
+  if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
   variational <- sites$variational == 1L
   found <- posterior_stage(state, function() {
     if (!is.null(sites$contrasts) && is.null(start$beta)) start <- start_on_first(data$x, sites, learned$kernel, z, run)

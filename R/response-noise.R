@@ -114,9 +114,6 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# No log noise has more variance than this, a factor of 50 either way in 95 %.
-most_spread <- 4
-
 # Returns the variance of log s2 + b'gamma, given the data, for the rows of the features B; 0 unless noise is smooth.
 # Fits of older versions have no `level`.
 trend_spread <- function(trend, B) {

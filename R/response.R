@@ -242,6 +242,11 @@ posterior_needs <- list(
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
+  if (response$approx != "none" && !is.null(fit$factors$groupings)) {
+    abort_input(argument, sprintf("a fit with groups and a %s response", response$label), "one without groups",
+                message = sprintf("%s does not exist for groups with a %s response beyond %s rows.", what,
+                                  response$label, show_count(dense_rows)), hint = "Fit fewer rows.")
+  }
   if (response$approx %in% need$approx) return(fit)
   abort_input(argument, sprintf("a fit with a %s response (%s)", response$label, response$words[["by"]]), need$want,
               message = sprintf("%s does not exist for a %s response (%s), which `%s` has.", what, response$label,

@@ -27,7 +27,7 @@
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
 #'   numbers, and so do all longitudes at a pole.
-#' @seealso [pfdtc()], [kernel_se()], `vignette("modelling")`
+#' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
 #' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
@@ -108,6 +108,12 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
+
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {
   own <- columns_of_variables(frame$variables)
@@ -131,6 +137,13 @@ numbers_of <- function(spec, v) {
 times_of <- function(spec, days) {
   seconds <- as.POSIXct(days * 86400 + spec$origin, origin = "1970-01-01", tz = "UTC")
   if (spec$date) as.Date(seconds) else seconds
+}
+
+# Returns TRUE for two inputs that are cells of a grid of which many lack, as in an image with clouds.
+has_holes <- function(x) {
+  if (ncol(x) != 2L) return(FALSE)
+  share <- nrow(x) / length(unique(x[, 1L])) / length(unique(x[, 2L]))
+  share > hole_shares[1L] && share < hole_shares[2L]
 }
 
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------

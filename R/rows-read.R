@@ -222,12 +222,6 @@ check_levels_return <- function(variables, n) {
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
-# Returns the columns of each variable.
-columns_of_variables <- function(variables) {
-  width <- vapply(variables, `[[`, 1L, "width")
-  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
-}
-
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))

@@ -28,7 +28,19 @@
 # worst losses of .46 to .80; sd 1 for 2 of the log noise .523, but .002 worse on 7 sets. Noise of .1 and .5 is near the
 # prior's centre, so that this is no evidence. No rule reaches .95 on sets: there the responses are not normal.
 #
-# `half` is not in the package: with repeated rows the noise is known, and z of merged rows has no information about it.
+# Again after heavy tails and uncertain smooth noise came (both widen the far intervals): default fits, third split, at
+# most 500 test rows. trim: mean change of NLPD without the outer tenths.
+#
+#                 100 rows, 67 sets                          250 rows, 22 sets
+#          NLPD   trim   worst better worse cover     NLPD   trim   worst better worse cover
+#   none   .656                             .929      .796                             .936
+#   loo    .652  -.001   .006    5     0    .930      .791  -.000   .000    2     0    .938
+#   df     .645  -.007   .030   25     4    .939      .791  -.003   .001    4     0    .942
+#   half   .646  -.005   .015   16     2    .935      .789  -.003   .001    3     0    .941
+#
+# So `df` is in the package (with_unbiased_scale(): p at most n / 2, up to 2,000 rows, if transform = "auto" and the
+# kernel is the fit's), and fits here have it. Branin, borehole, Hartmann, Friedman, 20 to 150 rows, two draws: NLPD
+# within .01 or better in 11 of 12, .057 worse in one (Branin 40, cover 1.00), coverage .937 to .951.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 source("bench/sets.R")

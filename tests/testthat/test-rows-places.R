@@ -143,6 +143,22 @@ test_that("a message tells that longitude and latitude are plain numbers where t
   expect_false(told(transform(d, lat = 100 + lat)))
 })
 
+test_that("a grid with many cells missing has holes, and gets more neighbours", {
+  grid <- as.matrix(expand.grid(x = 1:20, y = 1:20))
+  expect_true(has_holes(grid[grid[, 1] > 9 | grid[, 2] > 5, ]))
+  expect_false(has_holes(grid))
+  expect_false(has_holes(with_seed(1, matrix(stats::runif(200), 100))))
+  expect_false(has_holes(cbind(grid, 1)[-(1:99), ]))
+  d <- data.frame(grid, z = sin(grid[, 1]))
+  asked <- check_settings("pfdtc", quote(pfdtc()), formula_arguments(list(), pfdtc.default))
+  near_of <- function(holes) {
+    facts <- list(n = 1e4, rows = 1e4, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32, holes = holes)
+    decide(facts, c(asked, list(columns = c("x", "y"), free = "noise")), list(exact = FALSE, rho = Inf))
+  }
+  expect_equal(near_of(TRUE)$posterior$neighbours, 100L)
+  expect_equal(near_of(FALSE)$posterior$neighbours, 40L)
+})
+
 # ---- times ----------------------------------------------------------------------------------------------------------
 
 test_that("dates and times are inputs in days, from seconds without a lost digit", {

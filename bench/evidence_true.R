@@ -1,0 +1,22 @@
+# Are the ends of evidence_bounds(true = TRUE) ever broken? Two rows, seven likelihoods, beside quadrature.
+# Rscript bench/evidence_true.R [problems of each]
+suppressMessages(library(pfdtc))
+for (name in c("with_seed", "sites_of_fit", "native_likelihood")) assign(name, getFromNamespace(name, "pfdtc"))
+source("tests/testthat/helper-true-evidence.R")
+args <- commandArgs(TRUE)
+n <- if (length(args)) as.integer(args[1]) else 100L
+families <- list(binomial = binomial(), probit = binomial("probit"), poisson = poisson(),
+                 Gamma = replace(Gamma("log"), "theta", 2), ordinal = ordinal(), tobit = tobit(left = 0, scale = 0.5),
+                 weibull = weibull(0.7))
+for (name in names(families)) {
+  each <- vapply(seq_len(n), function(seed) {
+    fit <- fit_of_two(two_rows(name, 100 + seed), families[[name]], if (seed %% 3 == 0) "vi" else "laplace")
+    ends <- evidence_bounds(fit, true = TRUE)
+    truth <- true_log_evidence(fit)
+    room <- 1e-6 * (1 + abs(truth))
+    c(broken = (truth < ends[["lower"]] - room) + (truth > ends[["upper"]] + room), width = diff(unclass(ends)[1:2]),
+      laplace = abs(fit$evidence - truth))
+  }, numeric(3))
+  cat(sprintf("%-9s %d ends, %d broken; width median %.2g, largest %.2g; Laplace or VI is off by %.2g\n", name, 2 * n,
+              sum(each["broken", ]), median(each[2, ]), max(each[2, ]), median(each["laplace", ])))
+}
