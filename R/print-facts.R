@@ -38,7 +38,7 @@ fill_numbers <- function(text, number) {
 fit_title <- function(fit) {
   if (response_of(fit)$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
   sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label,
-          if (fit_link(fit) == "identity") "" else sprintf(" (%s link)", fit_link(fit)), response_of(fit)$words[["by"]])
+          if (fit_link(fit) %in% c("identity", "latent")) "" else sprintf(" (%s link)", fit_link(fit)), response_of(fit)$words[["by"]])
 }
 
 posterior_title <- function(fit) {
@@ -66,9 +66,10 @@ describe_data <- function(fit) {
 
 # Returns what is not in the title: a shape parameter or a transform.
 describe_response <- function(fit) {
-  if (is.null(fit$theta)) return(describe_transform(fit$transform))
+  if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
   response <- response_of(fit)
   if (is_ordered(response)) return(describe_cuts(fit, response))
+  if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
   sprintf("%s, %s %s", response$full_label, response$shape, format(signif(fit$theta, 4)))
 }
 

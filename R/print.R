@@ -255,6 +255,7 @@ certificate_fields <- function(x) {
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
       "the bounds are about its Laplace approximation, not about the true posterior"
     },
+    Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
       sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))

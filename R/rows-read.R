@@ -68,7 +68,7 @@ check_formula <- function(call, envir) {
   if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
     abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
   }
-  formula
+  with_sphere(formula)
 }
 
 # Evaluates the call of model.frame() in `parts`. An error names the argument that caused it.
