@@ -133,7 +133,7 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L)
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
 # `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 360L, levels = 150L)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
 
 # Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
 # number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
