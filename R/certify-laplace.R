@@ -34,7 +34,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 # probability moves towards one half, so that its extremes are at the corners.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  if (likelihood$link == "identity" || is_ordered(response)) return(out) # it is f, or several numbers
+  # it is f, or several numbers, or of no known shape
+  if (likelihood$link %in% c("identity", "latent") || is_ordered(response)) return(out)
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))

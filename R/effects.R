@@ -1,6 +1,6 @@
-# Grouped effects beside a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables that leave
-# nothing unexplained, so that inducing points serve f alone. The levels of the grouping with the most effects are
-# eliminated; the effects of other groupings are features beside those of the inducing points.
+# Grouped effects beside a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables that
+# leave nothing unexplained, so that inducing points serve f alone. The levels of the grouping with the most effects
+# are eliminated; the effects of other groupings are features beside those of the inducing points.
 #
 # A grouping is list(column, levels, design, root): the column of the rows that has the level (from 1), the number of
 # levels, the columns of the design (0 for an intercept), and the lower root of the covariance of a level's effects.
@@ -31,14 +31,18 @@ nothing_smooth <- list(list(list(profile = "constant", label = "none", inputs = 
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, that with the most effects first. `codes`: the levels of each group of the kernel, in
-# its order: how many there are, or their numbers in the rows.
+# Returns the groupings of a kernel, that with the most effects first. `codes`: the levels of each group of the
+# kernel, in its order: how many there are, or their numbers in the rows.
 groupings_of <- function(kernel, codes) {
   groupings <- Map(function(g, codes) {
     n <- if (length(codes) == 1L) codes else length(codes)
     list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
          root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
   }, group_roots(kernel), codes)
+  entries <- sum(lengths(lapply(groupings, `[[`, "design")))
+  if (entries > 256) {
+    abort_input("formula", sprintf("one with %d effects of groups for a row", entries), "one with at most 256")
+  }
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
@@ -48,8 +52,8 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
-# Returns TRUE if Laplace's approximation of these rows has all effects beside inducing points for the smooth part. Fewer
-# rows are all inducing points.
+# Returns TRUE if Laplace's approximation of these rows has all effects beside inducing points for the smooth part.
+# Fewer rows are all inducing points.
 eliminates_levels <- function(data, sites, kernel) {
   nrow(data$x) > dense_rows && has_groups(kernel) && isTRUE(sites$concave) && sites$variational == 0L
 }
@@ -86,6 +90,9 @@ effects_of_grouping <- function(g) nrow(g$root) * g$levels
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
   data$x <- numbered(data$x, groupings)
+  q <- vapply(groupings, effects_of_grouping, 0)
+  check_memory(8 * (nrow(z) + sum(q[-1L])) * sum(q), sprintf("the sums of %d inducing points with %s effects of groups",
+                                                            nrow(z), show_count(sum(q))))
   found <- native_effect_sums(z, data, smooth_model(model), groupings, jitter, control = control)
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
@@ -135,8 +142,8 @@ places_of_sums <- function(m, groupings) {
   list(k = m + sum(vapply(groupings[-1L], effects_of_grouping, 0)), H = m^2 + m + 5)
 }
 
-# Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first grouping
-# (of all groupings with `all`) on its diagonal.
+# Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first
+# grouping (of all groupings with `all`) on its diagonal.
 times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
@@ -161,7 +168,8 @@ effects_of <- function(factors) {
     own <- at + seq_len(p * g$levels)
     covariance <- if (at == 0L) factors$covariance else {
       rows <- factors$W[m - ncol(factors$covariance) + own, , drop = FALSE]
-      vapply(seq_len(g$levels), function(l) c(tcrossprod(rows[(l - 1L) * p + seq_len(p), , drop = FALSE])), numeric(p^2))
+      of_level <- function(l) c(tcrossprod(rows[(l - 1L) * p + seq_len(p), , drop = FALSE]))
+      vapply(seq_len(g$levels), of_level, numeric(p^2))
     }
     at <<- at + p * g$levels
     list(term = g$term, b = matrix(factors$b[own], p), covariance = array(covariance, c(p, p, g$levels)))
@@ -170,9 +178,9 @@ effects_of <- function(factors) {
 
 # ---- variances from finished sums ------------------------------------------------------------------------------------
 
-# Returns the factors with the noise and the variances of the groups that maximise the variational bound, as far as they
-# are learned (`s`: the part `learn` of the plan). No pass over rows is needed. The noise stays where the inducing points
-# leave much, which the bound would take for noise.
+# Returns the factors with the noise and the variances of the groups that maximise the variational bound, as far as
+# they are learned (`s`: the part `learn` of the plan). No pass over rows is needed. The noise stays where the
+# inducing points leave much, which the bound would take for noise.
 relearned_variances <- function(factors, data, model, s) {
   m <- nrow(factors$L)
   terms <- vapply(factors$groupings, `[[`, 0L, "term")

@@ -15,7 +15,6 @@
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse <- function(got, want, hint = NULL) abort_input("fit", got, want, hint = hint)
-  if (response$conjugate) return(evidence_bounds(fit))
   if (has_labels(response) || !response$concave) {
     refuse(sprintf("a fit with family %s", response$full_label), "one with a log-concave likelihood of one f a row")
   }

@@ -25,7 +25,7 @@
 #' @export
 evidence_bounds <- function(fit, true = FALSE) {
   fit <- check_any_fit(fit, "fit")
-  if (check_flag(true, "true")) return(true_bracket(fit))
+  if (check_flag(true, "true") && !response_of(fit)$conjugate) return(true_bracket(fit))
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
     return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))

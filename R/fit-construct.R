@@ -75,13 +75,14 @@ exact_if_possible <- function(data, learned, s, state) {
 
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
-  if (has_groups(done$model$kernel) && !method_traits(s)$sor && !method_traits(s)$fitc) return(construct_grouped(data, done, s, state))
+  traits <- method_traits(s)
+  if (has_groups(done$model$kernel) && !traits$sor && !traits$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = method_traits(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, method_traits(s)),
+    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, traits),
     jitter = posterior$jitter)))
 }
 

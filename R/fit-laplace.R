@@ -14,6 +14,7 @@ working_steps <- list(
 # Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
+  check_own_family(asked$likelihood, data$sites$y)
   if (has_labels(response_of(asked)) && !is.null(data$offset)) {
     abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
   }

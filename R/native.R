@@ -183,11 +183,9 @@ native_covariance <- function(posterior, z, model, x, sor = FALSE) {
   .Call(ffi_covariance, engine_posterior(posterior, z, model), x, as.integer(sor))
 }
 
-# Grouped effects, see effects.R and src/effects.h.
 native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-4, jitter), control = NULL) {
-  result <- .Call(ffi_effect_sums, engine_points(z, model, jitter), groupings, engine_rows(data), as.double(most),
-                  engine_control(nrow(data$x), control))
-  stop_on_status(result, "The posterior on the inducing points and the levels")
+  stop_on_status(.Call(ffi_effect_sums, engine_points(z, model, jitter), groupings, engine_rows(data), as.double(most),
+                       engine_control(nrow(data$x), control)), "The posterior on the inducing points and the levels")
 }
 
 native_eliminate <- function(m, columns, groupings, sums, noise, control = NULL) {
@@ -195,8 +193,7 @@ native_eliminate <- function(m, columns, groupings, sums, noise, control = NULL)
 }
 
 native_effect_solve <- function(m, columns, groupings, posterior, noise, control = NULL) {
-  .Call(ffi_effect_solve, m, columns, groupings, posterior, as.double(noise),
-        engine_control(groupings[[1L]]$levels, control))
+  .Call(ffi_effect_solve, m, columns, groupings, posterior, noise, engine_control(ncol(posterior$U), control))
 }
 
 # As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
@@ -204,8 +201,7 @@ native_integrated <- function(data, model, groupings, rows, neighbours, slopes, 
   kernel <- compile_kernel(model$kernel)
   result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
-  if (result$status != 0L) return(as_value(result))
-  tied_slopes(kernel, result)
+  if (result$status != 0L) as_value(result) else tied_slopes(kernel, result)
 }
 
 # `keep` = TRUE also returns the features whose products are covariances.
@@ -256,7 +252,8 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 
 # `near` is the result of native_near(keep = 2L), which also returns r.
 native_near_effects <- function(near, data, model, groupings, control = NULL) {
-  .Call(ffi_near_effects, engine_model(model), groupings, engine_rows(data), near, engine_control(nrow(data$x), control))
+  .Call(ffi_near_effects, engine_model(model), groupings, engine_rows(data), near,
+        engine_control(nrow(data$x), control))
 }
 
 # Returns C C' = I + A, x = (I + A)^{-1} b, and the inverse if asked.

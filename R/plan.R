@@ -83,7 +83,8 @@ decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  open <- open && (facts$keep || facts$sample) && (!grouped || facts$n <= near_training_rows && m + facts$effects <= dense_effects)
+  dense <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
+  open <- open && (facts$keep || facts$sample) && (!grouped || dense)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   usual <- if (isTRUE(facts$holes)) hole_neighbours else default_neighbours
@@ -113,8 +114,8 @@ decide_working <- function(facts, asked, look) {
   if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
                                                              class_points[["most"]] %/% functions))
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
-    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" && functions == 1L &&
-    !has_groups(asked$kernel)
+    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" &&
+    functions == 1L && !has_groups(asked$kernel)
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
   if (won) near <- default_neighbours

@@ -11,7 +11,8 @@ predict_grouped <- function(p, x, keep = FALSE) {
 posterior_at.grouped <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- predict_grouped(p, fun$x, joint)
-    return(list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) grouped_covariance(p, fun$x, at)))
+    return(list(mean = at$mean, var = at$sor_variance + at$unexplained,
+                cov = if (joint) grouped_covariance(p, fun$x, at)))
   }
   if (fun$kind == "sums") {
     W <- weights_of_sums(fun)
@@ -200,8 +201,8 @@ remade_fit.grouped <- function(p, rows, model) {
   fit
 }
 
-# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole kernel
-# they explain smooth part and levels.
+# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole
+# kernel they explain smooth part and levels.
 points_with_levels <- function(p, x) {
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(x[, g$column]))

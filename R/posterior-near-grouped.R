@@ -1,14 +1,14 @@
-# The posterior with nearest neighbours for the smooth part of a kernel, beside all effects of its groups. Neighbours are
-# found by the smooth part alone. They bring their levels along: with z the design of a functional in the columns of Z and
-# u, r of posterior-near.R,
+# The posterior with nearest neighbours for the smooth part of a kernel, beside all effects of its groups. Neighbours
+# are found by the smooth part alone. They bring their levels along: with z the design of a functional in the columns
+# of Z and u, r of posterior-near.R,
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
 #   r+ r+' / d over rows (src/near_effects.h).
 #
 # All effects are dense: there are at most `dense_effects`.
 
-# Returns near_posterior() for a kernel with groups. The variances of the groups that are learned (`free`, for each group
-# of the kernel) take a few steps of expectation-maximisation, which need no further pass.
+# Returns near_posterior() for a kernel with groups. The variances of the groups that are learned (`free`, for each
+# group of the kernel) take a few steps of expectation-maximisation, which need no further pass.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))
@@ -58,7 +58,8 @@ posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
   if (fun$kind != "values") {
     if (fun$kind != "population") refuse_slopes_of_groups(list(factors = p$near), fun)
     smooth <- fun$under(smooth_part(p$model$kernel))
-    return(near_grouped_at(p, fun$x[fun$rows, , drop = FALSE], functionals_near(smooth_near(p), smooth), design = FALSE))
+    given <- functionals_near(smooth_near(p), smooth)
+    return(near_grouped_at(p, fun$x[fun$rows, , drop = FALSE], given, design = FALSE))
   }
   if (joint) return(near_grouped_at(p, fun$x, joint = TRUE))
   blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)

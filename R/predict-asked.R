@@ -6,7 +6,8 @@ predict_intervals <- c("none", "credible", "prediction", "conformal")
 
 # The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
 # "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two;
-# "labels": one of several; "ordered": one of several in an order; "times".
+# "labels": one of several; "ordered": one of several in an order; "times"; "own": the
+# user's.
 allowed <- local({
   each <- c("none", "credible", "prediction")
   row <- function(intervals, ...) list(intervals = intervals, with = c(...))
@@ -33,13 +34,15 @@ allowed <- local({
   ordered <- utils::modifyList(other[setdiff(names(other), c("median", "quantile"))], list(
     response = row("none", "se.fit", "hyper_uncertainty", "newdata"), loo = row("none", "se.fit"),
     class = classes$class))
+  own <- other[setdiff(names(other), c("median", "quantile"))]
+  own <- lapply(own, function(row) replace(row, "intervals", list(setdiff(row$intervals, "prediction"))))
   times <- c(other, list(survival = row(c("none", "credible"), "certified", "hyper_uncertainty", "newdata")))
   each_class <- row(c("none", "credible"), "se.fit", "newdata")
   labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
                  class = row(c("none", "prediction", "conformal"), "newdata"),
                  loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))
   list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels,
-       ordered = ordered, times = times)
+       ordered = ordered, times = times, own = own)
 })
 
 # Checks the arguments of predict() and their combination. `ask`: a list of them by name.

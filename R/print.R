@@ -131,7 +131,8 @@ print_parameters <- function(about, show) {
           sep = "\n")
     }
   }
-  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | grepl("(^|[.])(scale|angle)[.]", names(theta)) |
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # they have a table
+  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
   cat("\n")
@@ -182,7 +183,7 @@ print_kernels_tried <- function(kernels) {
   cat("\n")
 }
 
-# ---- groups -----------------------------------------------------------------------------------------------------------
+# ---- groups ----------------------------------------------------------------------------------------------------------
 
 #' @rdname groups
 #' @export
@@ -255,6 +256,7 @@ certificate_fields <- function(x) {
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
       "the bounds are about its Laplace approximation, not about the true posterior"
     },
+    Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
       sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))

@@ -42,7 +42,7 @@ functions_of_f <- function(likelihood) {
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
   if (has_labels(response)) return("labels")
-  if (response$reads %in% c("ordered", "times")) return(response$reads)
+  if (response$reads %in% c("ordered", "times", "own")) return(response$reads)
   if (has_classes(response)) "classes" else "other"
 }
 
@@ -64,7 +64,7 @@ engine_sites <- function(likelihood, sites, center) {
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
               constant = log_constant(likelihood, sites), concave = response$concave,
               skewed = response$reads %in% c("classes", "ordered") && response$approx == "laplace")
-  if (is.null(response$shape)) return(out)
+  if (is.null(response$shape) && is.null(likelihood$row)) return(out)
   if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
     response$engine(out, response$theta)
 }
@@ -149,6 +149,7 @@ unit_of_f <- function(likelihood, sites) {
 # Returns list(lower, upper): the range of W at each row over f - e to f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
+  if (!is.null(likelihood$row)) return(stated_range(response, native_likelihood(sites, f)[3L, ], sites, f, e))
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
   inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))

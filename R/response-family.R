@@ -18,13 +18,15 @@ family_of_response <- function(response, name) {
   if (!is.factor(response) && !is.character(response) && !is.logical(response)) return(NULL)
   if (!is.null(dim(response))) return(NULL)
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
-  if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is no class is refused by what reads numbers
+  if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is no class is refused elsewhere
   classes <- sprintf("%d classes", length(levels))
   if (length(levels) < 2L) {
     abort_input(name, sprintf("with the one class %s", list_quoted(levels, "\"")), "numbers, or two classes or more")
   }
-  if (is.ordered(response) && length(levels) > 2L) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))
-  if (length(levels) > 2L) return(told(multinomial(), "multinomial()", paste("has", classes)))
+  if (length(levels) > 2L) {
+    if (is.ordered(response)) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))
+    return(told(multinomial(), "multinomial()", paste("has", classes)))
+  }
   told(stats::binomial(), "binomial()", sprintf("has two classes, with success \"%s\"", levels[2L]))
 }
 
@@ -33,7 +35,8 @@ best_of_times <- function(fit_with) {
   fits <- lapply(list(`weibull()` = weibull(), `loglogistic()` = loglogistic(), `lognormal()` = lognormal()), fit_with)
   evidence <- vapply(fits, `[[`, 0, "evidence")
   best <- which.max(evidence)
-  others <- paste(sprintf("%s is %.1f nats below", names(fits)[-best], max(evidence) - evidence[-best]), collapse = ", ")
+  behind <- max(evidence) - evidence[-best]
+  others <- paste(sprintf("%s is %.1f nats below", names(fits)[-best], behind), collapse = ", ")
   text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best], others)
   tell_classed("family", text)
   fit <- fits[[best]]

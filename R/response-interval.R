@@ -40,8 +40,8 @@ gumbel_parts <- function(sites) {
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), for a class its upper end; down(t, theta) is the response of T(y) = t;
-# ends(sites, theta) is list(L, U, scale).
+# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), for a class its upper end; down(t, theta) is the
+# response of T(y) = t; ends(sites, theta) is list(L, U, scale).
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {

@@ -51,6 +51,10 @@ student <- function(df = 4, sigma = NULL) {
 
 #' @export
 print.pfdtc_family <- function(x, ...) {
+  if (!is.null(x$row)) {
+    cat(sprintf("Family: log density %s\n", x$text))
+    return(invisible(x))
+  }
   row <- response_rows[[x$family]]
   shape <- if (!is.null(row$shape)) paste0(", ", row$shape, " ", if (is.null(x$theta)) "learned" else
     format(x$theta, digits = 4))
@@ -61,13 +65,17 @@ print.pfdtc_family <- function(x, ...) {
 # Returns the family of a likelihood as fits keep it, as users give families.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
+  if (!is.null(likelihood$row)) {
+    return(structure(c(list(family = "own", link = "latent", text = sub("^log density ", "", likelihood$label)),
+                       likelihood["row"], likelihood["theta"]), class = "pfdtc_family"))
+  }
   make <- get0(row$name, asNamespace("stats"), inherits = FALSE)
   if (!is.null(make)) {
     given <- likelihood["theta"][!is.null(likelihood$theta)]
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
-  structure(c(list(family = row$name, link = likelihood$link), likelihood[intersect(c("df", "ends"), names(likelihood))],
-              likelihood["theta"]), class = "pfdtc_family")
+  kept <- intersect(c("df", "ends"), names(likelihood))
+  structure(c(list(family = row$name, link = likelihood$link), likelihood[kept], likelihood["theta"]), class = "pfdtc_family")
 }
 
 # Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
@@ -82,7 +90,7 @@ as_likelihood <- function(family, approx = "laplace") {
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   family <- known_family(family)
   if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
-  row <- response_rows[[family$family]]
+  row <- if (!is.null(family$row)) family$row else response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
       paste("Quasi and other families are not fitted: counts that scatter more than Poisson's are for nb(), positive",
@@ -97,9 +105,11 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("approx", "\"vi\" with more than two classes", "left out",
                 hint = "Several classes are fitted by Laplace's approximation.")
   }
-  c(list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
+  label <- if (is.null(family$text)) full_label(row, family$link, family$df) else sprintf("log density %s", family$text)
+  c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
-       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL), family["ends"][!is.null(family$ends)])
+       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
+    family[intersect(c("ends", "row"), names(family))])
 }
 
 full_label <- function(row, link, df) {
@@ -126,13 +136,16 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out <- switch(as_response(likelihood)$reads,
                 classes = read_binomial(response, weights, argument, n),
                 labels = read_labels(response, weights, argument, n),
+                own = read_own(response, weights, argument, n, likelihood),
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
                 ordered = read_ordered(response, weights, argument),
                 times = read_censored(response, weights, argument, n, likelihood, TRUE),
                 censored = read_censored(response, weights, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
-  if (is.null(out$response)) out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  if (is.null(out$response)) {
+    out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }

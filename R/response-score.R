@@ -15,7 +15,7 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
   m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
   ends <- pit_ends(response, y$y, f, rows)
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y # no error of the mean is known of others
-  if (has_ends(response) && crps) crps <- !anyNA(seen)
+  if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
   data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
              crps = if (crps) response_crps(response, y$y, f, rows) else NA_real_, ends)
@@ -27,6 +27,7 @@ pit_ends <- function(response, y, f, rows) {
     return(data.frame(below = upto, upto = upto))
   }
   cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))
+  if (is.null(response$cdf)) return(data.frame(below = NA_real_ * y, upto = NA_real_ * y))
   if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
   upto <- cdf(y)
   data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
@@ -43,7 +44,8 @@ summarise_scores <- function(response, each) {
   inside <- function(level) {
     if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2, na.rm = TRUE)), nlpd = -mean(each$density), crps = mean(each$crps),
+  rmse <- sqrt(mean((each$y - p)^2, na.rm = TRUE))
+  data.frame(n = nrow(each), rmse = rmse, nlpd = -mean(each$density), crps = mean(each$crps),
              brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
                NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }

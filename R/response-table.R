@@ -50,6 +50,9 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
+  latent = list( # of a likelihood of the user's
+    fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
+    moments = function(mean, var) list(mean = mean, sd = sqrt(var)), start = function(sites, w) 0),
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mean, var) logit_moments(mean, sqrt(var)),
@@ -259,7 +262,7 @@ response_rows <- lapply(
   })
 
 # Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
-response_row <- function(likelihood) response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
+response_row <- function(likelihood) if (!is.null(likelihood$row)) likelihood$row else response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
 
 # R warns where one of the two is 1 to rounding.
 beta_quantiles <- function(p, a, b) {

@@ -28,8 +28,12 @@ response_moments <- function(response, mean, var, noise = 0) {
 # Returns mean and sd of E(y | f).
 moments_of_expected <- function(response, mean, var) {
   s <- sqrt(pmax(var, 0))
-  P <- class_shares(response, mean, s)
-  m <- drop(P %*% seq_len(ncol(P)))
+  m <- if (is_ordered(response)) {
+    P <- class_shares(response, mean, s)
+    drop(P %*% seq_len(ncol(P)))
+  } else {
+    normal_average(function(f) response$expected(f, response$theta), mean, s)
+  }
   square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
   list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
 }

@@ -1,7 +1,11 @@
 # Are the ends of evidence_bounds(true = TRUE) ever broken? Two rows, seven likelihoods, beside quadrature.
 # Rscript bench/evidence_true.R [problems of each]
 suppressMessages(library(pfdtc))
-for (name in c("with_seed", "sites_of_fit", "native_likelihood")) assign(name, getFromNamespace(name, "pfdtc"))
+with_seed <- function(seed, code) {
+  set.seed(seed)
+  code
+}
+for (name in c("sites_of_fit", "native_likelihood")) assign(name, getFromNamespace(name, "pfdtc"))
 source("tests/testthat/helper-true-evidence.R")
 args <- commandArgs(TRUE)
 n <- if (length(args)) as.integer(args[1]) else 100L

@@ -22,7 +22,8 @@ smooth_rows <- function(n, levels, seed = 1) {
 rough_rows <- function(n, levels, seed, lengthscale, together = FALSE) {
   set.seed(seed)
   g <- if (together) sample(levels, n, TRUE) else sample(rep_len(seq_len(levels), n))
-  x <- if (together) matrix(runif(2 * levels), levels)[g, ] + 0.03 * matrix(rnorm(2 * n), n) else matrix(runif(2 * n), n)
+  x <- matrix(runif(2 * if (together) levels else n), ncol = 2)
+  if (together) x <- x[g, ] + 0.03 * matrix(rnorm(2 * n), n)
   r <- sqrt(3) * as.matrix(dist(x)) / lengthscale
   f <- drop(crossprod(chol((1 + r) * exp(-r) + diag(1e-8, n)), rnorm(n)))
   data.frame(x1 = x[, 1], x2 = x[, 2], g = factor(g), y = f + rnorm(levels)[g] + rnorm(n, sd = 0.3))
@@ -44,7 +45,8 @@ if (wanted("table")) { # goal: error at most .082 in 3 s
   }
 }
 
-designs <- list("100 levels of 15" = list(100, FALSE), "500 of 3" = list(500, FALSE), "100, rows together" = list(100, TRUE))
+designs <- list("100 levels of 15" = list(100, FALSE), "500 of 3" = list(500, FALSE),
+                "100, rows together" = list(100, TRUE))
 
 if (wanted("rough")) for (design in names(designs)) { # goal: 0.05 exact sd; sd of effects within 1 %
   of <- designs[[design]]

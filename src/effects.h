@@ -33,7 +33,7 @@ struct effects {
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
 /* columns of Z in which a row has numbers */
-enum { most_entries = 64 };
+enum { most_entries = 256 };
 
 /* The numbers of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
  * Returns how many there are. */

@@ -2,6 +2,7 @@
 #include "ffi.h"
 #include "laplace.h"
 #include "linalg.h"
+#include "program.h"
 
 static struct sites arg_sites(SEXP list, int N)
 {
@@ -14,9 +15,14 @@ static struct sites arg_sites(SEXP list, int N)
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
     s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
-    s.shape = arg_vector_or_null(list_get(list, "shape"), "shape", 2);
-    if ((s.response->shapes > 0) != (s.shape != NULL))
+    const int shapes = s.response->shapes;
+    SEXP shape = list_get(list, "shape");
+    s.shape =
+        arg_vector_or_null(shape, "shape", shapes < 0 ? (size_t)Rf_xlength(shape) : 2);
+    if ((shapes != 0) != (s.shape != NULL))
         Rf_error("internal: `shape` is for likelihoods with shape parameters alone");
+    if (shapes < 0 && !programs_valid(s.shape, (size_t)Rf_xlength(shape)))
+        Rf_error("internal: `shape` has no valid programs");
     return s;
 }
 

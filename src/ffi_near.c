@@ -32,8 +32,8 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     p.field.rank = arg_indices(rank, "rank", 1, N);
     if (XLENGTH(rank) != N)
         Rf_error("internal: `rank` must be an integer for every row");
-    SEXP result = PROTECT(
-        pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", "r", NULL));
+    SEXP result = PROTECT(pack("status", "jitter", "L", "C", "beta", "minus_log", "u",
+                               "d", "rows", "r", NULL));
     if (arg_integer(keep, "keep")) {
         pack_kept(result, &p.field);
         p.d = pack_vector(result, "d", N);

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "responses.h"
+#include "program.h"
 
 /* log(1 + e^f) */
 static double log_sum(double f)
@@ -268,6 +269,19 @@ static struct site_value interval_gumbel(double f, double L, double U,
     return in_f(v, s);
 }
 
+/* a likelihood of the user's: programs for log p, g, W, l3 and a weight */
+static struct site_value own(double f, double y, double size, const double *shape)
+{
+    (void)size;
+    return (struct site_value){program_run(shape, 0, f, y), program_run(shape, 1, f, y),
+                               program_run(shape, 2, f, y), program_run(shape, 3, f, y)};
+}
+
+static double own_weight(double f, double y, const double *shape)
+{
+    return program_run(shape, 4, f, y);
+}
+
 /* name, log p, majorant, strip, average, shapes */
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
@@ -278,7 +292,10 @@ static const struct response table[] = {
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
     {"normal", interval_normal, NULL, 2.4, NULL, 2}, /* the smallest for ends 3.5 apart */
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
-    {"student", student, student_majorant, 1.0, NULL, 2}};
+    {"student", student, student_majorant, 1.0, NULL, 2},
+    {"own", own, NULL, 0.5, NULL,
+     -1}, /* no strip is known: averages have an estimate of their error */
+    {"own_expected", own, own_weight, 0.5, NULL, -1}};
 
 const struct response *response_named(const char *name)
 {

@@ -30,7 +30,7 @@ struct response {
     /* NULL: by a sum */
     struct site_value (*average)(double f, double v, double y, double size,
                                  const double *shape);
-    int shapes; /* how many numbers `shape` has */
+    int shapes; /* how many numbers `shape` has; -1: programs */
 };
 
 /* The likelihood of that name ("logit", "gamma", ...), or NULL. */

@@ -2,8 +2,9 @@
 effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
   with_seed(seed, {
     x <- cbind(a = stats::runif(n), b = stats::runif(n), g = sample(rep_len(1:12, n)), h = sample(rep_len(1:5, n)))
-    groupings <- list(list(column = 3L, levels = 12L, design = c(0L, 1L), root = matrix(c(0.8, 0.3, 0, 0.5), 2), term = 2L),
-                      list(column = 4L, levels = 5L, design = 0L, root = matrix(0.6), term = 3L))
+    root <- matrix(c(0.8, 0.3, 0, 0.5), 2)
+    groupings <- list(list(column = 3L, levels = 12L, design = c(0L, 1L), root = root, term = 2L),
+                      list(column = 4L, levels = 5L, design = 2L, root = matrix(0.6), term = 3L))
     kernel <- place_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = 1:2), x)
     list(x = x, y = stats::rnorm(n), weights = if (weights) stats::runif(n, 0.5, 2), z = x[seq_len(n / 6), ],
          groupings = groupings[seq_len(1 + two)], model = new_model(kernel, 0.2),
@@ -44,7 +45,8 @@ ref_log_density <- function(y, B) {
 # The posterior as a fit has it.
 effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, groupings = p$groupings)) {
   none <- list(rows = 0, ss = 0, constant = 0)
-  rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0, scale = 1))
+  rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0,
+                                            scale = 1))
   new_posterior(c("grouped", "points"), p$model, list(), rows, z = p$z,
                 factors = factors, sor = FALSE, fitc = FALSE, jitter = 1e-10)
 }

@@ -124,7 +124,8 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
   }, integer(7))
   kernel <- function(par) {
     k <- kernel_matern(3 / 2, exp(par[1:2]), exp(par[3]), inputs = 1:2) +
-      kernel_group("g", ~ 1 + a, variance = exp(par[4]), scale = exp(par[5])) + kernel_group("h", variance = exp(par[7]))
+      kernel_group("g", ~ 1 + a, variance = exp(par[4]), scale = exp(par[5])) +
+      kernel_group("h", ~ 0 + b, variance = exp(par[7]))
     k <- place_kernel(k, p$x)
     set_values(k, exp(par[1:7]))
   }
@@ -137,7 +138,8 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
   }
   dense <- function(par) {
     now <- list(kernel = kernel(par), noise = exp(par[8]))
-    K <- native_kernel_matrix(smooth_part(now$kernel), p$x, p$x) + diag(now$noise * exp(drop(basis) * par[9]) / p$weights)
+    noise <- now$noise * exp(drop(basis) * par[9]) / p$weights
+    K <- native_kernel_matrix(smooth_part(now$kernel), p$x, p$x) + diag(noise)
     U <- diag(n)
     d <- diag(K)
     for (i in 2:n) {

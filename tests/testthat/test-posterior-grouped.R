@@ -58,7 +58,8 @@ test_that("effects have the coverage that their standard deviations promise, and
   expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows
   expect_equal(coef(big)[["group(g).variance"]], 1, tolerance = 0.2)
   p <- suppressMessages(predict(big, large$test, se.fit = TRUE))
-  expect_lt(sqrt(mean((p$fit - large$test$f)[-(1:3)]^2)), 0.12) # 15 rows a level: 0.3 / sqrt(15) = 0.08 of an effect, and f
+  # 15 rows a level: 0.3 / sqrt(15) = 0.08 of an effect, and f
+  expect_lt(sqrt(mean((p$fit - large$test$f)[-(1:3)]^2)), 0.12)
   z <- ((p$fit - large$test$f) / p$se.fit)[-(1:3)]
   expect_gt(mean(abs(z) < 1.96), 0.85)
 })
@@ -94,7 +95,8 @@ test_that("what is not there for groups is refused with what to do", {
 test_that("Laplace's approximation with all effects beside inducing points is that of the whole kernel on all rows", {
   d <- grouped_rows(300, 20)
   d$train$y <- with_seed(4, stats::rbinom(300, 1, stats::plogis(d$train$f)))
-  k <- kernel_matern(5 / 2, c(0.4, 0.4), 1, inputs = ~ x1 + x2) + kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 1, scale = 0.7)
+  k <- kernel_matern(5 / 2, c(0.4, 0.4), 1, inputs = ~ x1 + x2) +
+    kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 1, scale = 0.7)
   one <- function() suppressMessages(pfdtc(y ~ x1 + x2, d$train, family = binomial(), kernel = k, hyper = "fixed"))
   whole <- one()
   with_replaced(list(dense_rows = 100L), {

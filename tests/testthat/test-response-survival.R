@@ -59,7 +59,9 @@ test_that("survival, quantiles and medians are averages over f, and survival ban
     expect_equal(mapply(above, 1:3, q[, 1]), rep(0.9, 3), tolerance = 1e-7)
     expect_equal(unname(predict(fit, new, type = "median")), unname(q[, 2]))
     # the mean is the integral of survival
-    mean <- vapply(1:3, function(i) stats::integrate(Vectorize(function(t) above(i, t)), 0, Inf, rel.tol = 1e-7)$value, 0)
+    mean <- vapply(1:3, function(i) {
+      stats::integrate(Vectorize(function(t) above(i, t)), 0, Inf, rel.tol = 1e-7)$value
+    }, 0)
     expect_equal(unname(predict(fit, new, type = "response")), mean, tolerance = 1e-5)
     expect_error(predict(fit, new, type = "survival"), "times", class = "pfdtc_error_input")
     expect_error(predict(fit, new, type = "quantile", probs = 1), "probs", class = "pfdtc_error_input")

@@ -1,7 +1,8 @@
 # The contract that every row of the table of responses keeps, and what predictions of all of them are.
 
 contract_cases <- function() {
-  list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2), with_theta(Gamma("log"), 0.7),
+  list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2),
+       with_theta(Gamma("log"), 0.7),
        with_theta(Gamma("log"), 5), with_theta(ordinal(), c(0.4, 1.7)), with_theta(ordinal("probit"), c(0.4, 1.7)),
        with_theta(ordinal("cloglog"), c(0.4, 1.7)), weibull(0.6), loglogistic(0.4), lognormal(0.7), tobit(scale = 1.3))
 }

@@ -1,0 +1,88 @@
+#' Check a likelihood
+#'
+#' Checks what a family states of its log density, at some responses and a grid of the latent f: that its slopes are
+#' those of the density, that it is concave where it says so, and that its second derivative stays inside the bounds
+#' that certificates use. Families of the package pass, and so must one of your own.
+#'
+#' @param family a family with numbers of one latent function as responses: [gp_family()], [poisson()], `Gamma("log")`
+#'   and others. Parameters that are learned are set to 1.
+#' @param y responses.
+#' @param f values of the latent function.
+#' @return A data frame of class `pfdtc_family_check`: `claim`, `holds`, and for the first failure `f` and `y`.
+#' @section Errors: class `pfdtc_error_input` for a family with other responses.
+#' @seealso [gp_family()]
+#' @examples
+#' check_family(poisson(), y = 0:10)
+#' # a wrong constant is found
+#' check_family(gp_family(~ y * f - exp(f), kappa = 0.5), y = 0:3)
+#' @export
+check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
+  likelihood <- as_likelihood(family)
+  response <- as_response(likelihood)
+  if (response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own")) {
+    abort_input("family", describe(family), "a family of numbers or counts")
+  }
+  y <- check_vector(y, "y")
+  if (is.null(likelihood$theta) && !is.null(response$shape)) likelihood$theta <- rep(1, length(response$shape))
+  failures_of(likelihood, y, check_vector(f, "f"))
+}
+
+failures_of <- function(likelihood, y, f) {
+  response <- as_response(likelihood)
+  grid <- expand.grid(f = f, y = unique(y))
+  n <- nrow(grid)
+  sites <- engine_sites(likelihood, list(y = grid$y, offset = numeric(n)), 0)
+  at <- function(f) native_likelihood(sites, f + sites$offset)
+  now <- at(grid$f)
+  h <- 1e-4
+  slope <- (at(grid$f + h) - at(grid$f - h)) / (2 * h)
+  near <- function(a, b, scale) abs(a - b) <= 1e-4 * (1 + abs(b) + scale)
+  finite <- colSums(!is.finite(now)) == 0
+  W <- now[3L, ]
+  e <- rep_len(c(0.1, 0.5, 2), n)
+  range <- curvature_range(likelihood, sites, grid$f + sites$offset, e)
+  inside <- Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), function(t) {
+    there <- at(grid$f + t * e)[3L, ]
+    room <- 1e-8 * (1 + abs(there))
+    there >= range$lower - room & there <= range$upper + room
+  }))
+  claims <- list(
+    "log density and slopes are finite" = finite,
+    "the first slope is that of the log density" = near(now[2L, ], slope[1L, ], abs(now[1L, ]) * 1e-4),
+    "the second slope is that of the first" = near(W, -slope[2L, ], 0),
+    "the third slope is that of the second" = near(now[4L, ], -slope[3L, ], 0),
+    "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
+    "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) expected_weight(likelihood, grid) > 0,
+    "the second derivative is inside its bounds" = inside)
+  claims <- claims[!vapply(claims, is.null, NA)]
+  first <- vapply(claims, function(ok) which(!(ok %in% TRUE) & (finite | !all(finite)))[1L], 1L)
+  structure(data.frame(claim = names(claims), holds = is.na(first), f = grid$f[first], y = grid$y[first],
+                       row.names = NULL), class = c("pfdtc_family_check", "data.frame"))
+}
+
+expected_weight <- function(likelihood, grid) {
+  sites <- engine_sites(likelihood, list(y = grid$y, offset = numeric(nrow(grid))), 0)
+  shape <- sites$shape
+  shape[3:6] <- shape[7L] # the program of the weight in place of each
+  native_likelihood(replace(sites, "shape", list(shape)), grid$f)[1L, ]
+}
+
+#' @export
+print.pfdtc_family_check <- function(x, ...) {
+  at <- ifelse(x$holds, "", sprintf(" (f = %s, y = %s)", format(x$f, digits = 3), format(x$y, digits = 3)))
+  cat(sprintf("%-7s %s%s\n", ifelse(x$holds, "holds", "FAILS"), x$claim, at), sep = "")
+  cat("Checked on a grid, which is no proof.\n")
+  invisible(x)
+}
+
+# Refuses a family whose statements do not hold at the responses.
+check_own_family <- function(likelihood, y) {
+  if (is.null(likelihood$row)) return(invisible())
+  if (is.null(likelihood$theta)) likelihood$theta <- rep(1, length(likelihood$row$shape))
+  y <- unique(y)
+  found <- failures_of(likelihood, y[round(seq(1, length(y), length.out = min(40L, length(y))))], seq(-6, 6, by = 0.25))
+  bad <- which(!found$holds)[1L]
+  if (is.na(bad)) return(invisible())
+  where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
+  abort_input("family", sprintf("one for which this fails: %s %s", found$claim[bad], where), "a log density with what it states", hint = "See check_family().")
+}

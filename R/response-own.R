@@ -1,0 +1,180 @@
+# A likelihood of the user's: an expression in f and y, whose slopes come from stats::D() and which the engine reads as
+# programs (src/program.h).
+
+#' A likelihood of your own
+#'
+#' For `family` of [pfdtc()]: the log density of a response as an expression in its latent value `f`, the response `y`
+#' and parameters. Its slopes are computed by [stats::D()].
+#'
+#' What is stated is checked at the responses before a fit, on a grid of `f`, and refused where it does not hold. A grid
+#' is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they are
+#' wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected curvature:
+#' there may then be several modes, and nothing is certified without `curvature`.
+#'
+#' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
+#' without `f` may have any function. Terms without `f` and unknown parameters can be left out, which moves the log
+#' marginal likelihood by a constant.
+#'
+#' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f` and `y` (and parameters) whose body is
+#'   one expression.
+#' @param parameters a named list of positive numbers; `NA`: learned with the other hyperparameters.
+#' @param concave is the log density concave in `f`, whatever `y`?
+#' @param kappa a number with \eqn{|l'''| \le \kappa |l''|}{|l'''| <= kappa |l''|} for all `f`.
+#' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds of minus the second
+#'   derivative for `f` in that interval.
+#' @param expected a formula in `f` and `y`: a positive weight, for log densities that are not concave.
+#' @param mean a formula in `f`: the mean response, for `predict(type = "response")`.
+#' @param support a function of `y`: which responses are possible?
+#' @return An object of class `pfdtc_family`.
+#' @section Errors: class `pfdtc_error_input` for expressions without a derivative, and from [pfdtc()] for statements
+#'   that do not hold.
+#' @seealso [check_family()], [pfdtc()], [certify()]
+#' @examples
+#' # Poisson counts
+#' counts <- gp_family(~ y * f - exp(f) - lgamma(y + 1), kappa = 1, mean = ~ exp(f),
+#'                     support = function(y) y >= 0 & y == round(y))
+#' check_family(counts, y = 0:5)
+#' fit <- pfdtc(count ~ as.numeric(spray), InsectSprays, family = counts, kernel = kernel_se())
+#' predict(fit, type = "response")[1:3]
+#' @export
+gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = NULL, curvature = NULL,
+                      expected = NULL, mean = NULL, support = NULL) {
+  concave <- check_flag(concave, "concave")
+  parameters <- unlist(parameters)
+  known <- parameters[!is.na(parameters)]
+  if (length(parameters) && is.null(names(parameters))) {
+    abort_input("parameters", "without names", "named, as in list(k = 2)")
+  }
+  if (length(known)) check_positive(known, "parameters")
+  if (!is.null(kappa)) kappa <- check_at_least_0(kappa, "kappa")
+  names <- c("f", "y", names(parameters))
+  whole <- expression_of(log_density, "log_density", names)
+  terms <- terms_of_sum(whole)
+  in_f <- vapply(terms, function(term) "f" %in% all.vars(term), NA)
+  if (!any(in_f)) abort_input("log_density", deparse1(whole), "an expression with `f`")
+  l <- sum_of_terms(terms[in_f])
+  slope <- function(e) tryCatch(stats::D(e, "f"), error = function(e) {
+    abort_input("log_density", deparse1(whole), "made of functions with a derivative", hint = conditionMessage(e))
+  })
+  g <- slope(l)
+  W <- call("-", slope(g))
+  weight <- if (is.null(expected)) W else expression_of(expected, "expected", names)
+  if (!concave && is.null(expected)) {
+    abort_input("expected", "missing", "a positive weight where the log density is not concave")
+  }
+  programs <- list(l, g, W, call("-", slope(W)), weight)
+  learned <- names(parameters)[is.na(parameters)]
+  values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
+  lapply(programs, program_of, values = values(rep(1, length(learned)))) # refuses what the engine does not know
+  row <- list(
+    name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", conjugate = FALSE,
+    concave = concave, discrete = FALSE, middle = 1, site = if (concave) "own" else "own_expected",
+    shape = if (length(learned)) learned, support = support, kappa = kappa, curvature = curvature,
+    constant = if (!all(in_f)) {
+      rest <- sum_of_terms(terms[!in_f])
+      function(y, size, theta) eval(rest, c(values(theta), list(y = y)), baseenv_with_stats)
+    },
+    engine = function(sites, theta) {
+      replace(sites, c("size", "shape"), list(NULL, engine_programs(programs, values(theta))))
+    },
+    expected = if (!is.null(mean)) {
+      mean_given <- expression_of(mean, "mean", names)
+      function(f, theta) eval(mean_given, c(values(theta), list(f = f)), baseenv_with_stats) + 0 * f
+    } else {
+      function(f, theta) NA_real_ * f
+    })
+  structure(list(family = "own", link = "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean)),
+            class = "pfdtc_family")
+}
+
+baseenv_with_stats <- asNamespace("stats")
+
+# Returns the expression of a one-sided formula, or of the body of a function.
+expression_of <- function(given, argument, names) {
+  e <- if (inherits(given, "formula")) given[[length(given)]] else if (is.function(given)) body(given)
+  if (is.call(e) && identical(e[[1L]], as.name("{")) && length(e) == 2L) e <- e[[2L]]
+  if (is.null(e)) abort_input(argument, describe(given), "a formula such as ~ y * f - exp(f)")
+  unknown <- setdiff(all.vars(e), c(names, "pi"))
+  if (length(unknown)) {
+    abort_input(argument, sprintf("one with %s", list_quoted(unknown)), "of `f`, `y` and `parameters`",
+                hint = sprintf("Give its value, as in parameters = list(%s = 2).", unknown[1L]))
+  }
+  e
+}
+
+# Returns the terms of a sum, each with its sign.
+terms_of_sum <- function(e) {
+  operator <- if (is.call(e)) as.character(e[[1L]])[1L] else ""
+  if (operator == "(") return(terms_of_sum(e[[2L]]))
+  if (!operator %in% c("+", "-")) return(list(e))
+  last <- terms_of_sum(e[[length(e)]])
+  if (operator == "-") last <- lapply(last, function(term) call("-", term))
+  c(if (length(e) == 3L) terms_of_sum(e[[2L]]), last)
+}
+
+sum_of_terms <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+# The numbers of operations in src/program.c.
+program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
+                   sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
+
+# Returns the steps of an expression, with parameters replaced by `values`.
+program_of <- function(e, values) {
+  if (!any(c("f", "y") %in% all.vars(e))) {
+    return(c(program_steps[["number"]], as.double(eval(e, values, baseenv_with_stats))))
+  }
+  if (is.name(e)) return(program_steps[[as.character(e)]])
+  operator <- as.character(e[[1L]])[1L]
+  if (operator == "(") return(program_of(e[[2L]], values))
+  if (operator == "+" && length(e) == 2L) return(program_of(e[[2L]], values))
+  if (operator == "-" && length(e) == 2L) operator <- "negate"
+  wanted <- if (operator %in% c("+", "-", "*", "/", "^")) 3L else 2L
+  if (!operator %in% names(program_steps)[-(1:3)] || length(e) != wanted) {
+    abort_input("log_density", sprintf("one with %s", deparse1(e)), sprintf("made of %s", toString(
+      names(program_steps)[-c(1:3, 9)])), hint = "Terms without `f` may have any function.")
+  }
+  c(unlist(lapply(as.list(e)[-1L], program_of, values)), program_steps[[operator]])
+}
+
+engine_programs <- function(programs, values) {
+  steps <- lapply(programs, function(e) {
+    step <- program_of(e, values)
+    c(length(step), step)
+  })
+  start <- 7 + cumsum(c(0, lengths(steps)))[seq_along(steps)]
+  as.double(c(1, 1, start, unlist(steps)))
+}
+
+# ---- reading, ranges and checks -------------------------------------------------------------------------------------
+
+read_own <- function(response, weights, argument, n, likelihood) {
+  y <- check_vector(response, argument, n)
+  support <- likelihood$row$support
+  bad <- if (!is.null(support)) which(!support(y))
+  if (length(bad)) {
+    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "in the support of the family")
+  }
+  list(y = y, weight = weights)
+}
+
+# Returns the range of W over f - e to f + e that the family states.
+stated_range <- function(row, W, sites, f, e) {
+  if (!is.null(row$curvature)) {
+    w <- if (is.null(sites$weight)) 1 else sites$weight
+    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
+  }
+  if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
+  list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W)
+}
+
+# Returns a sentence for certificates, NULL for likelihoods of the table.
+stated_claims <- function(likelihood) {
+  row <- likelihood$row
+  if (is.null(row)) return(NULL)
+  said <- c(if (row$concave) "the log density is concave",
+            if (!is.null(row$kappa)) sprintf("|l'''| is at most %s |l''|", format(row$kappa)),
+            if (!is.null(row$curvature)) "`curvature` bounds its second derivative")
+  if (length(said)) sprintf("as stated by the family: %s", paste(said, collapse = ", "))
+}

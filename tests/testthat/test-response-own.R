@@ -1,0 +1,118 @@
+# Likelihoods of the user's, beside those of the package.
+
+own_data <- function(n = 50) {
+  with_seed(3, {
+    d <- data.frame(x = stats::runif(n, 0, 3))
+    transform(d, n = stats::rpois(n, exp(1 + sin(2 * d$x))), g = stats::rgamma(n, 3, 3 / exp(sin(2 * d$x))),
+              t = sin(2 * d$x) + 0.3 * stats::rt(n, 3))
+  })
+}
+
+own_poisson <- function(...) {
+  gp_family(~ y * f - exp(f) - lgamma(y + 1), mean = ~ exp(f), support = function(y) y >= 0, ...)
+}
+
+fixed <- function(formula, family, ...) {
+  pfdtc(formula, own_data(), family = family, kernel = kernel_se(0.8, 1), hyper = "fixed", center = 0.5, ...)
+}
+
+test_that("Poisson counts by an expression are those of the package", {
+  own <- fixed(n ~ x, own_poisson(kappa = 1))
+  ours <- fixed(n ~ x, poisson())
+  new <- data.frame(x = c(0.2, 1.4, 5))
+  expect_equal(predict(own, new, se.fit = TRUE), predict(ours, new, se.fit = TRUE), tolerance = 1e-8)
+  expect_equal(predict(own, new, type = "response"), predict(ours, new, type = "response"), tolerance = 1e-8)
+  expect_equal(own$evidence, ours$evidence, tolerance = 1e-10)
+  d <- own_data()[1:4, ]
+  expect_equal(predict(own, d, type = "density"), predict(ours, d, type = "density"), tolerance = 1e-8)
+  by_function <- fixed(n ~ x, gp_family(function(f, y) y * f - exp(f) - lgamma(y + 1)))
+  expect_equal(predict(by_function, new), predict(own, new), tolerance = 1e-10)
+  variational <- fixed(n ~ x, own_poisson(), approx = "vi")
+  expect_equal(predict(variational, new), predict(fixed(n ~ x, poisson(), approx = "vi"), new), tolerance = 1e-6)
+})
+
+test_that("parameters are learned as those of the package", {
+  family <- gp_family(~ k * log(k) - lgamma(k) + (k - 1) * log(y) - k * (y * exp(-f) + f), parameters = list(k = NA),
+                      kappa = 1, support = function(y) y > 0)
+  own <- fixed(g ~ x, family)
+  expect_named(own$theta, NULL)
+  expect_equal(own$theta, fixed(g ~ x, Gamma("log"))$theta, tolerance = 1e-3) # searches end within 1e-5 of the value
+  expect_equal(stats::coef(own)[["k"]], own$theta)
+  given <- gp_family(~ k * log(k) - lgamma(k) + (k - 1) * log(y) - k * (y * exp(-f) + f), parameters = list(k = 2))
+  expect_equal(fixed(g ~ x, given)$evidence, fixed(g ~ x, replace(Gamma("log"), "theta", 2))$evidence,
+               tolerance = 1e-10)
+})
+
+test_that("a log density that is not concave takes steps by its weight", {
+  family <- gp_family(~ -2.5 * log(1 + (y - f)^2 / (4 * 0.09)) + lgamma(2.5) - lgamma(2) - log(4 * pi * 0.09) / 2,
+                      concave = FALSE, expected = ~ 5 / (4 * 0.09 + (y - f)^2), mean = ~ f)
+  own <- fixed(t ~ x, family)
+  ours <- fixed(t ~ x, student(4, 0.3))
+  expect_equal(predict(own), predict(ours), tolerance = 1e-6)
+  expect_equal(own$evidence, ours$evidence, tolerance = 1e-6)
+  expect_true(all(is.infinite(certify(own, data.frame(x = 1))$mean_upper))) # nothing is stated of its curvature
+})
+
+test_that("certificates hold what the family states, and say whose statement it is", {
+  d <- own_data(40)
+  of <- function(family, m) {
+    suppressWarnings(pfdtc(n ~ x, d, family = family, kernel = kernel_se(0.5, 1), hyper = "fixed", center = 0.5, m = m))
+  }
+  new <- data.frame(x = seq(0, 3.5, by = 0.5))
+  exact <- predict(of(poisson(), 40), new, se.fit = TRUE)
+  W <- function(lower, upper, y) list(lower = exp(lower), upper = exp(upper))
+  for (family in list(own_poisson(kappa = 1), own_poisson(), own_poisson(curvature = W))) {
+    c <- certify(of(family, 6), new, effort = "fast")
+    expect_true(all(c$mean_lower <= exact$fit & exact$fit <= c$mean_upper))
+    expect_true(all(c$sd_lower <= exact$se.fit & exact$se.fit <= c$sd_upper))
+    expect_output(print(c), "as stated by the family")
+  }
+  ours <- certify(of(poisson(), 6), new, effort = "fast")
+  sharp <- certify(of(own_poisson(curvature = W), 6), new, effort = "fast")
+  expect_equal(sharp$mean_upper, ours$mean_upper, tolerance = 1e-6)
+})
+
+test_that("statements that do not hold are refused, and those of the package hold", {
+  for (family in list(poisson(), Gamma("log"), nb(), student(4, 1), own_poisson(kappa = 1))) {
+    found <- check_family(family, y = c(1, 2, 5))
+    expect_true(all(found$holds), label = found$claim[!found$holds][1])
+  }
+  expect_false(all(check_family(own_poisson(kappa = 0.5), y = 0:3)$holds))
+  expect_output(print(check_family(own_poisson(kappa = 0.5), y = 0:3)), "FAILS")
+  inverse_gaussian <- gp_family(~ -y * exp(-2 * f) / 2 + exp(-f))
+  expect_error(fixed(g ~ x, inverse_gaussian), "concave", class = "pfdtc_error_input")
+  expect_error(fixed(n ~ x, own_poisson(kappa = 0.5)), "bounds", class = "pfdtc_error_input")
+  expect_error(fixed(I(n - 9) ~ x, own_poisson()), "support", class = "pfdtc_error_input")
+  expect_error(check_family(binomial(), y = 1), class = "pfdtc_error_input")
+})
+
+test_that("expressions that cannot be used are refused with what can", {
+  refused <- function(...) expect_error(gp_family(...), class = "pfdtc_error_input")
+  refused(~ y * g)
+  refused(~ y + 1)
+  refused("y * f")
+  refused(~ besselI(f, 1) + y)
+  refused(~ f * lgamma(y))
+  refused(~ -f^2, parameters = list(2))
+  refused(~ -k * f^2, parameters = list(k = -1))
+  refused(~ -log(1 + f^2), concave = FALSE)
+  fit <- fixed(n ~ x, gp_family(~ y * f - exp(f)))
+  expect_error(predict(fit, type = "median"), class = "pfdtc_error_input")
+  expect_error(stats::simulate(fit), "latent", class = "pfdtc_error_input")
+  expect_error(stats::residuals(fit, "pit"), class = "pfdtc_error_input")
+  expect_true(is.finite(cross_validate(fit, folds = 2, hyper = "held")$nlpd[1]))
+  expect_output(print(fit), "log density")
+  expect_output(print(gp_family(~ y * f - exp(f))), "log density")
+})
+
+test_that("the engine refuses programs that leave the array or the stack", {
+  at <- function(shape) {
+    native_likelihood(list(name = "own", y = 1, offset = 0, size = NULL, weight = NULL, shape = shape), 0.5)
+  }
+  good <- engine_programs(rep(list(quote(f * y)), 5), list())
+  expect_equal(at(good)[1L, ], 0.5)
+  for (bad in list(good[-length(good)], replace(good, 3, 99), replace(good, 9, 3), replace(good, 9, 77), c(1, 1),
+                   replace(good, 8, 50), replace(good, 8, NaN), NULL)) {
+    expect_error(at(bad), "internal")
+  }
+})
