@@ -25,13 +25,14 @@
 #'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
 #'   about all places of a set at once.
 #' @section Errors and invariants: class `pfdtc_error_input` for a wrong threshold or `prob`. `prob_lower <= exact
-#'   probability <= prob_upper` for the hyperparameters of the fit; other families refer to Laplace's approximation.
+#'   probability <= prob_upper` for the hyperparameters of the fit. Other families refer to Laplace's
+#'   approximation, and if `certified` to its mode.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
-#' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000), noise = 2500,
-#'                 hyper = "fixed")
+#' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000),
+#'                 noise = 2500, hyper = "fixed")
 #' grid <- expand.grid(long = seq(166, 188, 0.5), lat = seq(-38, -11, 0.5))
 #' deep <- exceedance(fit, grid, threshold = 300)
 #' deep
@@ -50,6 +51,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
     abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
   }
   if (certified) {
+    fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
   } else {
     check_dots_empty(list(...), names(formals(exceedance)))
@@ -203,19 +205,20 @@ exceedance_title <- function(about, n) {
 }
 
 exceedance_fields <- function(x, about) {
-  count <- function(region, of) sprintf("%d (probability %s)", sum(x[[of]] == region, na.rm = TRUE), switch(
-    region, above = sprintf("at least %s", format(about$prob)), below = sprintf("at most %s", format(1 - about$prob))))
-  open <- sum(x$region == "undecided", na.rm = TRUE)
-  joint <- if (!is.null(x$joint)) sprintf("%d above together, %d below together (estimates by %d draws)",
-                                          sum(x$joint == "above", na.rm = TRUE), sum(x$joint == "below", na.rm = TRUE),
-                                          as.integer(about$draws))
-  c(Above = count("above", "region"), Below = count("below", "region"),
-    Undecided = if (is.null(x$because)) format(open) else {
-      sprintf("%d (%d by the data, %d perhaps by the approximation)", open, sum(x$because == "data", na.rm = TRUE),
-              sum(x$because == "approximation", na.rm = TRUE))
-    },
+  count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
+  undecided <- format(count("undecided", "region"))
+  if (about$certified) {
+    undecided <- sprintf("%s (%d by the data, %d perhaps by the approximation)", undecided, count("data", "because"),
+                         count("approximation", "because"))
+  }
+  c(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
+    Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
+    Undecided = undecided,
     Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
-    Joint = joint)
+    Joint = if (about$draws > 0) {
+      sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
+              count("below", "joint"), as.double(about$draws))
+    })
 }
 
 #' @rdname exceedance

@@ -91,9 +91,9 @@ box_factor <- function(l, parts, lower, upper, open) {
   if (length(own) && !is.null(factor) && (leaf$profile == "se" || length(leaf$inputs) == 1L)) {
     lengths <- rep_len(column_lengthscales(leaf), length(leaf$inputs))
     each <- function(f) Reduce(`*`, lapply(seq_along(leaf$inputs), function(k) f(leaf$inputs[k], lengths[k])))
-    return(list(cross = function(u, i) each(function(j, l) {
-      interval_average(factor, u[, j] / l, lower[i, j] / l, upper[i, j] / l)
-    }), prior = each(function(j, l) interval_variance(factor, (upper[, j] - lower[, j]) / l))))
+    return(list(cross = function(u, i) {
+      each(function(j, l) interval_average(factor, u[, j] / l, lower[i, j] / l, upper[i, j] / l))
+    }, prior = each(function(j, l) interval_variance(factor, (upper[, j] - lower[, j]) / l))))
   }
   if (length(own) && leaf$profile == "white") { # averages to 0
     return(list(cross = function(u, i) matrix(0, nrow(u), length(i)), prior = numeric(nrow(lower))))
@@ -155,7 +155,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
   out
 }
 
-# Returns the numbers of points along an input of a rule and of a coarser one, which grow with the width in lengthscales.
+# Returns the numbers of points along an input of a rule and of a coarser one. They grow with the width in lengthscales.
 rule_sizes <- function(kernel, box) {
   wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
   each <- as.integer(min(26, ceiling(6 + 3 * wide)))

@@ -3,7 +3,8 @@
 
 # Returns the rows to learn from, at most `most`: as many levels as effect_learning allows, some rows of each, and
 # rows at random beyond. With whole levels, few levels would have little information about their variance.
-rows_of_levels <- function(x, columns, most, most_levels = effect_learning[["levels"]]) {
+rows_of_levels <- function(x, columns, most,
+                           most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
   for (column in columns[order(-apply(x[, columns, drop = FALSE], 2L, max))]) {
     levels <- unique(x[rows, column])

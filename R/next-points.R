@@ -137,9 +137,13 @@ top_candidate <- function(candidates, merit) {
 design_space <- function(fit, lower, upper) {
   names <- input_names(fit)
   known <- variables_by_name(fit)
+  of_groups <- Filter(function(spec) identical(spec$kind, "group"), if (by_formula(fit)) fit$frame$variables)
   space <- lapply(stats::setNames(nm = names), function(name) {
     v <- known[[name]]
-    if (identical(v$values, cbind(0:1))) c(FALSE, TRUE) else if (!is.null(v$values)) factor(v$labels, v$labels)
+    if (identical(v$values, cbind(0:1))) return(c(FALSE, TRUE))
+    if (!is.null(v$values)) return(factor(v$labels, v$labels))
+    levels <- Find(function(spec) identical(spec$vars, name), of_groups)$levels
+    if (!is.null(levels)) factor(levels, levels)
   })
   numeric <- names[vapply(space, is.null, NA)]
   x <- slice_rows(fit)
@@ -173,7 +177,7 @@ bounds_given <- function(given, argument, specs, default) {
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = "The formula transforms its variables, so that the data do not have their range.")
+                hint = "The fit has no range of variables inside of functions. Or give `candidates`.")
   }
   out
 }

@@ -167,9 +167,9 @@ in_response_units <- function(fit, p, shift = 0) {
     if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
 }
 
-# Returns the mean and sd of functionals in units of y, without the centre, for certificates: about the mode.
+# Returns the mean and sd of functionals in units of y, without the centre.
 functionals_in_units <- function(fit, fun) {
-  p <- posterior_at(posterior_of(at_mode(fit)), fun)
+  p <- posterior_at(posterior_of(fit), fun)
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 

@@ -26,6 +26,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   if (!is.null(data)) check_posterior(fit, "normal", "fit", "A reference by passes over `data`") else
     needs_data(fit, "fit")
+  refuse_classes(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))

@@ -51,6 +51,14 @@ sphere <- function(lon, lat) {
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
 }
 
+# Returns the formula with sphere() in its environment, where a package is not attached.
+with_sphere <- function(formula) {
+  around <- environment(formula)
+  if (is.null(around) || !"sphere" %in% all.names(formula) || exists("sphere", around, mode = "function")) return(formula)
+  environment(formula) <- list2env(list(sphere = sphere), parent = around)
+  formula
+}
+
 # The mean radius of the Earth in km.
 earth_radius <- 6371.0088
 

@@ -74,7 +74,7 @@ call_with_places <- function(call, envir) {
       if (alone) formula[[3L]] <- 1 else formula <- stats::formula(stats::terms(formula, data = parts$values))
     }
     formula[[3L]] <- if (identical(formula[[3L]], 1)) term else call("+", formula[[3L]], term)
-    environment(formula) <- list2env(list(sphere = sphere), parent = environment)
+    environment(formula) <- environment
   }
   call$formula <- formula
   frame <- cbind(parts$values, stats::setNames(as.data.frame(parts$at), names))

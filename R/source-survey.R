@@ -18,7 +18,8 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
   check_levels_return(variables, m$n)
   sample <- reservoir_rows(survey$sample)
-  x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # of matrices, too
+  x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
   data$y <- (data$response - unit$center) / unit$scale

@@ -125,7 +125,7 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
   kernel <- function(par) {
     k <- kernel_matern(3 / 2, exp(par[1:2]), exp(par[3]), inputs = 1:2) +
       kernel_group("g", ~ 1 + a, variance = exp(par[4]), scale = exp(par[5])) +
-      kernel_group("h", variance = exp(par[7]))
+      kernel_group("h", ~ 0 + b, variance = exp(par[7]))
     k <- place_kernel(k, p$x)
     set_values(k, exp(par[1:7]))
   }

@@ -53,12 +53,12 @@ test_that("mean and sd over a box are those of the dense exact process, inside o
   own <- function(profile, i, j, l) {
     if (lower[i, j] == upper[i, j]) 1 else ref_average_variance(profile, lower[i, j], upper[i, j], l)
   }
-  Kx <- vapply(1:3, function(i) vapply(1:40, function(n) {
+  Kx <- outer(1:40, 1:3, Vectorize(function(n, i) {
     same <- if (d$f[n] == lower$f[i]) 1 else 0.5
     1.3 * average("se", d$a[n], i, "a", 0.4) * average("se", d$b[n], i, "b", 1.1) +
       0.8 * average("matern32", d$a[n], i, "a", 0.3) * average("matern52", d$b[n], i, "b", 0.9) +
       0.7 * same * average("matern12", d$a[n], i, "a", 0.6)
-  }, 0), numeric(40))
+  }))
   prior <- vapply(1:3, function(i) {
     1.3 * own("se", i, "a", 0.4) * own("se", i, "b", 1.1) + 0.7 * own("matern12", i, "a", 0.6) +
       0.8 * own("matern32", i, "a", 0.3) * own("matern52", i, "b", 0.9)

@@ -20,6 +20,7 @@ test_that("longitudes of any range, the date line and the poles are exact", {
   expect_identical(sphere(c(-170, 0), -90), sphere(c(3, 190), -90))
   expect_identical(sphere(-170, 40), sphere(190, 40))
   expect_identical(sphere(-170, 40), sphere(550, 40))
+  expect_identical(1 / unclass(sphere(-170, -90))[1, 1:2], c(x = Inf, y = Inf)) # no -0, whose bits differ
   at <- globe(50)
   expect_equal(as.matrix(stats::dist(unclass(sphere(at$lon, at$lat)))), earth_radius * chords(at), tolerance = 1e-12,
                ignore_attr = TRUE)
@@ -32,6 +33,12 @@ test_that("sphere() refuses what are no degrees, and takes missing values", {
   expect_error(sphere("a", 1), class = "pfdtc_error_input", "lon")
   expect_error(sphere(1:3, 1:2), class = "pfdtc_error_input", "long")
   expect_identical(rowSums(is.na(sphere(c(NA, 1), 1))) > 0, c(TRUE, FALSE))
+})
+
+test_that("a formula finds sphere() where the package is not attached", {
+  formula <- eval(quote(y ~ sphere(lon, lat)), baseenv())
+  fit <- gp_exact(formula, globe(20), kernel = kernel_se(3000, 1), noise = 0.1, hyper = "fixed")
+  expect_length(predict(fit, globe(3, 2)), 3L)
 })
 
 test_that("kernel matrices on the sphere are positive semidefinite", {
@@ -181,6 +188,24 @@ test_that("dates and times are inputs in days, from seconds without a lost digit
   on.exit(dev.off())
   expect_match(fit_variables(fit)[[2]]$title, "days since 2024-01-31")
   expect_s3_class(plot(fit, inputs = "day"), "data.frame")
+  expect_match(slice_frame(fit, "time", NULL, 5L)$foot, "day = 2024-03-02")
+  expect_match(slice_frame(fit, "day", NULL, 5L)$foot, "time = 2024-03-30")
+})
+
+test_that("a row source codes places and times as a data frame does", {
+  d <- transform(globe(40), day = as.Date("2024-01-01") + 0:39)
+  kernel <- kernel_se(c(3000, 20), 1)
+  whole <- gp_vfe(y ~ sphere(lon, lat) + day, d, m = 10, kernel = kernel, noise = 0.1, hyper = "fixed",
+                  inducing = unclass(gp_exact(y ~ sphere(lon, lat) + day, d, kernel = kernel, noise = 0.1,
+                                              hyper = "fixed")$x)[1:10, ], control = pfdtc_control(maxit = 0))
+  parts <- rows_blocks(function() at <<- 0L, function() {
+    at <<- at + 1L
+    if (at <= 2L) d[(at - 1L) * 20L + 1:20, ]
+  }, names(d))
+  at <- 0L
+  of_source <- gp_vfe(y ~ sphere(lon, lat) + day, parts, m = 10, kernel = kernel, noise = 0.1, hyper = "fixed",
+                      inducing = whole$inducing, control = pfdtc_control(maxit = 0))
+  expect_equal(predict(of_source, d[3:7, ]), predict(whole, d[3:7, ]), tolerance = 1e-8)
 })
 
 test_that("missing dates are left out, and given back by na.exclude", {
