@@ -215,9 +215,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
 # Returns the residuals of a non-Gaussian likelihood.
 residuals_other <- function(fit, type) {
   if (has_labels(response_of(fit))) return(residuals_labels(fit, type))
-  if (!is.null(fit$likelihood$row) && !type %in% c("response", "loo")) {
-    abort_input("type", sprintf("\"%s\" with a family of gp_family()", type), "\"response\" or \"loo\"")
-  }
+  if (!type %in% c("response", "loo")) check_distribution(fit, "object")
   if (type == "pit") return(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
   response <- response_of(fit)
   data <- training_data(fit)
@@ -250,9 +248,7 @@ deviances_at <- function(fit, response, data) {
 # Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).
 draw_responses <- function(fit, f, training) {
   response <- response_of(fit)
-  if (is.null(response$draw)) {
-    abort_input("type", "\"response\" with a family of gp_family()", "\"latent\"")
-  }
+  check_distribution(fit, "object")
   mean <- response$link$inv(f)
   size <- 1
   if (training) {
