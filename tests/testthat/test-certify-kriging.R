@@ -107,6 +107,18 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         if (size == 1) expect_true(any(abs(exact - made$fit$center - (r$mean_lower + r$mean_upper) / 2) > 0.02 *
                                          (r$mean_upper - r$mean_lower)), info = info)
         expect_true(all(r$sd_lower <= sd + 1e-6 & r$sd_upper >= sd - 1e-6), info = info)
+        # a functional: the sum of all these values
+        model <- model_of(made$ref)
+        fun <- sums_at(model$kernel, made$p$new, list(seq_along(exact)), list(rep(1, length(exact))))
+        one <- krige_functional(fun, 1L, made$ref, made$fit$data, correction, 0)
+        total <- sum(exact - made$fit$center)
+        expect_true(one$mean_lower <= total + tolerance && total - tolerance <= one$mean_upper, info = info)
+        # with all rows h is 0, so that k'v + w'r is the exact mean
+        middle <- with_options(list(pfdtc.kriging_rows = 1000L), {
+          one <- krige_functional(fun, 1L, made$ref, made$fit$data, correction, 0)
+          (one$mean_lower + one$mean_upper) / 2
+        })
+        expect_equal(middle, total, tolerance = 1e-6, info = info)
       }
     }
   }

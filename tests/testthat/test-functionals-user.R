@@ -179,8 +179,9 @@ test_that("derivatives are the slopes of the mean, with the exact sd, whatever t
   up <- down <- new
   up[, "a"] <- new[, "a"] + h
   down[, "a"] <- new[, "a"] - h
-  for (seed in 1:8) {
-    k <- with_seed(seed, random_smooth_kernel(smooth = TRUE) + random_factor("se"))
+  for (seed in 1:9) {
+    k <- if (seed == 9) kernel_linear(0.5, "a") * kernel_polynomial(2, 1, 0.7, c("a", "b")) + kernel_se(1, 1) else
+      with_seed(seed, random_smooth_kernel(smooth = TRUE) + random_factor("se"))
     fit <- function(by, ...) {
       suppressMessages(by(x, y, kernel = k, noise = 0.2, hyper = "fixed", ...))
     }
