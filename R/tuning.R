@@ -51,9 +51,9 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
-# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at
-# random (bench/groups.R).
-effect_learning <- c(levels = 500, rows = 3)
+# With grouped effects, levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
+# last stage), and rows of each before others at random (bench/groups.R).
+effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
 # (bench/groups.R).
