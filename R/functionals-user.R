@@ -37,6 +37,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
                               average = TRUE) {
   check_dots_empty(list(...), names(formals(linear_functional)))
   fit <- check_any_fit(fit, "fit")
+  refuse_classes(fit)
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
@@ -120,6 +121,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                type = c("link", "response")) {
   check_dots_empty(list(...), names(formals(partial_dependence)))
   fit <- check_any_fit(fit, "fit")
+  refuse_classes(fit)
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !is.null(fit$transform)
@@ -337,7 +339,7 @@ mean_functionals <- function(fit) {
 
 # Returns list(estimate, sd, covariance), named: the level where all inputs are 0 and the slopes, in units of y.
 mean_coefficients <- function(fit) {
-  b <- mean_functionals(fit)
+  b <- if (length(fit$center) == 1L) mean_functionals(fit)
   if (is.null(b)) return(NULL)
   p <- functionals_in_units(fit, b$fun)
   each <- seq_along(b$names)

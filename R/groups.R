@@ -11,16 +11,16 @@
 #' @param sigma not used: the noise sd of the fit counts.
 #' @param digits number of significant digits.
 #' @param row.names,optional,... not used.
-#' @return `ranef()`: a list with a data frame for each group, which has a row for each level and a column for each effect.
-#'   With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each level.
+#' @return `ranef()`: a list with a data frame for each group, which has a row for each level and a column for each
+#'   effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each level.
 #'   `as.data.frame()` makes one table of it, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
 #'
 #'   `VarCorr()`: a list with a covariance matrix for each group, with attributes `stddev` and `correlation`; its
 #'   attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov` and `sdcor`.
 #'
 #'   `fixef()`: the coefficients of the linear mean, with the constant mean of `y` where there is none.
-#' @details All is in units of the response; with a transform or a `family`, in units of f. A model without a smooth part,
-#'   as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML with flat coefficients. Its numbers are those of
+#' @details All is in units of the response; with a transform or a `family`, in units of f. A model without a smooth
+#'   part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML with flat coefficients. Its numbers are those of
 #'   `lme4::lmer()`.
 #' @section Errors and invariants: class `pfdtc_error_input` for a fit without groups. With a kernel of groups alone,
 #'   `predict()` is the sum of `fixef()` and the effects of the row's levels.

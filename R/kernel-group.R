@@ -77,8 +77,9 @@ group_roots <- function(kernel) {
     leaf <- kernel$leaves[[kernel$terms[[t]]$leaves]]
     p <- table_rows(leaf)
     R <- sphere_root(p, if (leaf$correlation == "full") leaf$parameters)
-    list(term = t, name = leaf_name(leaf), of = leaf$of, effects = leaf$levels, level = leaf$inputs[1L], design = leaf$inputs[-1L],
-         intercept = leaf$intercept, root = sqrt(c(kernel$terms[[t]]$variance, NA)[1L]) * c(1, leaf$scale)[seq_len(p)] * R)
+    sd <- sqrt(c(kernel$terms[[t]]$variance, NA)[1L]) * c(1, leaf$scale)[seq_len(p)]
+    list(term = t, name = leaf_name(leaf), of = leaf$of, effects = leaf$levels, level = leaf$inputs[1L],
+         design = leaf$inputs[-1L], intercept = leaf$intercept, root = sd * R)
   })
 }
 

@@ -88,6 +88,14 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
+# Returns the kernel with the shared lengthscales of an open kernel.
+with_shared <- function(kernel, open) {
+  change_leaves(kernel, function(leaf) {
+    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
+    leaf
+  })
+}
+
 # Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
@@ -222,12 +230,4 @@ check_same_columns <- function(z, x, argument, other = "x") {
     abort_input(argument, sprintf("%d", ncol(z)), sprintf("a matrix with the %d columns of `%s`", ncol(x), other))
   }
   z
-}
-
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
 }

@@ -158,6 +158,7 @@ density_of_objective <- function(fit, data, s) {
 # Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
 # free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
+  refuse_classes(fit)
   if (!is.null(fit$near)) {
     abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
                 hint = "Beside near rows the kernel is learned of Gaussian responses at the mode: neighbours = 0.")

@@ -75,7 +75,8 @@ plain_response <- function(data, asked) {
 
 # Returns a sentence for arguments that leave the response as it is without naming it.
 because_plain <- function(plain) {
-  what <- switch(if (is.null(plain)) "" else plain, groups = "there is no smooth part", data = "rows come from a source",
+  what <- switch(if (is.null(plain)) "" else plain,
+                 groups = "there is no smooth part", data = "rows come from a source",
                  m = "inducing points are asked for",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))

@@ -9,7 +9,7 @@
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
 #' and kernels in a list column.
 #'
-#' @param mode `"regression"`, or `"classification"` for a factor with two levels.
+#' @param mode `"regression"`, or `"classification"` for a factor.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
@@ -70,7 +70,7 @@ register_parsnip <- function(...) {
                neighbors = c("neighbours", "neighbors"))
   register_engine("regression", "pfdtc", "pfdtc", list())
   register_engine("regression", "pfdtc_exact", "gp_exact", list())
-  register_engine("classification", "pfdtc", "pfdtc", list(family = quote(stats::binomial())))
+  register_engine("classification", "pfdtc", "pfdtc", list())
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -114,10 +114,15 @@ band_for_parsnip <- function(results, object) {
 
 # Returns a column for each class; parsnip names the columns of probabilities.
 probabilities_for_parsnip <- function(results, object) {
+  if (is.matrix(results)) return(as.data.frame(results, row.names = FALSE))
   stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
 }
 
 class_bands_for_parsnip <- function(results, object) {
+  if (length(dim(results)) == 3L) {
+    out <- lapply(object$lvl, function(k) data.frame(unname(results[, "lwr", k]), unname(results[, "upr", k])))
+    return(stats::setNames(do.call(cbind, out), paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L))))
+  }
   lower <- unname(results[, "lwr"])
   upper <- unname(results[, "upr"])
   stats::setNames(data.frame(1 - upper, 1 - lower, lower, upper),

@@ -16,7 +16,7 @@
 #' @return A data frame; `autoplot()` returns a ggplot of the figure of [plot.gp_fit()]. `tidy()` has a row for each
 #'   hyperparameter; `glance()` has one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`,
 #'   `objective`, `convergence`, `evaluations`, `seconds`; `augment()` has the rows with `.fitted`, `.se.fit`, `.lower`,
-#'   `.upper` and, for training rows, `.resid`.
+#'   `.upper` and, for training rows, `.resid`; with several classes `.fitted` is the class, beside `.prob_<class>`.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -88,6 +88,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
                            conf.level = 0.95, ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
+  if (has_labels(response_of(x))) return(augment_labels(x, data, newdata, interval))
   p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
                       type = "mean")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
@@ -109,5 +110,23 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
     out$.upper <- unname(fit[, "upr"])
   }
   if (is.null(newdata)) out$.resid <- unname(stats::residuals(x)[rows])
+  out
+}
+
+# Returns the rows with the most probable class, `.fitted`, and a column `.prob_<class>` for each class.
+augment_labels <- function(fit, data, newdata, interval) {
+  if (interval != "none") abort_input("interval", interval, "\"none\" with several classes")
+  out <- as.data.frame(if (is.null(newdata)) data else newdata)
+  attr(out, "terms") <- attr(out, "na.action") <- NULL
+  p <- stats::predict(fit, newdata, type = "response")
+  padded <- is.null(newdata) && inherits(fit$na.action, "exclude") && nrow(p) > nrow(out)
+  if (padded) p <- p[-fit$na.action, , drop = FALSE]
+  if (nrow(p) != nrow(out)) {
+    abort_input("data", sprintf("of %d rows", nrow(out)), sprintf("the training rows, of which there are %d", nrow(p)))
+  }
+  known <- !is.na(p[, 1L])
+  best <- replace(rep(NA_integer_, nrow(p)), known, max.col(p[known, , drop = FALSE], "first"))
+  out$.fitted <- factor(colnames(p)[best], colnames(p))
+  out[paste0(".prob_", colnames(p))] <- unname(p)
   out
 }

@@ -2,7 +2,7 @@
 
 # Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor,
 # NULL for a numeric variable. Each column of a matrix variable is a variable; so are longitude (`axis` 1) and latitude
-# of a place. `title` is that of the axis, if it is not the name.
+# of a place. `title` is that of the axis, if it is not the name; `time` the coding of a time.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -17,7 +17,8 @@ fit_variables <- function(fit) {
       factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
       logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
       group = NULL,
-      time = list(c(numeric(j), list(title = sprintf("%s (days since %s)", v$name, format(times_of(v, 0)))))),
+      time = list(c(numeric(j), list(title = sprintf("%s (days since %s)", v$name, format(times_of(v, 0))),
+                                     time = v))),
       sphere = lapply(1:2, function(axis) {
         list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
       }),
@@ -195,6 +196,7 @@ slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, m
   if (!length(held)) return(NULL)
   values <- vapply(held, function(v) {
     value <- value_along(v, centre)
+    if (!is.null(v$time)) return(format(times_of(v$time, value)))
     if (is.null(v$labels)) format(signif(value, 4)) else v$labels[value]
   }, "")
   text <- paste(panel_names(held), "=", values)

@@ -8,7 +8,8 @@
 #' * `"map"`: mean and sd of f over two numeric inputs. The mean is blank where its sd is above 0.7 times the prior sd.
 #' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
 #'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
-#'   successes against predicted probabilities, or the PIT histogram.
+#'   successes (or of each class) against predicted probabilities, or the PIT histogram. `"confusion"`, for several
+#'   classes: the table of classes and of the most probable classes. Slices then show the probability of each class.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
 #' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
 #'   Slices and maps are for the population, without these effects.
@@ -62,9 +63,17 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   certified <- check_flag(certified, "certified")
   type <- check_choice(type, c("response", "link"), "type")
   if (identical(which, "calibration")) return(calibration_figure(x))
+  if (identical(which, "confusion")) return(confusion_figure(x))
   if (identical(which, "choices")) return(choices_figure(x))
   if (identical(which, "groups")) return(groups_figure(x, level))
   which <- check_which(which)
+  if (inherits(x, "gp_fit") && has_labels(response_of(x))) {
+    if (identical(which, "slices") && !terms && !certified && type == "response") {
+      return(classes_figure(check_any_fit(x, "x"), inputs, at, if (!is.null(n)) check_count(n, "n", min = 2), xlim))
+    }
+    abort_input("which", "another figure with several classes", "\"slices\", \"calibration\" or \"confusion\"",
+                hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
+  }
   if (identical(which, "map")) return(map_table(check_any_fit(x, "x"), inputs, at, n, points, type))
   if (!identical(which, "slices")) return(checks_figure(x, which))
   terms <- check_flag(terms, "terms")

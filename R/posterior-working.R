@@ -152,6 +152,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
   variational <- sites$variational == 1L
   found <- posterior_stage(state, function() {
+    if (!is.null(sites$contrasts) && is.null(start$beta)) start <- start_on_first(data$x, sites, learned$kernel, z, run)
     laplace_at(data$x, replace(sites, "variational", 0L), learned$kernel, z, rounding_jitter(nrow(z)), run, start,
                want = 1L)
   })
@@ -175,6 +176,15 @@ parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decr
 # Returns W of each row; for several classes its trace.
 total_curvature <- function(found) {
   if (is.null(found$probability)) found$W else rowSums(found$probability * (1 - found$probability))
+}
+
+# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which they
+# were chosen, so that the features of the first points are the first features of all.
+start_on_first <- function(x, sites, kernel, z, run) {
+  few <- laplace_sizes$contrasts %/% ncol(sites$contrasts)
+  if (nrow(z) < 2L * few) return(list())
+  beta <- laplace_at(x, sites, kernel, z[seq_len(few), , drop = FALSE], rounding_jitter(nrow(z)), run)$beta
+  list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
 }
 
 # Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.

@@ -55,8 +55,9 @@ describe_data <- function(fit) {
   variables <- length(fit$frame$variables) - groups
   levels <- response_of(fit)$levels
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count_of(inputs, "input"), if (groups) paste0(", ", count_of(groups, "group")),
+         count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+         if (groups) paste0(", ", count_of(groups, "group")),
          if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
@@ -179,6 +180,10 @@ describe_rows_used <- function(fit) {
 }
 
 # Returns how the hyperparameters were found.
+describe_likelihood <- function(fit) {
+  if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned)
+}
+
 describe_estimation <- function(fit) {
   response <- response_of(fit)
   if (!response$conjugate) {
@@ -186,7 +191,7 @@ describe_estimation <- function(fit) {
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
-  text <- switch(fit$hyper, fixed = "fixed as given", evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned),
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_likelihood(fit),
                  pilot = "pilot VFE fit, then fixed",
                  joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)

@@ -131,7 +131,8 @@ print_parameters <- function(about, show) {
           sep = "\n")
     }
   }
-  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | grepl("(^|[.])(scale|angle)[.]", names(theta)) |
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # they have a table
+  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
   cat("\n")
@@ -182,7 +183,7 @@ print_kernels_tried <- function(kernels) {
   cat("\n")
 }
 
-# ---- groups -----------------------------------------------------------------------------------------------------------
+# ---- groups ----------------------------------------------------------------------------------------------------------
 
 #' @rdname groups
 #' @export

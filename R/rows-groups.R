@@ -142,7 +142,8 @@ code_group <- function(by, mf, gaussian) {
     abort_input("formula", sprintf("a group `%s` with %d level", what, n), "one by a variable with two levels or more")
   }
   if (gaussian && n == nrow(mf)) {
-    abort_input("formula", sprintf("a group `%s` with a level for each row", what), "one by a variable with fewer levels",
+    abort_input("formula", sprintf("a group `%s` with a level for each row", what),
+                "one by a variable with fewer levels",
                 hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
   }
   if (length(plain)) {

@@ -51,9 +51,9 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
-# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at
-# random (bench/groups.R).
-effect_learning <- c(levels = 500, rows = 3)
+# With grouped effects, levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
+# last stage), and rows of each before others at random (bench/groups.R).
+effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
 # (bench/groups.R).
@@ -133,7 +133,7 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L)
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
 # `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 360L, levels = 150L)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
 
 # Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
 # number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).

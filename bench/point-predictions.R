@@ -13,8 +13,8 @@
 # With the additive kernel the log is far worse on plm::RiceFarms, 4.7 with q = 1, and 1.5 on MASS::mammals.
 # 43 default fits of at most 300 rows with a transform: q = -Inf is .92 times q = 1 in the geometric mean, worst 1.08.
 # RMSE as given, q = 1, q = -Inf: RiceFarms .72, 2.63, .52; cpus .69, 1.84, .39; CHFLS 1.14, 1.60, .99; Davis
-# 2.09, 1.68, 1.43. Also tried there: the inverse goes on as its tangent beyond the responses (cpus 1.08, mammals .66 for
-# .29), and the mean over f alone.
+# 2.09, 1.68, 1.43. Also tried there: the inverse goes on as its tangent beyond the responses (cpus 1.08, mammals .66
+# for .29), and the mean over f alone.
 library(pfdtc)
 source("bench/sets.R")
 internal <- asNamespace("pfdtc")

@@ -20,13 +20,14 @@ attack <- function(transform, n) {
   at <- list(mean = mu$lower + share() * (mu$upper - mu$lower), sd = tau$lower + share() * (tau$upper - tau$lower))
   inside <- internal$mean_bounds(transform, mu, tau)
   value <- internal$moments_back(transform, at$mean, at$sd^2)
+  whole <- internal$moments_back(replace(transform, "ends", list(NULL)), at$mean, at$sd^2) # y before it is cut
   room <- 1e-9 * (1 + abs(value$mean)) # of the quadrature
   quantile <- internal$back_bounds(transform, mu$lower + 1.96 * tau$lower, mu$upper + 1.96 * tau$upper)
   y <- internal$untransformed(transform, at$mean + 1.96 * at$sd)
   same <- internal$mean_bounds(transform, list(lower = at$mean, upper = at$mean), list(lower = at$sd, upper = at$sd))
   c(broken = sum(value$mean < inside$lower - room | value$mean > inside$upper + room),
     broken_quantiles = sum(y < quantile$lower | y > quantile$upper),
-    widest_in_sd = max((same$upper - same$lower) / value$sd))
+    widest_in_sd = max((same$upper - same$lower) / whole$sd))
 }
 
 if (sys.nframe() == 0L) {

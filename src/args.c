@@ -119,18 +119,14 @@ static struct factor arg_factor(SEXP list)
     f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
     f.power = arg_count(list_get(list, "power"), "power");
     f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;
-    if (f.profile->metric == METRIC_LEVELS) {
+    if (factor_has_levels(&f)) {
+        const int group = f.profile->metric == METRIC_GROUP, rows = factor_table_rows(&f);
+        if (rows < 1 || (group && f.power > 1))
+            Rf_error("internal: a factor of levels must have a level and effects");
         f.levels = levels_named(arg_string(list_get(list, "correlation"), "correlation"));
-        f.n_parameters = levels_parameters(f.levels, f.d);
-        if (f.levels == LEVELS_GIVEN)
+        f.n_parameters = levels_parameters(f.levels, rows) + (group ? rows - 1 : 0);
+        if (f.levels == LEVELS_GIVEN && !group)
             f.table = arg_vector(table, "table", (size_t)f.d * f.d);
-    }
-    if (f.profile->metric == METRIC_GROUP) {
-        f.levels = levels_named(arg_string(list_get(list, "correlation"), "correlation"));
-        if (f.d < 1 || f.power > 1 || factor_table_rows(&f) < 1)
-            Rf_error("internal: a group must have a level and effects");
-        f.n_parameters = factor_table_rows(&f) - 1 +
-                         levels_parameters(f.levels, factor_table_rows(&f));
     }
     if (f.profile->metric == METRIC_PRODUCT)
         f.table = arg_vector_or_null(table, "table", 2 * (size_t)f.d);
@@ -144,14 +140,8 @@ static void give_parameters(struct factor *f, const double *values)
         return;
     f->parameter = values + f->at;
     if (f->levels != LEVELS_GIVEN || f->profile->metric == METRIC_GROUP) {
-        const int rows = factor_table_rows(f);
-        const size_t size = (size_t)rows * rows;
-        double *work = room(size), *table = room(((size_t)f->n_parameters + 1) * size);
-        if (f->profile->metric == METRIC_GROUP)
-            levels_covariance(f->levels, rows, f->parameter, work, table);
-        else
-            levels_table(f->levels, rows, f->parameter, work, table);
-        f->table = table;
+        const size_t size = (size_t)factor_table_rows(f) * factor_table_rows(f);
+        factor_fill_table(f, room(size), room(((size_t)f->n_parameters + 1) * size));
     }
 }
 

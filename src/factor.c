@@ -26,6 +26,16 @@ int factor_table_rows(const struct factor *f)
     return f->profile->metric == METRIC_GROUP ? f->d - 1 + f->power : f->d;
 }
 
+void factor_fill_table(struct factor *f, double *work, double *table)
+{
+    const int rows = factor_table_rows(f);
+    if (f->profile->metric == METRIC_GROUP)
+        levels_covariance(f->levels, rows, f->parameter, work, table);
+    else
+        levels_table(f->levels, rows, f->parameter, work, table);
+    f->table = table;
+}
+
 struct factor factor_table_slope(const struct factor *f, int parameter)
 {
     struct factor other = *f;
@@ -74,7 +84,7 @@ double factor_rate(const struct factor *f, int j)
     return fmin(1.0 / f->parameter[single ? 0 : j], DBL_MAX);
 }
 
-static double period_of(const struct factor *f)
+double factor_period(const struct factor *f)
 {
     return f->parameter[1];
 }
@@ -99,32 +109,30 @@ CLONES static void squared_distances(const struct factor *f, int M, const double
 }
 
 /* the place of x on a circle of that circumference */
-static void on_circle(double x, double period, double *c, double *s)
+void factor_on_circle(double x, double period, double *c, double *s)
 {
     const double angle = 2.0 * pi * (remainder(x, period) / period); /* exact */
     *c = cos(angle);
     *s = sin(angle);
 }
 
-enum { ARC = 64 };
-
 /* 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2 */
 static void squared_chords(const struct factor *f, int M, const double *Z, int ldz, int n,
                            const double *X, int ldx, double *restrict S)
 {
-    const double rate = factor_rate(f, 0), period = period_of(f);
-    double c[ARC], s[ARC];
+    const double rate = factor_rate(f, 0), period = factor_period(f);
+    double c[FACTOR_ARC], s[FACTOR_ARC];
     for (size_t i = 0; i < (size_t)M * n; i++)
         S[i] = 0.0;
     for (int j = 0; j < f->d; j++)
-        for (int first = 0; first < M; first += ARC) {
-            const int some = M - first < ARC ? M - first : ARC;
+        for (int first = 0; first < M; first += FACTOR_ARC) {
+            const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
             const double *z = Z + (size_t)f->column[j] * ldz + first;
             for (int m = 0; m < some; m++)
-                on_circle(z[m], period, c + m, s + m);
+                factor_on_circle(z[m], period, c + m, s + m);
             for (int i = 0; i < n; i++) {
                 double *restrict out = S + (size_t)i * M + first, cx, sx;
-                on_circle(X[(size_t)f->column[j] * ldx + i], period, &cx, &sx);
+                factor_on_circle(X[(size_t)f->column[j] * ldx + i], period, &cx, &sx);
                 SIMD
                 for (int m = 0; m < some; m++) {
                     const double u = (cx - c[m]) * rate, v = (sx - s[m]) * rate;
@@ -179,12 +187,12 @@ void factor_levels(const struct factor *f, int n, const double *X, int ldx, int 
 static void correlations(const struct factor *f, int M, const double *Z, int ldz, int n,
                          const double *X, int ldx, double *S)
 {
-    int of_z[ARC], of_x[ARC];
-    for (int first = 0; first < M; first += ARC) {
-        const int some = M - first < ARC ? M - first : ARC;
+    int of_z[FACTOR_ARC], of_x[FACTOR_ARC];
+    for (int first = 0; first < M; first += FACTOR_ARC) {
+        const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
         factor_levels(f, some, Z + first, ldz, of_z);
-        for (int from = 0; from < n; from += ARC) {
-            const int rows = n - from < ARC ? n - from : ARC;
+        for (int from = 0; from < n; from += FACTOR_ARC) {
+            const int rows = n - from < FACTOR_ARC ? n - from : FACTOR_ARC;
             factor_levels(f, rows, X + from, ldx, of_x);
             for (int i = 0; i < rows; i++) {
                 double *out = S + (size_t)(from + i) * M + first;
@@ -296,177 +304,4 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
     for (size_t i = 0; i < n; i++)
         times[i] *= S[i];
     return 0;
-}
-
-/* ---- adjoints of the statistics -------------------------------------------------------- */
-
-/* g -= 2 sum_i w_i u_i / l,  u = (x - z) / l:  d r2 / d z = -2 u / l; w doubled already */
-static void pull_points(int M, double rate, const double *x, const double *restrict z,
-                        const double *restrict w, double *restrict g)
-{
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
-    SIMD
-    for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        g[m] -= ((w0[m] * u0 + w1[m] * u1) + (w2[m] * u2 + w3[m] * u3)) * rate;
-    }
-}
-
-/* sum_i,m (w u) u:  d r2 / d log l = -2 u^2; in this order no square overflows beside w = 0 */
-static double pull_lengthscale(int M, double rate, const double *x,
-                               const double *restrict z, const double *restrict w)
-{
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
-    double sum = 0.0;
-    SIMD_SUM
-    for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        sum += (w0[m] * u0 * u0 + w1[m] * u1 * u1) + (w2[m] * u2 * u2 + w3[m] * u3 * u3);
-    }
-    return sum;
-}
-
-static void pull_scaled(const struct factor *f, int M, const double *Z, int ldz, int n,
-                        const double *X, int ldx, const double *w, double *dZ,
-                        double *dtheta)
-{
-    for (int i = 0; i < n; i += FACTOR_ROWS, w += (size_t)FACTOR_ROWS * M) {
-        const int rows = n - i < FACTOR_ROWS ? n - i : FACTOR_ROWS;
-        for (int j = 0; j < f->d; j++) {
-            const size_t column = (size_t)f->column[j];
-            /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
-            const double *z = Z + column * ldz, rate = fmin(factor_rate(f, j), 1e290);
-            double x[FACTOR_ROWS];
-            for (int a = 0; a < FACTOR_ROWS; a++) /* a missing row repeats one */
-                x[a] = X[i + (a < rows ? a : 0) + column * ldx];
-            if (dZ != NULL)
-                pull_points(M, rate, x, z, w, dZ + column * M);
-            if (dtheta != NULL)
-                dtheta[f->at + (f->isotropic ? 0 : j)] -=
-                    pull_lengthscale(M, rate, x, z, w);
-        }
-    }
-}
-
-/*
- * r2 = (2 / l^2) sum_j (1 - cos b_j),  b = 2 pi (x - z) / period:
- *     d r2 / d z = -(4 pi / (period l^2)) sin b,   d r2 / d log period = -(2 / l^2) b sin b,
- *     d r2 / d log l = -2 r2
- */
-static void pull_periodic(const struct factor *f, int M, const double *Z, int ldz, int n,
-                          const double *X, int ldx, const double *w, double *dZ,
-                          double *dtheta)
-{
-    const double rate = fmin(factor_rate(f, 0), 1e145), turn = 2.0 * pi / period_of(f);
-    double c[ARC], s[ARC], of_period = 0.0, of_lengthscale = 0.0;
-    for (int j = 0; j < f->d; j++)
-        for (int first = 0; first < M; first += ARC) {
-            const int some = M - first < ARC ? M - first : ARC;
-            const double *z = Z + (size_t)f->column[j] * ldz + first;
-            for (int m = 0; m < some; m++)
-                on_circle(z[m], period_of(f), c + m, s + m);
-            for (int i = 0; i < n; i++) {
-                const double x = X[(size_t)f->column[j] * ldx + i];
-                const double *restrict wi = w + (size_t)i * M + first;
-                double cx, sx;
-                on_circle(x, period_of(f), &cx, &sx);
-                for (int m = 0; m < some; m++) {
-                    const double sine = sx * c[m] - cx * s[m];
-                    const double t = wi[m] * sine * rate * rate;
-                    const double u = (cx - c[m]) * rate, v = (sx - s[m]) * rate;
-                    if (dZ != NULL)
-                        dZ[(size_t)f->column[j] * M + first + m] -= 2.0 * turn * t;
-                    of_period -= 2.0 * t * turn * (x - z[m]);
-                    of_lengthscale -= 2.0 * (wi[m] * u * u + wi[m] * v * v);
-                }
-            }
-        }
-    if (dtheta != NULL) {
-        dtheta[f->at] += of_lengthscale;
-        dtheta[f->at + 1] += of_period;
-    }
-}
-
-static void pull_product(const struct factor *f, int M, int n, const double *X, int ldx,
-                         const double *w, double *dZ)
-{
-    for (int j = 0; j < f->d && dZ != NULL; j++)
-        for (int i = 0; i < n; i++) {
-            const double x =
-                factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + i]);
-            const double *restrict wi = w + (size_t)i * M;
-            double *restrict g = dZ + (size_t)f->column[j] * M;
-            SIMD
-            for (int m = 0; m < M; m++)
-                g[m] += wi[m] * x;
-        }
-}
-
-static void pull_group(const struct factor *f, int M, const double *Z, int ldz, int n,
-                       const double *X, int ldx, const double *w, double *dZ)
-{
-    const size_t level = (size_t)f->column[0];
-    for (int j = 1; j < f->d && dZ != NULL; j++)
-        for (int i = 0; i < n; i++) {
-            const double slope = factor_group_slope(f, j, X + i, ldx);
-            double *g = dZ + (size_t)f->column[j] * M;
-            for (int m = 0; m < M; m++)
-                if (X[level * ldx + i] == Z[level * ldz + m])
-                    g[m] += w[(size_t)i * M + m] * slope;
-        }
-}
-
-void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, double *S_bar, double *dZ, double *dtheta)
-{
-    const int more = (FACTOR_ROWS - n % FACTOR_ROWS) % FACTOR_ROWS;
-    const size_t size = (size_t)M * n;
-    if (f->profile->metric == METRIC_PERIODIC)
-        pull_periodic(f, M, Z, ldz, n, X, ldx, S_bar, dZ, dtheta);
-    if (f->profile->metric == METRIC_PRODUCT)
-        pull_product(f, M, n, X, ldx, S_bar, dZ);
-    if (f->profile->metric == METRIC_GROUP)
-        pull_group(f, M, Z, ldz, n, X, ldx, S_bar, dZ);
-    if (f->profile->metric == METRIC_SCALED) {
-        for (size_t i = 0; i < size; i++)
-            S_bar[i] *= 2.0;
-        for (size_t i = size; i < size + (size_t)more * M; i++)
-            S_bar[i] = 0.0;
-        pull_scaled(f, M, Z, ldz, n, X, ldx, S_bar, dZ, dtheta);
-    }
-}
-
-void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
-                         double *D)
-{
-    const int periodic = f->profile->metric == METRIC_PERIODIC;
-    const double rate = fmin(factor_rate(f, p), periodic ? 1e145 : 1e290);
-    for (size_t i = 0; i < (size_t)n * n; i++)
-        D[i] = 0.0;
-    for (int j = 0; j < f->d; j++) {
-        const double *x = X + (size_t)f->column[j] * ldx;
-        if (!periodic && !f->isotropic && j != p)
-            continue;
-        for (int b = 0; b < n; b++)
-            for (int a = 0; a < n; a++) {
-                const double apart = x[a] - x[b];
-                double *out = D + (size_t)b * n + a;
-                if (periodic) {
-                    const double turns = apart / period_of(f),
-                                 angle = 2.0 * pi * (turns - floor(turns)),
-                                 half = 2.0 * sin(angle / 2.0) * rate;
-                    *out -= p == 0 ? 2.0 * half * half
-                                   : 4.0 * pi * turns * sin(angle) * rate * rate;
-                } else {
-                    const double u = apart * rate;
-                    *out -= 2.0 * u * u;
-                }
-            }
-    }
 }

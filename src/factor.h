@@ -19,7 +19,7 @@ struct factor {
             * number, then the design */
     const int *column;  /* [d] their columns in X, from 0 */
     int isotropic;      /* METRIC_SCALED: one lengthscale for all inputs */
-    int power; /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
+    int power;          /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
     enum levels levels; /* METRIC_LEVELS: which correlations */
     int n_parameters;
     const double *parameter; /* [n_parameters] all positive */
@@ -29,9 +29,6 @@ struct factor {
     int at;              /* place of its first parameter in theta */
 };
 
-/* rows that factor_pull takes at a time: dZ is loaded and stored once for them */
-enum { FACTOR_ROWS = 4 };
-
 int factor_is_stationary(const struct factor *f);
 /* Returns 1 if k(x, x) = 1. */
 int factor_is_constant(const struct factor *f);
@@ -39,6 +36,8 @@ int factor_is_constant(const struct factor *f);
 int factor_has_levels(const struct factor *f);
 /* rows of that table: the levels, or the effects of one level */
 int factor_table_rows(const struct factor *f);
+/* Gives it the table of its parameters.  work: rows x rows, table: that n_parameters + 1 times */
+void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns the factor with the slope of its table in a log parameter as its table. */
 struct factor factor_table_slope(const struct factor *f, int parameter);
 /* Returns 1 for a linear mean, whose vague variance must not decide which rows are near. */
@@ -50,6 +49,12 @@ double factor_group_slope(const struct factor *f, int j, const double *x, int ld
 double factor_group_curvature(const struct factor *f, int j);
 /* Returns its shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
+
+/* METRIC_PERIODIC: its period; the place of x on a circle of that circumference */
+double factor_period(const struct factor *f);
+void factor_on_circle(double x, double period, double *c, double *s);
+/* points that are on a circle at a time */
+enum { FACTOR_ARC = 64 };
 
 /* 1 / lengthscale of input j, finite */
 double factor_rate(const struct factor *f, int j);
@@ -69,17 +74,6 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
 /* levels [n] of rows, from 0; -1 where no column is 1 */
 void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level);
 
-/*
- * Adjoint of the statistic of a stationary factor, of x'z or of u'S u: dF = sum(S_bar * dS), S_bar M x n
- * with room for FACTOR_ROWS - 1 more rows, overwritten.  Adds to dZ (M x columns, leading
- * dimension M, NULL to skip) and to dtheta (NULL to skip).
- */
-void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, double *S_bar, double *dZ, double *dtheta);
-
-/* D (n x n) = the slope of the statistic of X with itself in the log parameter p of the metric */
-void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
-                         double *D);
 int factor_n_metric(const struct factor *f);
 
 #endif

@@ -1,4 +1,5 @@
 #include "kernel_pull.h"
+#include "factor_pull.h"
 #include "linalg.h"
 #include "simd.h"
 

@@ -7,8 +7,9 @@ static int input_of(const struct factor *f, int column)
 {
     const enum metric metric = f->profile->metric;
     for (int j = metric == METRIC_GROUP; j < f->d; j++)
-        if (f->column[j] == column && (factor_is_stationary(f) || metric == METRIC_PRODUCT ||
-                                       metric == METRIC_GROUP))
+        if (f->column[j] == column &&
+            (factor_is_stationary(f) || metric == METRIC_PRODUCT ||
+             metric == METRIC_GROUP))
             return j;
     return -1;
 }

@@ -141,7 +141,8 @@ void levels_table(enum levels kind, int n, const double *p, double *work, double
         full(n, p, work, table);
 }
 
-void levels_covariance(enum levels kind, int n, const double *p, double *work, double *table)
+void levels_covariance(enum levels kind, int n, const double *p, double *work,
+                       double *table)
 {
     const size_t nn = (size_t)n * n;
     const int angles = levels_parameters(kind, n);

@@ -20,6 +20,7 @@ void levels_table(enum levels kind, int n, const double *p, double *work, double
  * Covariances of the n effects of one level, S = D R D: D has 1 and the n - 1 scales, R is LEVELS_FULL, or the
  * identity (LEVELS_GIVEN).  p: the scales, then the angles of R.  table: S, then its slopes in the logs of p.
  */
-void levels_covariance(enum levels kind, int n, const double *p, double *work, double *table);
+void levels_covariance(enum levels kind, int n, const double *p, double *work,
+                       double *table);
 
 #endif

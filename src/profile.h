@@ -15,7 +15,7 @@ enum metric {
     METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / period) / l)^2, l and the period */
     METRIC_PRODUCT,  /* s = sum_j x_j z_j */
     METRIC_LEVELS,   /* a table of correlations between levels, coded as 0/1 columns */
-    METRIC_GROUP, /* u(x)' S u(z) where both rows have the same level, else 0 */
+    METRIC_GROUP,    /* u(x)' S u(z) where both rows have the same level, else 0 */
     METRIC_EQUALITY, /* 1 where all inputs are equal, 0 elsewhere */
     METRIC_NOTHING   /* 1 */
 };

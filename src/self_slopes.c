@@ -1,5 +1,6 @@
 #include <math.h>
 #include "self_slopes.h"
+#include "factor_pull.h"
 #include "linalg.h"
 #include "simd.h"
 

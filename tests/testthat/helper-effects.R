@@ -4,7 +4,7 @@ effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
     x <- cbind(a = stats::runif(n), b = stats::runif(n), g = sample(rep_len(1:12, n)), h = sample(rep_len(1:5, n)))
     root <- matrix(c(0.8, 0.3, 0, 0.5), 2)
     groupings <- list(list(column = 3L, levels = 12L, design = c(0L, 1L), root = root, term = 2L),
-                      list(column = 4L, levels = 5L, design = 0L, root = matrix(0.6), term = 3L))
+                      list(column = 4L, levels = 5L, design = 2L, root = matrix(0.6), term = 3L))
     kernel <- place_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = 1:2), x)
     list(x = x, y = stats::rnorm(n), weights = if (weights) stats::runif(n, 0.5, 2), z = x[seq_len(n / 6), ],
          groupings = groupings[seq_len(1 + two)], model = new_model(kernel, 0.2),

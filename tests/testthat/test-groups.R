@@ -102,7 +102,8 @@ test_that("answers of a fit include its groups", {
   expect_gt(sd(unlist(draws[2, ])), 2 * sd(unlist(draws[1, ])))
   # a level that comes with added rows is known from then on
   more <- suppressMessages(add_rows(fit, data.frame(y = rep(4, 5), x = 0.5, w = 0, g = "new", h = "u")))
-  again <- pfdtc(y ~ x + (w | g) + (1 | h), rbind(d, data.frame(y = 4, x = 0.5, w = 0, g = "new", h = "u")[rep(1, 5), ]),
+  all <- rbind(d, data.frame(y = 4, x = 0.5, w = 0, g = "new", h = "u")[rep(1, 5), ])
+  again <- pfdtc(y ~ x + (w | g) + (1 | h), all,
                  kernel = fit$kernel, noise = fit$noise, hyper = "fixed", plain = TRUE)
   new$g <- "new"
   expect_equal(unname(suppressMessages(predict(more, new)) - predict(again, new)), c(0, 0), tolerance = 0.05)
@@ -116,8 +117,9 @@ test_that("figures and tidy tables have the effects", {
   table <- plot(fit, which = "groups", level = 0.9)
   expect_identical(nrow(table), 22L)
   expect_false(is.unsorted(table$estimate[table$group == "g" & table$effect == "w"]))
-  expect_equal(table$upr - table$lwr, 2 * qnorm(0.95) * as.data.frame(ranef.gp_fit(fit, TRUE))$condsd[
-    match(paste(table$group, table$effect, table$level), with(as.data.frame(ranef.gp_fit(fit)), paste(grpvar, term, grp)))])
+  b <- as.data.frame(ranef.gp_fit(fit, se = TRUE))
+  at <- match(paste(table$group, table$effect, table$level), paste(b$grpvar, b$term, b$grp))
+  expect_equal(table$upr - table$lwr, 2 * qnorm(0.95) * b$condsd[at])
   slice <- plot(fit, inputs = "x", n = 5)
   new <- data.frame(x = slice$value, w = median(crossed()$w))
   expect_equal(slice$fit, unname(predict(fit, new, re = FALSE)), tolerance = 1e-8)

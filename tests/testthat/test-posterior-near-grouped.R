@@ -9,7 +9,7 @@ ref_exact_grouped <- function(p, new) {
 # Its kernel as a model has it: slopes in g, an intercept in h.
 grouped_model <- function(p) {
   k <- kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = c("a", "b")) + kernel_group("g", ~ 1 + a, variance = 0.64) +
-    kernel_group("h", variance = 0.36)
+    kernel_group("h", ~ 0 + b, variance = 0.36)
   k <- place_kernel(k, p$x)
   S <- tcrossprod(p$groupings[[1]]$root)
   angle <- acos(S[1, 2] / sqrt(S[1, 1] * S[2, 2]))

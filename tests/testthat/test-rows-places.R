@@ -188,6 +188,8 @@ test_that("dates and times are inputs in days, from seconds without a lost digit
   on.exit(dev.off())
   expect_match(fit_variables(fit)[[2]]$title, "days since 2024-01-31")
   expect_s3_class(plot(fit, inputs = "day"), "data.frame")
+  expect_match(slice_frame(fit, "time", NULL, 5L)$foot, "day = 2024-03-02")
+  expect_match(slice_frame(fit, "day", NULL, 5L)$foot, "time = 2024-03-30")
 })
 
 test_that("a row source codes places and times as a data frame does", {

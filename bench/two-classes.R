@@ -1,0 +1,77 @@
+# Two classes: held-out negative log density (probabilities cut at 1e-4) of binomial() about the mode, about the mean
+# and by approx = "vi", and of glm() and a random forest. Two thirds of the rows, at most 500, to learn.
+#   Rscript bench/two-classes.R [set,set]
+# Means of splits 1 and 2:
+#   set (rows, inputs)      mode   mean   vi     glm    forest
+#   pima (133, 7)           .452   .450   .450   .454   .452
+#   sonar (139, 60)         .400   .346   .366   2.44   .432
+#   ionosphere (234, 33)    .187   .146   .150   1.20   .181
+#   breast (455, 9)         .104   .105   .105   .122   .109
+#   votes (290, 16)         .119   .106   .105   .778   .138
+#   birthwt (126, 8), 1     .548   .544   .543   .551   .541
+#   titanic (500, 3)        .514   .514   .514   .540   .537
+#   kyphosis (54, 3)        .457   .462   .461   .465   .456
+#   swiss labor (500, 6)    .604   .605   .605   .617   .629
+#   twonorm (400, 20)       .077   .075   .074   .300   .265
+#   spirals (267, 2)        .179   .160   .160   .671   .251
+#   ringnorm (333, 10)      .248   .246   .251   .719   .396
+library(pfdtc)
+from <- function(what, package) {
+  e <- new.env()
+  utils::data(list = what, package = package, envir = e)
+  e[[what]]
+}
+simulated <- function(make) {
+  set.seed(5)
+  w <- make()
+  list(as.data.frame(w$x), w$classes)
+}
+sets <- list(
+  pima = function() list(MASS::Pima.tr[1:7], MASS::Pima.tr$type),
+  sonar = function() { d <- from("Sonar", "mlbench"); list(d[1:60], d$Class) },
+  ionosphere = function() { d <- from("Ionosphere", "mlbench"); list(d[c(1, 3:34)], d$Class) },
+  breast = function() {
+    d <- stats::na.omit(from("BreastCancer", "mlbench")[-1])
+    d[1:9] <- lapply(d[1:9], as.numeric)
+    list(d[1:9], d$Class)
+  },
+  votes = function() {
+    d <- from("HouseVotes84", "mlbench")
+    d[-1] <- lapply(d[-1], function(v) factor(ifelse(is.na(v), "?", as.character(v))))
+    list(d[-1], d$Class)
+  },
+  birthwt = function() { d <- transform(MASS::birthwt, race = factor(race)); list(d[2:9], factor(d$low)) },
+  titanic = function() {
+    d <- as.data.frame(Titanic)
+    d <- d[rep(seq_len(nrow(d)), d$Freq), ]
+    set.seed(9)
+    d <- d[sample(nrow(d), 900), ]
+    list(d[1:3], d$Survived)
+  },
+  kyphosis = function() { d <- from("kyphosis", "rpart"); list(d[2:4], d$Kyphosis) },
+  swiss = function() { d <- from("SwissLabor", "AER"); list(d[-1], d$participation) },
+  twonorm = function() simulated(function() mlbench::mlbench.twonorm(600)),
+  spirals = function() simulated(function() mlbench::mlbench.spirals(400, sd = 0.1)),
+  ringnorm = function() simulated(function() mlbench::mlbench.ringnorm(500, 10)))
+asked <- commandArgs(TRUE)
+for (set in if (length(asked)) strsplit(asked[1], ",")[[1]] else names(sets)) for (seed in 1:2) {
+  z <- sets[[set]]()
+  d <- data.frame(z[[1]], y = factor(z[[2]]))
+  set.seed(seed)
+  i <- sort(sample(nrow(d), min(round(2 / 3 * nrow(d)), 500)))
+  train <- d[i, ]
+  test <- utils::head(d[-i, ], 1000)
+  nlpd <- function(p) {
+    p <- pmin(pmax(p, 1e-4), 1 - 1e-4)
+    -mean(log(ifelse(test$y == levels(d$y)[2], p, 1 - p)))
+  }
+  quiet <- function(...) suppressWarnings(suppressMessages(...))
+  fit <- quiet(pfdtc(y ~ ., train, family = binomial()))
+  vi <- quiet(pfdtc(y ~ ., train, family = binomial(), approx = "vi"))
+  forest <- ranger::ranger(y ~ ., train, probability = TRUE, num.threads = 1, seed = seed)
+  score <- c(mode = nlpd(predict(pfdtc:::at_mode(fit), test, type = "response")),
+             mean = nlpd(predict(fit, test, type = "response")), vi = nlpd(predict(vi, test, type = "response")),
+             glm = nlpd(quiet(predict(glm(y ~ ., binomial, train), test, type = "response"))),
+             forest = nlpd(predict(forest, test, num.threads = 1)$predictions[, levels(d$y)[2]]))
+  cat(set, seed, nrow(train), ncol(d) - 1, format(round(score, 3), nsmall = 3), "\n")
+}
