@@ -219,7 +219,7 @@ total_curvature <- function(found) {
 # Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which they
 # were chosen, so that the features of the first points are the first features of all.
 start_on_first <- function(x, sites, kernel, z, run) {
-  few <- laplace_sizes$contrasts %/% ncol(sites$contrasts)
+  few <- max(10L, laplace_sizes$contrasts %/% ncol(sites$contrasts))
   if (nrow(z) < 2L * few) return(list())
   beta <- laplace_at(x, sites, kernel, z[seq_len(few), , drop = FALSE], rounding_jitter(nrow(z)), run)$beta
   list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
