@@ -30,10 +30,13 @@ true_bracket <- function(fit) {
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, fit$inducing, mode, no_state(),
                          fit$control)
   each <- lapply(list(laplace = mode, vi = best), function(at) bracket_of_normal(fit, data, sites, at, v))
+  own <- each[[response$approx]][["lower"]]
+  moved <- fit$factors$shift # predictions are about another mean than the mode
+  if (!is.null(moved) && any(moved != 0)) own <- bracket_of_normal(fit, data, sites, mode, v, moved)[["lower"]]
   room <- diff(unname(laplace_bracket(laplace_bounds(replace(fit, "factors", list(mode)), data))))
   ends <- c(lower = max(each$laplace[["lower"]], each$vi[["lower"]]) - room,
             upper = min(each$laplace[["upper"]], each$vi[["upper"]]) + room)
-  apart <- max(ends[["upper"]] - (each[[response$approx]][["lower"]] - room), 0)
+  apart <- max(ends[["upper"]] - (own - room), 0)
   structure(ends, within = min(1, sqrt(apart / 2)), class = "pfdtc_true_evidence")
 }
 
@@ -45,8 +48,10 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper) by the normal distribution at `at`. `shift`: the mean of q less m where m is not stationary.
-bracket_of_normal <- function(fit, data, sites, at, v) {
+# Returns c(lower, upper) by the normal distribution at `at`, whose mean is m + `shift` where m is not stationary. The
+# lower end is also that of a distribution with another mean, `moved` from it in the whitened f: its divergence from q
+# is |H^{1/2} moved|^2 / 2.
+bracket_of_normal <- function(fit, data, sites, at, v, moved = 0 * at$beta) {
   z <- fit$inducing
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, z, data$x))
   W <- pmax(at$W, 0)
@@ -60,15 +65,16 @@ bracket_of_normal <- function(fit, data, sites, at, v) {
   l <- function(f) native_likelihood(sites, f)
   top <- l(at$f)[1L, ]
   gaussian <- sum(top) + sum(sites$constant) + (sum(step^2) - sum(at$beta^2)) / 2 - sum(log(diag(R)))
+  mean <- shift + drop(crossprod(A, moved))
   lower <- rows_integral(function(t) {
-    weight <- stats::dnorm(t, shift, sqrt(C))
+    weight <- stats::dnorm(t, mean, sqrt(C))
     ifelse(weight > 0, weight * (l(at$f + t)[1L, ] - top - at$g * t + W * t^2 / 2), 0)
-  }, shift - 9 * sqrt(C), shift + 9 * sqrt(C))
+  }, mean - 9 * sqrt(C), mean + 9 * sqrt(C))
   p <- 1 / (C * (W + v))
   log_h <- function(t) p * (l(at$f + t)[1L, ] - top - at$g * t - v * t^2 / 2) + (t * shift - shift^2 / 2) / C
   range <- support_of(log_h, function(t) p * (l(at$f + t)[2L, ] - at$g - v * t) + shift / C, sqrt(C))
   upper <- rows_integral(function(t) exp(log_h(t) - range$top), range$low, range$high)
-  c(lower = gaussian + sum(lower$value) - sum(lower$error),
+  c(lower = gaussian + sum(lower$value) - sum(lower$error) - sum((R %*% moved)^2) / 2,
     upper = gaussian + sum((log(upper$value + upper$error) + range$top - log(2 * pi * C) / 2) / p))
 }
 

@@ -6,6 +6,7 @@
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
+  if (nrow(x) > most) most_levels <- min(most_levels, max(2, most %/% effect_learning[["rows"]]))
   for (column in columns[order(-apply(x[, columns, drop = FALSE], 2L, max))]) {
     levels <- unique(x[rows, column])
     if (length(levels) > most_levels) {

@@ -73,13 +73,29 @@ group_sums <- function(kernel, data) {
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
 
-# Returns the basis of the linear mean, without columns that depend on earlier ones.
+# Returns the basis of the linear mean, without columns that depend on earlier ones. The attribute `rate` has what the
+# slopes in units of the inputs are divided by.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
   U <- mean_basis(leaf, x)
   qr <- qr(U, tol = 1e-9)
-  U[, sort(qr$pivot[seq_len(qr$rank)]), drop = FALSE]
+  kept <- sort(qr$pivot[seq_len(qr$rank)])
+  structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
+}
+
+# Returns logLik() of a fit of groups and a linear mean alone: the restricted log likelihood of the response as given
+# and of the inputs in their units, or the ordinary one with the noise that is best for it, as lme4 has it.
+likelihood_of_groups <- function(fit, restricted) {
+  model <- model_of(fit)
+  kernel <- as_kernel(model$kernel)
+  sums <- group_sums(kernel, fit$data)
+  found <- restricted_likelihood(sums, group_roots(kernel), model$noise, fit$data$shift)
+  rate <- attr(flat_basis(kernel, fit$data$x), "rate")
+  value <- if (restricted) found$reml + sum(log(rate)) + length(rate) * log(model$scale) else
+    found$ml + (sums$n + fit$data$shift$rows) * (found$noise - 1 - log(found$noise)) / 2
+  structure(value - sums$log_w / 2 + fit$data$shift$constant, df = fit$df + length(rate), nobs = fit$nobs,
+            class = "logLik")
 }
 
 sums_of_pairs <- function(one, two, w) {
@@ -95,8 +111,9 @@ sums_of_pairs <- function(one, two, w) {
   do.call(cbind, rows)
 }
 
-# Returns list(reml, ml): the restricted and the ordinary log likelihood, the latter with its own coefficients; -Inf
-# where rounding leaves no Cholesky factor.
+# Returns list(reml, ml, noise): the restricted and the ordinary log likelihood; -Inf where rounding leaves no Cholesky
+# factor. `noise` is what the ordinary likelihood is largest at, with the variances of the groups in proportion, over the
+# noise given.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -119,12 +136,13 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
   R <- tryCatch(chol(K - crossprod(C)), error = function(e) NULL)
-  if (is.null(R)) return(list(reml = -Inf, ml = -Inf))
+  if (is.null(R)) return(list(reml = -Inf, ml = -Inf, noise = NA_real_))
   logs <- 2 * log(diag(R))
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
             R[size, size]^2) / 2 + merged_log_density(shift, noise)
-  list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml)
+  list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml,
+       noise = (R[size, size]^2 + shift$ss / noise) / (sums$n + shift$rows))
 }
 
 # Returns (root' x I) m, where the levels of m's rows run faster than their effects.

@@ -80,6 +80,7 @@ standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 # Returns standardised() for any likelihood; NA for rows of weight 0.
 standardised_response <- function(fit) {
   if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # which refuses
+  check_distribution(fit)
   loo <- loo_rows(fit)
   response <- response_of(fit)
   if (response$conjugate) return(standardised(loo))
@@ -217,6 +218,7 @@ training_scores <- function(fit, seen = FALSE) {
 # Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between
 # P(< y) and P(<= y) for counts and classes (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
 pit_of <- function(fit, loo) {
+  check_distribution(fit)
   known <- which(!is.na(loo$mean))
   sites <- training_data(fit)$sites
   size <- if (is.null(sites$size)) rep(1, length(known)) else sites$size

@@ -12,6 +12,7 @@
 #' * `logLik()`: log marginal likelihood of the response as given, with attributes `df`, `nobs`, and where available
 #'   `lower` and `upper` ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] have that of their own models.
+#'   For groups alone ([kernel_group()]) it is the restricted likelihood, or the ordinary one with `REML = FALSE`.
 #' * `AIC()`, `BIC()`: a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`) if the
 #'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
 #' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
@@ -28,6 +29,7 @@
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
 #' @param newdata Rows to draw at. Default: the training rows.
+#' @param REML see `logLik()` above.
 #' @param k Penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
@@ -78,8 +80,11 @@ nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m el
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-logLik.gp_fit <- function(object, ...) {
+logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")
+  if (is_groups_only(object$kernel) && response_of(object)$conjugate && !is.null(object$data)) {
+    return(likelihood_of_groups(object, check_flag(REML, "REML")))
+  }
   evidence <- posterior_evidence(posterior_of(object))
   # with neighbours, bounds need a pass over all rows, and are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
@@ -133,7 +138,11 @@ terms.gp_fit <- function(x, ...) {
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-formula.gp_fit <- function(x, ...) stats::formula(stats::terms(x))
+formula.gp_fit <- function(x, ...) {
+  terms <- stats::terms(x)
+  grouped <- attr(terms, "grouped")
+  if (is.null(grouped)) stats::formula(terms) else grouped$formula
+}
 
 #' @rdname gp_fit-methods
 #' @usage NULL
@@ -210,9 +219,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
 # Returns the residuals of a non-Gaussian likelihood.
 residuals_other <- function(fit, type) {
   if (has_labels(response_of(fit))) return(residuals_labels(fit, type))
-  if (!is.null(fit$likelihood$row) && !type %in% c("response", "loo")) {
-    abort_input("type", sprintf("\"%s\" with a family of gp_family()", type), "\"response\" or \"loo\"")
-  }
+  if (!type %in% c("response", "loo")) check_distribution(fit, "object")
   if (type == "pit") return(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
   response <- response_of(fit)
   data <- training_data(fit)
@@ -245,9 +252,7 @@ deviances_at <- function(fit, response, data) {
 # Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).
 draw_responses <- function(fit, f, training) {
   response <- response_of(fit)
-  if (is.null(response$draw)) {
-    abort_input("type", "\"response\" with a family of gp_family()", "\"latent\"")
-  }
+  check_distribution(fit, "object")
   mean <- response$link$inv(f)
   size <- 1
   if (training) {

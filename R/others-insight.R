@@ -46,11 +46,15 @@ get_statistic.gp_fit <- function(x, ...) NULL
 #' @exportS3Method insight::model_info
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
-  rows <- data.frame(y = c(0, 1, 1))
+  reads <- response_of(x)$reads
+  rows <- data.frame(y = if (reads == "positive") c(1, 2, 2) else c(0, 1, 1))
   if (family$link == "identity") return(insight::model_info(stats::lm(y ~ 1, rows)))
   if (inherits(family, "family")) return(insight::model_info(stats::glm(y ~ 1, family, rows)))
   info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
-  info[c("is_poisson", "is_negbin", "family")] <- list(FALSE, TRUE, "negative binomial")
+  counts <- reads == "counts"
+  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_survival", "is_censored", "family", "link_function")] <-
+    list(FALSE, counts, counts, reads == "ordered", reads == "times", reads %in% c("times", "censored"),
+         response_of(x)$label, family$link)
   info
 }
 

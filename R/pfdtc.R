@@ -38,8 +38,8 @@
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
-#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source
-#'   ([rows_blocks()]) or a spatial object ([sphere()]).
+#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors, `(1 | g)` is a group ([kernel_group()]).
+#'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... arguments of the other method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. The first to look at:
 #'   * `posterior`: `"exact"`, `"far"` (inducing points) or `"far + near"` (inducing points with neighbours);

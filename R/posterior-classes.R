@@ -80,6 +80,4 @@ row_parts.classes <- function(p) {
               hint = "hatvalues(), residuals() and predict(type = \"loo\") do.")
 }
 
-refuse_classes <- function(fit) if (length(fit$center) > 1L) row_parts(posterior_of(fit))
-
 posterior_certificate.classes <- function(p, fun, ...) row_parts.classes(p)

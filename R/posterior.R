@@ -299,6 +299,9 @@ diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 # Returns the weights of the mean of f; of its mode, if there is no shift.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
+# Stops with an error for a fit of several classes.
+refuse_classes <- function(fit) if (length(fit$center) > 1L) row_parts(posterior_of(fit))
+
 # Returns a fit whose predictions are about the mode.
 at_mode <- function(fit) {
   fit$factors$shift <- NULL

@@ -52,7 +52,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 # Returns the number of inducing points of a fit, or its default. A fit with neighbours has few points, but its
 # certificates need as many as those of other fits.
 points_of_fit <- function(fit) {
-  if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
+  m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
+    max(fit$m, min(200L, nrow(fit$data$x)))
+  effects <- vapply(c(fit$factors$groupings, fit$near$groupings), effects_of_grouping, 0)
+  m + min(250L, ceiling(sum(effects) / 4)) # the reference has a point for each of 1,000 effects
 }
 
 # Adds a reference on the points of the auxiliary distribution to a fit; after an interrupt the fit is unchanged.

@@ -169,6 +169,13 @@ stated_range <- function(row, W, sites, f, e) {
   list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W)
 }
 
+# Refuses a likelihood of the user's where the distribution of a response is needed.
+check_distribution <- function(fit, argument = "fit") {
+  if (is.null(fit$likelihood$row)) return(invisible())
+  abort_input(argument, "a fit with a family of gp_family()", "one with a family of the package",
+              hint = "The distribution function of the response is not known.")
+}
+
 # Returns a sentence for certificates, NULL for likelihoods of the table.
 stated_claims <- function(likelihood) {
   row <- likelihood$row

@@ -252,7 +252,7 @@ check_posterior <- function(fit, need, argument = "fit", what = "This") {
                                   response$label, show_count(dense_rows)), hint = "Fit fewer rows.")
   }
   if (response$approx %in% need$approx) return(fit)
-  abort_input(argument, sprintf("a fit with a %s response (%s)", response$label, response$words[["by"]]), need$want,
-              message = sprintf("%s does not exist for a %s response (%s), which `%s` has.", what, response$label,
+  abort_input(argument, sprintf("a fit with family %s (%s)", response$full_label, response$words[["by"]]), need$want,
+              message = sprintf("%s does not exist with family %s (%s), which `%s` has.", what, response$label,
                                 response$words[["by"]], argument), hint = need$hint)
 }

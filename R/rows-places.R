@@ -19,9 +19,9 @@
 #'   and `lat` from `newdata`. Figures have panels for longitude and latitude.
 #'
 #'   An object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars} as `data` brings its places: `y ~ 1` fits
-#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines
-#'   and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of the same
-#'   class, and takes another reference system.
+#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`.
+#'   Lines and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of
+#'   the same class, and takes another reference system.
 #'
 #'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
 #'   distorts distances.
@@ -54,7 +54,8 @@ sphere <- function(lon, lat) {
 # Returns the formula with sphere() in its environment, where a package is not attached.
 with_sphere <- function(formula) {
   around <- environment(formula)
-  if (is.null(around) || !"sphere" %in% all.names(formula) || exists("sphere", around, mode = "function")) return(formula)
+  used <- !is.null(around) && "sphere" %in% all.names(formula)
+  if (!used || exists("sphere", around, mode = "function")) return(formula)
   environment(formula) <- list2env(list(sphere = sphere), parent = around)
   formula
 }

@@ -173,3 +173,15 @@ test_that("levels with other numbers than 1, 2, ... are the same levels", {
   expect_close(b$mean, a$mean, 1e-12)
   expect_close(b$cov, a$cov, 1e-12)
 })
+
+test_that("rows to learn from have some rows of each of many levels", {
+  x <- with_seed(1, cbind(stats::runif(3000), sample(rep_len(1:1000, 3000))))
+  chosen <- with_seed(2, rows_of_levels(x, 2L, 600))
+  count <- table(x[chosen, 2])
+  expect_length(count, 200L) # 600 rows, three of each
+  expect_true(all(count == 3L))
+  few <- with_seed(2, rows_of_levels(cbind(x[, 1], (x[, 2] - 1) %% 20 + 1), 2L, 600))
+  expect_length(few, 600L)
+  expect_gte(min(table((x[few, 2] - 1) %% 20)), 3L)
+  expect_length(rows_of_levels(x[1:500, ], 2L, 600), 500L)
+})

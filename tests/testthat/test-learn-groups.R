@@ -23,7 +23,7 @@ test_that("the restricted likelihood is its definition: slopes, crossed and nest
     X <- flat_basis(kernel, data$x)
     expect_identical(ncol(X), 2L)
     H <- ref_composite(groups, data$x) + diag(0.7 / data$weights)
-    expect_equal(-2 * unlist(found), ref_restricted(data$y, X, H), tolerance = 1e-10)
+    expect_equal(-2 * unlist(found[c("reml", "ml")]), ref_restricted(data$y, X, H), tolerance = 1e-10)
   }
 })
 
@@ -39,6 +39,9 @@ test_that("models of groups alone have lme4's numbers by REML", {
     expect_equal(both(fixef.gp_fit(fit), as.data.frame(VarCorr.gp_fit(fit))),
                  both(lme4::fixef(ref), as.data.frame(lme4::VarCorr(ref))), tolerance = tolerance)
     expect_equal(mean_coefficients(fit)$sd, sqrt(diag(as.matrix(stats::vcov(ref)))), tolerance = tolerance)
+    expect_equal(c(logLik(fit)), c(logLik(ref)), tolerance = 1e-6)
+    expect_equal(c(logLik(fit, REML = FALSE)), c(logLik(ref, REML = FALSE)), tolerance = 1e-6)
+    expect_identical(as.integer(attr(logLik(fit), "df")), as.integer(attr(logLik(ref), "df")))
     own <- ranef.gp_fit(fit)
     for (g in names(own)) {
       expect_equal(as.matrix(own[[g]]), as.matrix(lme4::ranef(ref)[[g]][rownames(own[[g]]), , drop = FALSE]),

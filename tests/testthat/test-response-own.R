@@ -98,8 +98,11 @@ test_that("expressions that cannot be used are refused with what can", {
   refused(~ -log(1 + f^2), concave = FALSE)
   fit <- fixed(n ~ x, gp_family(~ y * f - exp(f)))
   expect_error(predict(fit, type = "median"), class = "pfdtc_error_input")
-  expect_error(stats::simulate(fit), "latent", class = "pfdtc_error_input")
-  expect_error(stats::residuals(fit, "pit"), class = "pfdtc_error_input")
+  expect_identical(dim(stats::simulate(fit, type = "latent")), c(50L, 1L))
+  for (need in list(stats::simulate, function(fit) stats::residuals(fit, "pit"), stats::rstandard,
+                    function(fit) plot(fit, which = "calibration"))) {
+    expect_error(need(fit), "distribution", class = "pfdtc_error_input")
+  }
   expect_true(is.finite(cross_validate(fit, folds = 2, hyper = "held")$nlpd[1]))
   expect_output(print(fit), "log density")
   expect_output(print(gp_family(~ y * f - exp(f))), "log density")
