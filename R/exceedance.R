@@ -33,7 +33,7 @@
 #' @examples
 #' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000),
 #'                 noise = 2500, hyper = "fixed")
-#' grid <- expand.grid(long = seq(166, 188, 0.5), lat = seq(-38, -11, 0.5))
+#' grid <- expand.grid(long = seq(166, 188, 0.8), lat = seq(-38, -11, 0.8))
 #' deep <- exceedance(fit, grid, threshold = 300)
 #' deep
 #' plot(deep)

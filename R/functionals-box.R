@@ -164,9 +164,16 @@ rule_sizes <- function(kernel, box) {
 
 # Returns list(lower, upper, offset, names): the corners in the columns of the fit. Inputs that `upper` lacks are held.
 read_boxes <- function(fit, lower, upper) {
-  as_rows <- function(v) as.data.frame(if (is.data.frame(v) || is.matrix(v)) v else as.list(v))
-  lower <- as_rows(lower)
-  given <- if (is.null(upper)) lower[0L] else as_rows(upper)
+  as_rows <- function(v, argument) {
+    if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
+    rows <- if (is.list(v) || is.numeric(v) || is_time(v)) tryCatch(as.data.frame(as.list(v)), error = function(e) NULL)
+    if (is.null(rows)) abort_input(argument, describe(v), "a data frame, or a named vector for one box")
+    rows
+  }
+  lower <- as_rows(lower, "lower")
+  lacking <- setdiff(fit$frame$required, names(lower))
+  if (length(lacking)) abort_input("lower", sprintf("one without %s", list_quoted(lacking)), "with all inputs")
+  given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
   if (nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower))) {
     abort_input("upper", describe(upper), "rows and variables as in `lower`")
   }

@@ -231,7 +231,7 @@ laplace_rows <- function(data, s, most, points) {
   rows <- if (length(columns) && n > dense_rows) rows_of_levels(data$x, columns, most, laplace_sizes$levels) else
     if (most < n) sort(sample.int(n, most)) else seq_len(n)
   if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
-  points <- min(points, laplace_sizes$contrasts %/% functions_of_f(s$likelihood))
+  points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 

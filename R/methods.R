@@ -138,7 +138,11 @@ terms.gp_fit <- function(x, ...) {
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-formula.gp_fit <- function(x, ...) stats::formula(stats::terms(x))
+formula.gp_fit <- function(x, ...) {
+  terms <- stats::terms(x)
+  grouped <- attr(terms, "grouped")
+  if (is.null(grouped)) stats::formula(terms) else grouped$formula
+}
 
 #' @rdname gp_fit-methods
 #' @usage NULL

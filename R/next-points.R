@@ -45,7 +45,10 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   if (!identical(goal == "level", is_finite_number(level))) {
     abort_input("level", describe(level), if (goal == "level") "a number" else "NULL without goal = \"level\"")
   }
-  level <- if (goal == "level") threshold_of_f(response_of(fit), level)$lower
+  if (!is.null(candidates) && length(c(lower, upper))) {
+    abort_input("candidates", "given beside bounds", "alone", hint = "Leave out `lower` and `upper`.")
+  }
+  level <- if (goal == "level") threshold_of_f(response_of(fit), as.double(level))$lower
   best <- if (goal %in% c("minimum", "maximum")) best_mean(fit, training_rows(fit), goal)
   space <- if (is.null(candidates)) design_space(fit, lower, upper)
   if (is.null(space)) candidates <- check_candidates(fit, candidates, n)
@@ -168,12 +171,16 @@ design_space <- function(fit, lower, upper) {
 bounds_given <- function(given, argument, specs, default) {
   names <- names(specs)
   out <- stats::setNames(default, names)
+  if (!is.list(given) && !is.numeric(given) && !is_time(given) && !is.null(given)) {
+    abort_input(argument, describe(given), "numbers")
+  }
+  given <- as.list(given)
   own <- if (is.null(names(given))) names else names(given)
-  if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(lengths(as.list(given)) == 1L)) {
+  good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
+  if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good)) {
     abort_input(argument, describe(given), sprintf("a number for each of %s", list_quoted(names)))
   }
-  if (is.character(given)) abort_input(argument, describe(given), "numbers")
-  if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(as.list(given), length(own)))
+  if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(given, length(own)))
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",

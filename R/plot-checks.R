@@ -118,7 +118,6 @@ calibration_figure <- function(fit) {
   if (response_of(fit)$conjugate) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
   }
-  if (has_labels(response_of(fit))) return(class_calibration_figure(fit))
   if (response_of(fit)$reads != "classes") {
     pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))

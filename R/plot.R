@@ -62,12 +62,13 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
   type <- check_choice(type, c("response", "link"), "type")
-  if (identical(which, "calibration")) return(calibration_figure(x))
+  labels <- inherits(x, "gp_fit") && has_labels(response_of(x))
+  if (identical(which, "calibration")) return(if (labels) class_calibration_figure(x) else calibration_figure(x))
   if (identical(which, "confusion")) return(confusion_figure(x))
   if (identical(which, "choices")) return(choices_figure(x))
   if (identical(which, "groups")) return(groups_figure(x, level))
   which <- check_which(which)
-  if (inherits(x, "gp_fit") && has_labels(response_of(x))) {
+  if (labels) {
     if (identical(which, "slices") && !terms && !certified && type == "response") {
       return(classes_figure(check_any_fit(x, "x"), inputs, at, if (!is.null(n)) check_count(n, "n", min = 2), xlim))
     }

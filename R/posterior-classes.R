@@ -64,7 +64,7 @@ row_of_classes <- function(at, n) {
 draw_classes <- function(p, x, nsim) {
   q <- ncol(p$factors$beta)
   normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
-  u <- c(mean_weights(p$factors)) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
+  u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, normal(nrow(p$factors$C), nsim))
   m <- nrow(p$factors$beta)
   out <- array(0, c(nrow(x), q, nsim))
   for (j in seq_len(q)) {
@@ -79,7 +79,5 @@ row_parts.classes <- function(p) {
               message = "This does not exist for a fit of several classes.",
               hint = "hatvalues(), residuals() and predict(type = \"loo\") do.")
 }
-
-refuse_classes <- function(fit) if (length(fit$center) > 1L) row_parts(posterior_of(fit))
 
 posterior_certificate.classes <- function(p, fun, ...) row_parts.classes(p)

@@ -129,44 +129,6 @@ row_parts.grouped <- function(p) {
        shift = shift)
 }
 
-# Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
-#
-#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
-grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
-  model <- new_model(learned$kernel, 1)
-  jitter <- rounding_jitter(nrow(z))
-  at <- function(factors) {
-    native_effect_predict(factors, z, smooth_model(model), numbered(data$x, factors$groupings), FALSE, run)
-  }
-  found <- posterior_stage(state, function() {
-    mode_of_rows(data, numeric(nrow(data$x)), sites, "with groups",
-                 function(rows) effect_posterior(z, rows, model, jitter, run), function(factors) at(factors)$mean)
-  })
-  f <- found$posterior
-  l <- native_likelihood(sites, found$f + sites$offset)
-  left <- at(f)$unexplained
-  W <- pmax(l[3L, ], 0)
-  value <- sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the mean of working rows with s / W added to the response
-    rows <- working_rows(data$x, sites, found$f)
-    s <- l[4L, ] * at(f)$sor_variance / 2
-    moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
-    of_sd <- abs(at(moved)$mean) / sqrt(at(f)$sor_variance + left)
-    f$shift <- lapply(moved[c("gamma", "b")], `*`, min(1, most_shift / max(of_sd)))
-  }
-  list(evidence = value, factors = f, inducing = z, m = nrow(z), near = NULL, neighbours = 0L, jitter = f$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
-}
-
-# Returns |gamma|^2 + |zeta|^2.
-squared_coefficients <- function(f) {
-  groups <- vapply(seq_along(f$groupings), function(i) {
-    b <- effects_of(f)[[i]]$b
-    sum((chol2inv(t(f$groupings[[i]]$root)) %*% b) * b)
-  }, 0)
-  sum(groups, f$gamma[seq_len(nrow(f$L))]^2)
-}
-
 group_parts.grouped <- function(p, part, rows) {
   x <- p$rows$x[part$group[rows], , drop = FALSE]
   at <- predict_grouped(p, x, TRUE)

@@ -35,8 +35,8 @@ shift_at_rows <- function(at, z, kernel, x) {
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion that it comes
-# from exceeds that where a row's likelihood says little but its sign, as with a very large prior variance.
+# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion exceeds that
+# where a row has information on little but the sign of f, as with a very large prior variance.
 limited_shift <- function(at, z, kernel, x) {
   variance <- if (is.null(at$S)) at$q else rowSums(at$S[, diagonals(ncol(at$shift)), drop = FALSE])
   sds <- sqrt(rowSums(shift_at_rows(at, z, kernel, x)^2) / (variance + NCOL(at$shift) * at$left))
@@ -171,6 +171,44 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
 }
 
+# Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
+#
+#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
+grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
+  model <- new_model(learned$kernel, 1)
+  jitter <- rounding_jitter(nrow(z))
+  at <- function(factors) {
+    native_effect_predict(factors, z, smooth_model(model), numbered(data$x, factors$groupings), FALSE, run)
+  }
+  found <- posterior_stage(state, function() {
+    mode_of_rows(data, numeric(nrow(data$x)), sites, "with groups",
+                 function(rows) effect_posterior(z, rows, model, jitter, run), function(factors) at(factors)$mean)
+  })
+  f <- found$posterior
+  l <- native_likelihood(sites, found$f + sites$offset)
+  left <- at(f)$unexplained
+  W <- pmax(l[3L, ], 0)
+  value <- sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2
+  if (isTRUE(sites$skewed)) { # the mean of working rows with s / W added to the response
+    rows <- working_rows(data$x, sites, found$f)
+    s <- l[4L, ] * at(f)$sor_variance / 2
+    moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
+    of_sd <- abs(at(moved)$mean) / sqrt(at(f)$sor_variance + left)
+    f$shift <- lapply(moved[c("gamma", "b")], `*`, min(1, most_shift / max(of_sd)))
+  }
+  list(evidence = value, factors = f, inducing = z, m = nrow(z), near = NULL, neighbours = 0L, jitter = f$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
+}
+
+# Returns |gamma|^2 + |zeta|^2.
+squared_coefficients <- function(f) {
+  groups <- vapply(seq_along(f$groupings), function(i) {
+    b <- effects_of(f)[[i]]$b
+    sum((chol2inv(t(f$groupings[[i]]$root)) %*% b) * b)
+  }, 0)
+  sum(groups, f$gamma[seq_len(nrow(f$L))]^2)
+}
+
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
 # Returns W of each row; for several classes its trace.
@@ -178,10 +216,10 @@ total_curvature <- function(found) {
   if (is.null(found$probability)) found$W else rowSums(found$probability * (1 - found$probability))
 }
 
-# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which they
-# were chosen, so that the features of the first points are the first features of all.
+# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which
+# they were chosen, so that the features of the first points are the first features of all.
 start_on_first <- function(x, sites, kernel, z, run) {
-  few <- laplace_sizes$contrasts %/% ncol(sites$contrasts)
+  few <- max(10L, laplace_sizes$contrasts %/% ncol(sites$contrasts))
   if (nrow(z) < 2L * few) return(list())
   beta <- laplace_at(x, sites, kernel, z[seq_len(few), , drop = FALSE], rounding_jitter(nrow(z)), run)$beta
   list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))

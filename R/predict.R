@@ -27,13 +27,14 @@
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
 #'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with attribute `constant`.
+#'   Several classes: matrices with a column for each, and arrays (rows, ends, classes) with `interval`.
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
-#' | `"latent"`, `"link"` | f, with its offset |
+#' | `"latent"`, `"link"` | f, with its offset; several classes: log odds against the first |
 #' | `"median"` | median of a transformed response, count, share or time |
-#' | `"class"` | the most probable class |
+#' | `"class"` | the most probable class; with an interval a logical matrix, the classes in the set |
 #' | `"survival"` | probability of a time above each of `times`: a matrix, or with intervals an array |
 #' | `"quantile"` | quantiles of a new response at `probs`: a matrix |
 #' | `"density"` | log predictive density of the response in `newdata` |
@@ -47,8 +48,9 @@
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
 #' its mean, at the outermost training response. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
-#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
-#' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
+#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Classes have
+#' none, but sets with `type = "class"` (several classes). Their f is about its posterior mean; with `certified` and in
+#' [certify()] it is about the mode of Laplace's approximation with the exact GP prior.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.

@@ -164,8 +164,17 @@ complete_kernel_asked <- function(data, asked) {
     kernel$periods <- time_periods(data$x, variables)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
+  for (term in group_roots(kernel)) check_design(term, data$x)
   asked$kernel <- with_mean(kernel, asked$mean, data)
   asked
+}
+
+# Refuses a group whose effects the data cannot tell apart.
+check_design <- function(term, x) {
+  U <- group_design(term, x)
+  if (qr(U)$rank == ncol(U)) return(invisible())
+  abort_input("formula", sprintf("a group with the effects %s, which depend on each other", list_quoted(term$effects)),
+              "one whose design has full rank", hint = "Leave out a variable that is constant or the sum of others.")
 }
 
 check_rows_to_learn <- function(data, asked) {

@@ -140,6 +140,10 @@ test_that("boxes are refused that are crossed, or wide where there is no width",
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(f = "v")), "factors")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(z = 1)), "upper")
   expect_input_error(linear_functional(fit, 1, corner, lower = corner), "lower")
+  for (odd in list(mean, "a", structure(1, class = "odd"))) {
+    expect_input_error(linear_functional(fit, lower = odd), "lower")
+    expect_input_error(linear_functional(fit, lower = corner, upper = odd), "upper")
+  }
   expect_equal(linear_functional(fit, lower = corner, upper = data.frame(a = 1))$mean,
                mean(predict(fit, data.frame(a = (1:500 - 0.5) / 500, b = 0, f = "u"))), tolerance = 1e-5)
 })

@@ -110,6 +110,16 @@ test_that("answers of a fit include its groups", {
   expect_true(all(suppressMessages(certify(fit, new))$mean_error < 1e-6))
 })
 
+test_that("a design without full rank is refused, and the formula is the one given", {
+  d <- crossed()
+  d$one <- 1
+  d$w2 <- 2 * d$w
+  for (f in list(y ~ x + (one | g), y ~ x + (w + w2 | g))) {
+    expect_input_error(suppressMessages(pfdtc(f, d, plain = TRUE)), "rank")
+  }
+  expect_identical(deparse1(formula(crossed_fit())), "y ~ x + (w | g) + (1 | h)")
+})
+
 test_that("figures and tidy tables have the effects", {
   fit <- crossed_fit()
   pdf(NULL)

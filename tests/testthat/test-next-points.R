@@ -107,6 +107,7 @@ test_that("bounds, candidates and levels are refused by name", {
   expect_input_error(next_points(fit, level = 1), "level")
   expect_input_error(next_points(fit, n = 3, candidates = data.frame(x = 1:2)), "candidates")
   expect_input_error(next_points(fit, candidates = data.frame(x = NA_real_)), "candidates")
+  expect_input_error(next_points(fit, candidates = data.frame(x = 1), lower = 0), "candidates")
   d <- data.frame(x = 1:5, y = c(1, 3, 2, 4, 1))
   inside <- gp_exact(y ~ log(x), d, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
   expect_input_error(next_points(inside), "x")

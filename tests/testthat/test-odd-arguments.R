@@ -49,6 +49,8 @@ test_that("odd arguments of functions of a fit have errors with a class", {
     expect_identical(raw_errors(list(
       partial_dependence = list(fit = fit, variable = "speed", at = NULL, newdata = cars[1:4, ]),
       linear_functional = list(fit = fit, weights = c(1, -1), newdata = new),
+      exceedance = list(fit = fit, newdata = new, threshold = 40, prob = 0.9, draws = 2),
+      next_points = list(fit = fit, n = 1, lower = 5, upper = 20, goal = "level", level = 40),
       residuals.gp_fit = list(object = fit, type = "response"),
       simulate.gp_fit = list(object = fit, nsim = 2, seed = 1, newdata = new),
       confint.gp_fit = list(object = fit, level = 0.9))), character())
