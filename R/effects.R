@@ -52,10 +52,21 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
+# Returns TRUE for a kernel with groups whose columns of levels are read by nothing else. Only then may levels be numbered
+# anew; else the whole kernel has inducing points.
+has_own_levels <- function(kernel) {
+  if (!has_groups(kernel)) return(FALSE)
+  kernel <- as_sum(kernel)
+  plain <- unlist(lapply(kernel$terms[plain_groups(kernel)], `[[`, "leaves"))
+  read <- Map(function(leaf, l) if (l %in% plain) leaf$inputs[-1L] else leaf$inputs, kernel$leaves,
+              seq_along(kernel$leaves))
+  !any(group_columns(kernel) %in% unlist(read))
+}
+
 # Returns TRUE if Laplace's approximation of these rows has all effects beside inducing points for the smooth part.
 # Fewer rows are all inducing points.
 eliminates_levels <- function(data, sites, kernel) {
-  nrow(data$x) > dense_rows && has_groups(kernel) && isTRUE(sites$concave) && sites$variational == 0L
+  nrow(data$x) > dense_rows && has_own_levels(kernel) && isTRUE(sites$concave) && sites$variational == 0L
 }
 
 # Returns the number of effects of all groups.

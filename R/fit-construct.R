@@ -76,7 +76,7 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
   traits <- method_traits(s)
-  if (has_groups(done$model$kernel) && !traits$sor && !traits$fitc) return(construct_grouped(data, done, s, state))
+  if (has_own_levels(done$model$kernel) && !traits$sor && !traits$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = method_traits(s)$fitc)
   }
@@ -114,7 +114,7 @@ construct_near <- function(data, done, s, state) {
   if (is.null(s$again$neighbours)) beside <- min(beside, default_neighbours) # more are for rows in holes alone
   train <- if (nrow(data$x) <= near_training_rows) min(beside, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
-    if (has_groups(done$model$kernel)) {
+    if (has_own_levels(done$model$kernel)) {
       return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }
