@@ -1,7 +1,7 @@
 # Certificates for several classes: bounds of the distance of the fit's Laplace posterior from that of the exact GP, for
 # contrasts of f and for probabilities. The steps are those of certify-laplace.R with W a matrix at each row:
-# alpha W <= W* <= beta W, where a probability at the exact mode is between alpha and beta times the one at the fit's mode.
-# Contrasts c are columns gamma = C'c in the orthonormal basis, so that |gamma| = |c - mean(c)|.
+# alpha W <= W* <= beta W, where a probability at the exact mode is between alpha and beta times the one at the fit's
+# mode. Contrasts c are columns gamma = C'c in the orthonormal basis, so that |gamma| = |c - mean(c)|.
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2,
@@ -34,7 +34,8 @@ class_bounds <- function(fit, data) {
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
   size <- sqrt(b$most * sum(at$beta^2)) # of f
   off <- b$slack * b$most * size_of_weights(at) + 4 * .Machine$double.eps * (1 + size) # rounding of f
-  b$r <- sqrt(sum(at$residual^2)) + sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
+  b$r <- sqrt(sum(at$residual^2)) +
+    sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   with_class_ranges(b)
 }
@@ -131,15 +132,16 @@ pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
   gamma <- C[pairs[2L, ], , drop = FALSE] - C[pairs[1L, ], , drop = FALSE]
-  at <- function(post, beta = b$at$beta) native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x,
-                                                           b$fit$control, beta)
+  at <- function(post) {
+    native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
+  }
   prior <- prior_at(b$model, x)
   # modes are bounded with averages of W between them, variances at the exact mode
   mean <- replace(b, c("lo", "hi"), b$mean_bounds)
-  S <- lapply(b$mean_bounds, function(post) at(post))
+  S <- lapply(b$mean_bounds, at)
   left <- S$lo$left + b$slack * pmax(b$most, prior)
   e <- contrast_bounds(mean, S$lo$S, S$hi$S, left, prior, gamma)$e
-  S <- lapply(b[c("lo", "hi")], function(post) at(post))
+  S <- lapply(b[c("lo", "hi")], at)
   sds <- contrast_bounds(b, S$lo$S, S$hi$S, left, prior, gamma)
   own <- at(b$at)
   shift <- unname(b$fit$center)

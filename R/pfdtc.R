@@ -15,7 +15,7 @@
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
+#' @param x,y inputs, a matrix or data frame, or a formula; the response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200 or 50.
 #' @param tol accuracy to certify, in sd of the modelled response.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
@@ -26,8 +26,8 @@
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
-#' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()], `Gamma("log")`, [ordinal()] or [student()]; for
-#'   all but the first, Laplace's approximation or `"vi"`, the best normal distribution.
+#' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
+#'   [tobit()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
 #'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.

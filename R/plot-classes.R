@@ -62,7 +62,8 @@ class_calibration_figure <- function(fit) {
                 ylab = "share of the class"),
     layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
                                  y1 = pmin(d$predicted + half, 1), col = grDevices::adjustcolor(own, 0.5)),
-               layer("dots", d$predicted, d$observed, pch = 16, col = own)))), d, legend_keys(levels, colours, pch = 16))
+               layer("dots", d$predicted, d$observed, pch = 16, col = own)))), d,
+    legend_keys(levels, colours, pch = 16))
 }
 
 # Draws the classes (down) against the most probable classes by the other rows (across). Darker boxes have larger shares
@@ -80,9 +81,8 @@ confusion_figure <- function(fit) {
   share <- c(counts / pmax(rowSums(counts), 1))
   x <- rep(seq_len(K), each = K)
   y <- rep(rev(seq_len(K)), K)
-  boxes <- layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = vapply(share, function(v) {
-    grDevices::adjustcolor(plot_colours["mean"], 0.05 + 0.9 * v)
-  }, ""))
+  shade <- vapply(share, function(v) grDevices::adjustcolor(plot_colours["mean"], 0.05 + 0.9 * v), "")
+  boxes <- layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = shade)
   figure(list(list(
     args = list(main = "Confusion", xlab = "most probable class by the other rows", xlim = c(0.5, K + 0.5),
                 ylab = paste(response_name(fit), "(first class at the top)"), ylim = c(0.5, K + 0.5)),

@@ -64,7 +64,7 @@ row_of_classes <- function(at, n) {
 draw_classes <- function(p, x, nsim) {
   q <- ncol(p$factors$beta)
   normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
-  u <- c(mean_weights(p$factors)) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
+  u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, normal(nrow(p$factors$C), nsim))
   m <- nrow(p$factors$beta)
   out <- array(0, c(nrow(x), q, nsim))
   for (j in seq_len(q)) {

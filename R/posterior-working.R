@@ -35,8 +35,8 @@ shift_at_rows <- function(at, z, kernel, x) {
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion that it comes
-# from exceeds that where a row's likelihood says little but its sign, as with a very large prior variance.
+# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion exceeds that
+# where a row has information on little but the sign of f, as with a very large prior variance.
 limited_shift <- function(at, z, kernel, x) {
   variance <- if (is.null(at$S)) at$q else rowSums(at$S[, diagonals(ncol(at$shift)), drop = FALSE])
   sds <- sqrt(rowSums(shift_at_rows(at, z, kernel, x)^2) / (variance + NCOL(at$shift) * at$left))
@@ -216,8 +216,8 @@ total_curvature <- function(found) {
   if (is.null(found$probability)) found$W else rowSums(found$probability * (1 - found$probability))
 }
 
-# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which they
-# were chosen, so that the features of the first points are the first features of all.
+# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which
+# they were chosen, so that the features of the first points are the first features of all.
 start_on_first <- function(x, sites, kernel, z, run) {
   few <- max(10L, laplace_sizes$contrasts %/% ncol(sites$contrasts))
   if (nrow(z) < 2L * few) return(list())

@@ -15,7 +15,8 @@
 #
 # Functionals are lists made by values_at(), slopes_at(), terms_at() and sums_at(), see functionals.R.
 #
-# With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of levels to `cross` of a functional and to the features of every class.
+# With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
+# levels to `cross` of a functional and to the features of every class.
 
 # A view of a fit, which shares the fit's elements and costs almost nothing.
 posterior_of <- function(fit) {
@@ -76,7 +77,8 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 #
 #   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
+# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector,
+# W a diagonal matrix and Q a covariance matrix:
 # mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
 posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
 

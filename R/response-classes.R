@@ -10,7 +10,7 @@
 #' The K functions have one kernel and a constant mean each. Only their K - 1 differences matter, and
 #' `predict(type = "latent")` returns these: the log odds of each class against the first. A factor with three or more
 #' levels gets this family by default. With two classes the model is that of [binomial()] with twice the kernel's
-#' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f. `vignette("classes")` has an example.
+#' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
 #' @return An object of class `pfdtc_family`.
 #' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`
@@ -82,7 +82,8 @@ take_rows_of <- function(f, rows) {
 as_log_odds <- function(at, center) {
   K <- ncol(at$mean) + 1L
   D <- odds_of_contrasts(K)
-  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)),
+       var = at$var %*% t(kronecker(D, D)))
 }
 
 # Returns probabilities (n x K) from log odds (n x (K - 1)).

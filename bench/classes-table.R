@@ -1,5 +1,5 @@
-# Several classes: held-out negative log density (probabilities cut at 1e-4), accuracy and CPU seconds of multinomial() and
-# of other packages. bench/results/classes-table.csv has a run on one busy core.
+# Several classes: held-out negative log density (probabilities cut at 1e-4), accuracy and CPU seconds, multinomial() and
+# other packages. bench/results/classes-table.csv has a run on one busy core.
 #   Rscript bench/classes-table.R OUT.csv [set,set] [method,method] [splits]
 library(pfdtc)
 args <- commandArgs(TRUE)

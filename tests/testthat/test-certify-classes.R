@@ -7,7 +7,8 @@ certified_case <- function(K, m, seed, w = NULL) {
   fit <- pfdtc(x, factor(letters[class]), family = multinomial(), kernel = kernel, hyper = "fixed", m = m, weights = w)
   new <- matrix(stats::runif(16, -0.2, 1.2), 8, dimnames = list(NULL, c("a", "b")))
   dense <- ref_classes(kernel_matrix(kernel, x), class, fit$center, if (is.null(w)) rep(1, 40) else w)
-  list(fit = fit, new = new, dense = dense, at = ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(2, 8), fit$center))
+  at <- ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(2, 8), fit$center)
+  list(fit = fit, new = new, dense = dense, at = at)
 }
 
 test_that("the exact mode, sd, probabilities and evidence lie inside, on own points and by a reference", {

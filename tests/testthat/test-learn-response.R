@@ -355,7 +355,7 @@ test_that("the learned lambda is that of the largest log marginal likelihood of 
 # Rows 1e-7 apart have the tails of single responses, equal rows those of their means.
 test_that("tails are those of responses whose inputs do not repeat", {
   d <- with_seed(1, data.frame(x = rep(stats::runif(40), each = 3)))
-  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rt(120, 1.5))
+  d$y <- sin(6 * d$x) + with_seed(5, 0.3 * stats::rt(120, 2))
   d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)
   case <- response_case(d)
   from <- c(learned_from(case, log(c(0.3, 1, 0.2))), tails = TRUE)

@@ -77,7 +77,7 @@ test_that("averaged probabilities sum to one, and agree with many draws", {
       z <- matrix(stats::rnorm(2e5 * (K - 1)), 2e5)
       odds <- rep(f$mean[n, ], each = 2e5) + z %*% chol(matrix(f$var[n, ], K - 1))
       draws <- softmax_of(odds)
-      expect_lt(max(abs(colMeans(draws) - p$fit[n, ])), 5 * 0.5 / sqrt(2e5) + 1e-3) # five standard errors, and the rule's
+      expect_lt(max(abs(colMeans(draws) - p$fit[n, ])), 5 * 0.5 / sqrt(2e5) + 1e-3) # five standard errors
       expect_lt(max(abs(apply(draws, 2, stats::sd) - p$se.fit[n, ])), 5e-3)
     }
   }
