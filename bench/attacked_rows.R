@@ -1,4 +1,4 @@
-# Are certificates of the rows with one latent function ever broken? Small problems with few inducing points, odd data and
+# Are certificates of the rows with one latent function ever broken? Small problems with few points, odd data and
 # weights, beside the exact Laplace posterior (all rows as points). Rscript bench/attacked_rows.R [problems of each]
 # Last run, 6 problems of each row: 2,892 checks a row, 28,920 in all, 0 broken; the
 # bound is 4 to 11 times the error (median by row), with effort "fast" on 4 to 15 points.
