@@ -7,7 +7,8 @@
 #   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
 # `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
-# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates are about the mode.
+# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates, and the
+# posterior near, are about the mode.
 # Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
 # fit that it is a view of. A Laplace or variational posterior is one of the
 # first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the

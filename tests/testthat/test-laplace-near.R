@@ -52,6 +52,8 @@ test_that("leave-one-out, covariances and draws are of the near field", {
   whole <- laplace_fit_of(p)
   all <- near_fit(p, nrow(p$x))
   loo <- function(fit) predict(fit, type = "loo_latent", se.fit = TRUE)
+  # the near field is about the mode of f, as certificates are; points alone are about its mean
+  whole$factors$shift <- NULL
   expect_equal(loo(all), loo(whole), tolerance = 1e-5)
   plain <- p
   plain$sites$offset <- 0 * p$sites$offset
