@@ -34,15 +34,31 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  minus <- function(par) {
+  value <- function(now) {
     evaluations <<- evaluations + 1L
-    now <- at(par)
-    -restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)$reml
+    restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
   }
-  found <- stats::nlminb(theta[free], minus, lower = lower[free], upper = upper[free],
+  # If all variances and the noise are learned, the noise follows from the others.
+  variances <- c(compiled$table$leaf == 0L & !is_mean_variance(compiled), FALSE)
+  if (all(free[variances]) && free[last]) {
+    free[last] <- FALSE
+    rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
+    scaled <- function(par) {
+      now <- at(par)
+      found <- value(now)
+      by <- max(found$square / rows, exp(lower[last]) / now$noise)
+      list(by = by, reml = found$reml + (found$square * (1 - 1 / by) - rows * log(by)) / 2)
+    }
+  } else {
+    scaled <- function(par) list(by = 1, reml = value(at(par))$reml)
+  }
+  found <- stats::nlminb(theta[free], function(par) -scaled(par)$reml, lower = lower[free], upper = upper[free],
                          control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
+  theta[free] <- found$par
+  theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(scaled(found$par)$by)
+  now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
   count_evaluations(state, "learn", list(evaluations = evaluations))
-  c(as_users_see(at(found$par)), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+  c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
 }
 
 # Returns the sums over rows: list(blocks, crossed, sizes, log_w, n). Terms are those of the kernel with most effects
@@ -92,8 +108,9 @@ likelihood_of_groups <- function(fit, restricted) {
   sums <- group_sums(kernel, fit$data)
   found <- restricted_likelihood(sums, group_roots(kernel), model$noise, fit$data$shift)
   rate <- attr(flat_basis(kernel, fit$data$x), "rate")
+  n <- sums$n + fit$data$shift$rows
   value <- if (restricted) found$reml + sum(log(rate)) + length(rate) * log(model$scale) else
-    found$ml + (sums$n + fit$data$shift$rows) * (found$noise - 1 - log(found$noise)) / 2
+    found$ml + (found$square - n - n * log(found$square / n)) / 2
   structure(value - sums$log_w / 2 + fit$data$shift$constant, df = fit$df + length(rate), nobs = fit$nobs,
             class = "logLik")
 }
@@ -111,9 +128,9 @@ sums_of_pairs <- function(one, two, w) {
   do.call(cbind, rows)
 }
 
-# Returns list(reml, ml, noise): the restricted and the ordinary log likelihood; -Inf where rounding leaves no Cholesky
-# factor. `noise` is what the ordinary likelihood is largest at, with the variances of the groups in proportion, over the
-# noise given.
+# Returns list(reml, ml, square): the restricted and the ordinary log likelihood; -Inf where rounding leaves no Cholesky
+# factor. `square`: the sum of squares over the noise. With noise and variances of the groups multiplied by c, the
+# likelihoods change by (square (1 - 1 / c) - n log c) / 2, with n - p in place of n for REML.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -136,13 +153,13 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
   R <- tryCatch(chol(K - crossprod(C)), error = function(e) NULL)
-  if (is.null(R)) return(list(reml = -Inf, ml = -Inf, noise = NA_real_))
+  if (is.null(R)) return(list(reml = -Inf, ml = -Inf, square = 1))
   logs <- 2 * log(diag(R))
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
             R[size, size]^2) / 2 + merged_log_density(shift, noise)
   list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml,
-       noise = (R[size, size]^2 + shift$ss / noise) / (sums$n + shift$rows))
+       square = R[size, size]^2 + shift$ss / noise)
 }
 
 # Returns (root' x I) m, where the levels of m's rows run faster than their effects.

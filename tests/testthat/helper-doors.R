@@ -19,6 +19,7 @@ door_examples <- function() {
   adjoint <- native_objective("vfe", NULL, p$z, sums, of, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
+  classes <- list(y = rep_len(c(0, 1, 2), 20), weight = NULL, center = numeric(3), contrasts = class_contrasts(3))
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
                 shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
@@ -53,6 +54,8 @@ door_examples <- function() {
     laplace = list(points, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
     "laplace vi" = list(points, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
                         2L, ec),
+    softmax = list(points, p$x, classes, list(beta = NULL), newton, 2L, ec),
+    softmax_at = list(points, diag(3), matrix(0, 3, 2), cbind(diag(3), diag(3), diag(3)), p$x, ec),
     forms = list(post_of(own), list(diag(3)), p$x, ec),
     paths = list(post_of(own), p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),

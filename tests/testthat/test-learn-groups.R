@@ -73,7 +73,7 @@ test_that("a variance on the boundary, collinear means and repeated rows are no 
   line <- stats::lm(y ~ x, d)
   expect_equal(unname(predict(fit, re = FALSE)), unname(fitted(line)), tolerance = 1e-3)
   # equal rows are merged, and each row counts
-  twice <- data.frame(g = rep(letters[1:5], each = 4), y = with_seed(3, round(rnorm(20), 1)))
+  twice <- data.frame(g = rep(letters[1:5], each = 4), y = with_seed(3, round(rep(rnorm(5), each = 4) + rnorm(20), 0)))
   fit <- pfdtc(y ~ (1 | g), twice)
   H <- function(f) outer(twice$g, twice$g, "==") * c(VarCorr.gp_fit(f)$g) + diag(f$noise, 20)
   value <- function(tau, s2) ref_restricted(twice$y, cbind(rep(1, 20)), outer(twice$g, twice$g, "==") * tau +

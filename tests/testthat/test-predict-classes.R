@@ -29,6 +29,13 @@ test_that("residuals, intervals, sets and draws have the shapes that the help sa
   expect_gte(attr(sets, "probability"), 0.8)
   expect_true(predict(fit, data.frame(x = 0.5), type = "class", interval = "conformal")[1, predict(
     fit, data.frame(x = 0.5), type = "class")])
+  grid <- data.frame(x = c(0.1, 0.5, 0.9))
+  p <- predict(fit, grid, type = "response")
+  for (level in c(0.5, 0.8)) { # classes inside are at least as probable as those outside, in every row
+    inside <- predict(fit, grid, type = "class", interval = "conformal", level = level)
+    expect_true(all(apply(ifelse(inside, p, Inf), 1, min) >= apply(ifelse(inside, -Inf, p), 1, max)))
+  }
+  expect_gt(sum(predict(fit, grid, type = "class", interval = "conformal", level = 0.8)), 3)
   draws <- simulate(fit, 200, seed = 1, newdata = data.frame(x = c(0.2, 0.9)))
   expect_identical(dim(draws), c(2L, 200L))
   p <- predict(fit, data.frame(x = c(0.2, 0.9)), type = "response")
