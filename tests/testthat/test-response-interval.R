@@ -126,3 +126,17 @@ test_that("a bad response of ordered classes is refused with what to do", {
   fit <- pfdtc(y ~ a, d, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_error(predict(fit, transform(d, y = "none"), type = "density"), "none", class = "pfdtc_error_input")
 })
+
+test_that("slopes of intervals of every width are differences", {
+  L <- c(-6, -3, -0.5, 0.3, 2, -9, -2, -Inf, 1)
+  U <- c(-1, 3, 0.5, 6, 2.4, 8, -1.9, 0.7, Inf)
+  for (noise in names(noises)) for (f in c(-0.4, 0, 0.6)) {
+    sites <- list(name = noise, y = L, size = U, weight = NULL, offset = numeric(9), shape = c(1, 0.9))
+    at <- function(h) native_likelihood(sites, rep(f + h, 9))
+    slope <- (at(1e-4) - at(-1e-4)) / 2e-4
+    # central differences with this step err by 1e-8 of values up to some tens
+    expect_equal(at(0)[2L, ], slope[1L, ], tolerance = 1e-6)
+    expect_equal(at(0)[3L, ], -slope[2L, ], tolerance = 1e-6)
+    expect_equal(at(0)[4L, ], -slope[3L, ], tolerance = 1e-6)
+  }
+})
