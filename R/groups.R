@@ -1,4 +1,4 @@
-# What a fit says of its groups: effects, variances, fixed effects. Methods for the generics of nlme, which are those of
+# A fit answers for its groups: effects, variances, fixed effects. Methods for the generics of nlme, which are those of
 # lme4.
 
 #' Effects and variances of groups

@@ -63,16 +63,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
     native_neighbours(smooth_part(at(theta)$kernel), pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
-  problem$prior <- function(theta) {
-    away <- theta - middle
-    value <- -sum(precision * away^2) / 2
-    slow <- little_noise && away[[last]] < -1
-    if (slow) {
-      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
-      precision[last] <- precision[last] / -away[[last]]
-    }
-    list(value = value, gradient = -precision * away, information = precision)
-  }
+  problem$prior <- normal_prior(middle, precision, little_noise)
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
@@ -81,6 +72,21 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
+}
+
+# Returns the log density of independent normal priors of log parameters, as a function of these. With `little_noise` the
+# density of the last one, the noise, falls linearly below one unit under its middle.
+normal_prior <- function(middle, precision, little_noise) {
+  last <- length(middle)
+  function(theta) {
+    away <- theta - middle
+    value <- -sum(precision * away^2) / 2
+    if (little_noise && away[[last]] < -1) {
+      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
+      precision[last] <- precision[last] / -away[[last]]
+    }
+    list(value = value, gradient = -precision * away, information = precision)
+  }
 }
 
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with

@@ -41,7 +41,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
                         candidates = NULL, level = NULL) {
   fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
-  n <- check_count(n, "n")
+  n <- check_count(n, "n", max = 10000)
   if (!identical(goal == "level", is_finite_number(level))) {
     abort_input("level", describe(level), if (goal == "level") "a number" else "NULL without goal = \"level\"")
   }

@@ -46,7 +46,6 @@
 #'   * `kernel` and `noise`; `kernels`, those compared; `because`, a sentence for each choice; `tol`, the certified
 #'     accuracy.
 #'
-#'   Use [predict()][predict.gp_fit], [summary()][gp_fit-methods], [coef()][gp_fit-methods] and [plot()][plot.gp_fit].
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest

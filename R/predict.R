@@ -89,23 +89,35 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
   rows <- if (!ask$newdata) training_rows(object) else
     if (ask$re) new_rows(object, new, na.action) else rows_of_population(object, new, na.action)
-  if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
-  if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
-  rows$size <- sizes_asked(object, response, rows, new, ask)
-  f <- latent_asked(object, rows, ask)
-  if (has_labels(response) && ask$type != "density") return(predict_labels(object, response, f, rows$names, ask))
-  if (ask$type == "class") return(class_of(response, f))
-  if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
-  if (ask$type == "survival") return(survival_asked(response, f, rows$names, ask$times, ask))
-  if (ask$type == "quantile") return(quantiles_asked(response, f, rows$names, ask$probs))
-  if (is_ordered(response) && ask$type == "response") {
-    return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, se.fit))
+  answer_asked(object, response, rows, new, ask)
+}
+
+# Returns what predict() was asked for at rows; `new` is its newdata.
+answer_asked <- function(fit, response, rows, new, ask) {
+  if (ask$type == "derivative") {
+    return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
+  if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
+  rows$size <- sizes_asked(fit, response, rows, new, ask)
+  f <- latent_asked(fit, rows, ask)
+  if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
+  if (is_ordered(response) && ask$type == "response") {
+    return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, ask$se.fit))
+  }
+  switch(ask$type,
+         class = class_of(response, f),
+         density = log_densities(fit, response, responses_asked(fit, new), f, rows),
+         survival = survival_asked(response, f, rows$names, ask$times, ask),
+         quantile = quantiles_asked(response, f, rows$names, ask$probs),
+         numbers_asked(response, f, rows$names, ask))
+}
+
+numbers_asked <- function(response, f, names, ask) {
   said <- response_say(response, f, f, ask)
-  value <- in_shape(said, rows$names)
-  if (!se.fit && !full_cov) return(value)
-  out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
-  if (full_cov) out$cov <- said$cov
+  value <- in_shape(said, names)
+  if (!ask$se.fit && !ask$full_cov) return(value)
+  out <- list(fit = value, se.fit = stats::setNames(said$sd, names))
+  if (ask$full_cov) out$cov <- said$cov
   out
 }
 

@@ -6,7 +6,7 @@
 #' For `family` of [pfdtc()]: the log density of a response as an expression in its latent value `f`, the response `y`
 #' and parameters. Its slopes are computed by [stats::D()].
 #'
-#' What is stated is checked at the responses before a fit, on a grid of `f`, and refused where it does not hold. A grid
+#' The statements are checked at the responses before a fit, on a grid of `f`, and refused where they do not hold. A grid
 #' is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they are
 #' wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected curvature:
 #' there may then be several modes, and nothing is certified without `curvature`.

@@ -1,4 +1,4 @@
-# What predictions of f are on the scale of the response.
+# Converts predictions of f to the scale of the response.
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
