@@ -29,7 +29,7 @@ laplace_check <- function(fit, draws = 2000) {
   if (response_of(fit)$conjugate) abort_input("fit", "a fit with Gaussian noise", "a fit with another family")
   if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
   refuse_classes(fit)
-  check_posterior(fit, "certificate", what = "The check")
+  if (!is.null(fit$factors$groupings)) check_posterior(fit, "certificate", what = "The check")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   sites <- sites_of_fit(fit, data)

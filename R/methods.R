@@ -78,7 +78,6 @@ sigma.gp_fit <- function(object, ...) {
 nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m else object$nobs
 
 #' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")

@@ -84,7 +84,7 @@ test_that("data of the wrong shape or kind are refused", {
   expect_input_error(pfdtc(x6), "`y`")
   expect_input_error(pfdtc(y = y6), "`x`")
   expect_input_error(pfdtc(), "`x`")
-  expect_input_error(pfdtc(y ~ d, data.frame(y = y6, d = Sys.Date() + 1:6)), "`d`")
+  expect_input_error(pfdtc(y ~ d, data.frame(y = y6, d = complex(6))), "`d`")
   expect_input_error(pfdtc(y ~ a * b, small_data()), "`a:b`")
   expect_input_error(pfdtc(y ~ 1, small_data()), "`formula`")
 })
