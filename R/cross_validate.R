@@ -42,7 +42,8 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
                                          else predict_fold_of_sites(fit, data, asked, hyper, match(out, used))))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps", # for single trials it is the Brier score
+  # for single trials the CRPS is the Brier score
+  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels")) c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
     data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)

@@ -52,8 +52,8 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
-# Returns TRUE for a kernel with groups whose columns of levels are read by nothing else. Only then may levels be numbered
-# anew; else the whole kernel has inducing points.
+# Returns TRUE for a kernel with groups whose columns of levels are read by nothing else. Only then may levels be
+# numbered anew; else the whole kernel has inducing points.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)
   kernel <- as_sum(kernel)
@@ -177,7 +177,9 @@ effects_of <- function(factors) {
   lapply(factors$groupings, function(g) {
     p <- nrow(g$root)
     own <- at + seq_len(p * g$levels)
-    covariance <- if (at == 0L) factors$covariance else {
+    covariance <- if (at == 0L) {
+      factors$covariance
+    } else {
       rows <- factors$W[m - ncol(factors$covariance) + own, , drop = FALSE]
       of_level <- function(l) c(tcrossprod(rows[(l - 1L) * p + seq_len(p), , drop = FALSE]))
       vapply(seq_len(g$levels), of_level, numeric(p^2))

@@ -25,8 +25,8 @@ start_points <- function(data, model, m, method, run) {
 # Returns list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, learned, kernels).
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
-       learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L, message = "nothing to optimise",
-       jitter = if (is.null(jitter)) 1e-12 else jitter)
+       learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
+       message = "nothing to optimise", jitter = if (is.null(jitter)) 1e-12 else jitter)
 }
 
 optimise_stage <- function(data, learned, z, s, state) {

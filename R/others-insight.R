@@ -52,7 +52,8 @@ model_info.gp_fit <- function(x, ...) {
   if (inherits(family, "family")) return(insight::model_info(stats::glm(y ~ 1, family, rows)))
   info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
   counts <- reads == "counts"
-  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_survival", "is_censored", "family", "link_function")] <-
+  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_survival", "is_censored", "family",
+         "link_function")] <-
     list(FALSE, counts, counts, reads == "ordered", reads == "times", reads %in% c("times", "censored"),
          response_of(x)$label, family$link)
   info

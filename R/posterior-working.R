@@ -110,8 +110,8 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Returns list(posterior, f, steps): make(rows) returns the posterior of working rows, and mean_of(posterior) its mean at
-# the rows.
+# Returns list(posterior, f, steps): make(rows) returns the posterior of working rows, and mean_of(posterior) its mean
+# at the rows.
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -227,7 +227,9 @@ start_on_first <- function(x, sites, kernel, z, run) {
 
 # Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
 sites_sum <- function(sites) {
-  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)]), 0)
+  vapply(sites[c("y", "size", "offset")], function(v) {
+    if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
+  }, 0)
 }
 
 # Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.

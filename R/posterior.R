@@ -155,7 +155,8 @@ remade_fit <- function(p, rows, model) UseMethod("remade_fit")
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
-# The mean includes the centre and no offset. `re` FALSE: f without the effects of groups. Rounding never makes the variance negative. A mixture also has `noise`.
+# The mean includes the centre and no offset. `re` FALSE: f without the effects of groups. Rounding never makes the
+# variance negative. A mixture also has `noise`.
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else

@@ -26,7 +26,8 @@ allowed <- local({
   plain$density$with <- "newdata"
   other <- c(plain, list(
     latent = row(each, all), mean = row(each, setdiff(all, "full_cov")), response = row(each, setdiff(all, "full_cov")),
-    median = row(each, "hyper_uncertainty", "newdata"), quantile = row("none", "hyper_uncertainty", "newdata"), loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
+    median = row(each, "hyper_uncertainty", "newdata"), quantile = row("none", "hyper_uncertainty", "newdata"),
+    loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
   classes <- lapply(other[setdiff(names(other), c("median", "quantile"))], function(row) {
     replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
   })
@@ -92,7 +93,8 @@ check_pairs <- function(response, ask) {
   population <- !ask$re && (ask$certified || ask$full_cov || ask$interval == "conformal" ||
                               ask$type %in% c("loo", "loo_latent", "terms", "derivative"))
   if (population) {
-    abort_input("re", "FALSE", "TRUE beside `certified`, `full_cov`, conformal intervals, terms, slopes and leave-one-out")
+    abort_input("re", "FALSE",
+                "TRUE beside `certified`, `full_cov`, conformal intervals, terms, slopes and leave-one-out")
   }
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")

@@ -38,7 +38,8 @@ fill_numbers <- function(text, number) {
 fit_title <- function(fit) {
   if (response_of(fit)$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
   sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label,
-          if (fit_link(fit) %in% c("identity", "latent")) "" else sprintf(" (%s link)", fit_link(fit)), response_of(fit)$words[["by"]])
+          if (fit_link(fit) %in% c("identity", "latent")) "" else sprintf(" (%s link)", fit_link(fit)),
+          response_of(fit)$words[["by"]])
 }
 
 posterior_title <- function(fit) {
@@ -61,7 +62,9 @@ describe_data <- function(fit) {
          if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
-         } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
+         } else if (!is.null(levels)) {
+           sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L])
+         },
          if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
 }
 

@@ -88,7 +88,9 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
-  if (!method_traits(given)$reference) abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
+  if (!method_traits(given)$reference) {
+    abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
+  }
   check_same_model(given, fit, "reference", "fit")
   if (!is.null(given$norms)) return(given)
   if (is.null(given$data)) {

@@ -43,7 +43,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   table <- c(
     Response = response_name(fit), Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
-    Success = if (response_of(fit)$reads == "classes" && length(levels) == 2L) sprintf("\"%s\"", levels[2L]), Data = fact$Data, Method = about$title,
+    Success = if (response_of(fit)$reads == "classes" && length(levels) == 2L) sprintf("\"%s\"", levels[2L]),
+    Data = fact$Data, Method = about$title,
     Kernel = fact$Kernel, Noise = fact$Noise, Units = report_units(fit), stats::setNames(value, names(theta)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),

@@ -12,8 +12,10 @@ noises <- list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3,
     growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf,
     best = function(L, U, s) (L + U) / 2,
-    parts = function(sites) list(replace(sites, "size", list(Inf + 0 * seq_along(sites$size))),
-                                 replace(sites, "y", list(-Inf + 0 * seq_along(sites$y)))),
+    parts = function(sites) {
+      list(replace(sites, "size", list(Inf + 0 * seq_along(sites$size))),
+           replace(sites, "y", list(-Inf + 0 * seq_along(sites$y))))
+    },
     turns = function(sites) list(sites$y, sites$size)),
   normal = list(
     cdf = stats::pnorm, quantile = stats::qnorm, variance = 1, growth = function(s) exp(s^2 / 2),
@@ -103,7 +105,8 @@ cuts_of_shares <- function(noise, sites, w, K) {
 #' @source McCullagh (1980), JRSS B 42; Chu and Ghahramani (2005), JMLR 6.
 #' @seealso [pfdtc()], [predict.gp_fit()]: `type = "response"` has the probabilities of all classes.
 #' @examples
-#' d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
+#' d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"),
+#'                                ordered_result = TRUE))
 #' fit <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se())
 #' fit
 #' predict(fit, data.frame(speed = c(5, 15)), type = "response")

@@ -6,9 +6,9 @@
 #' For `family` of [pfdtc()]: the log density of a response as an expression in its latent value `f`, the response `y`
 #' and parameters. Its slopes are computed by [stats::D()].
 #'
-#' The statements are checked at the responses before a fit, on a grid of `f`, and refused where they do not hold. A grid
-#' is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they are
-#' wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected curvature:
+#' The statements are checked at the responses before a fit, on a grid of `f`, and refused where they do not hold. A
+#' grid is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they
+#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected curvature:
 #' there may then be several modes, and nothing is certified without `curvature`.
 #'
 #' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
@@ -53,9 +53,11 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   in_f <- vapply(terms, function(term) "f" %in% all.vars(term), NA)
   if (!any(in_f)) abort_input("log_density", deparse1(whole), "an expression with `f`")
   l <- sum_of_terms(terms[in_f])
-  slope <- function(e) tryCatch(stats::D(e, "f"), error = function(e) {
-    abort_input("log_density", deparse1(whole), "made of functions with a derivative", hint = conditionMessage(e))
-  })
+  slope <- function(e) {
+    tryCatch(stats::D(e, "f"), error = function(e) {
+      abort_input("log_density", deparse1(whole), "made of functions with a derivative", hint = conditionMessage(e))
+    })
+  }
   g <- slope(l)
   W <- call("-", slope(g))
   weight <- if (is.null(expected)) W else expression_of(expected, "expected", names)

@@ -75,7 +75,8 @@ family_of <- function(likelihood) {
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
   kept <- intersect(c("df", "ends"), names(likelihood))
-  structure(c(list(family = row$name, link = likelihood$link), likelihood[kept], likelihood["theta"]), class = "pfdtc_family")
+  structure(c(list(family = row$name, link = likelihood$link), likelihood[kept], likelihood["theta"]),
+            class = "pfdtc_family")
 }
 
 # Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.

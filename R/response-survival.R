@@ -107,7 +107,9 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # Returns list(y, size, weight, response): the ends of the interval of each row, and a number for figures.
 read_censored <- function(response, weights, argument, n, likelihood, positive) {
-  ends <- if (inherits(response, "Surv")) ends_of_surv(response, argument, positive) else {
+  ends <- if (inherits(response, "Surv")) {
+    ends_of_surv(response, argument, positive)
+  } else {
     y <- if (positive) read_positive(response, argument, n) else check_vector(response, argument, n)
     limit <- if (is.null(likelihood$ends)) c(-Inf, Inf) else likelihood$ends
     list(L = ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L])), U = ifelse(y >= limit[2L], Inf, pmax(y, limit[1L])))

@@ -262,7 +262,10 @@ response_rows <- lapply(
   })
 
 # Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
-response_row <- function(likelihood) if (!is.null(likelihood$row)) likelihood$row else response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
+response_row <- function(likelihood) {
+  if (!is.null(likelihood$row)) return(likelihood$row)
+  response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
+}
 
 # R warns where one of the two is 1 to rounding.
 beta_quantiles <- function(p, a, b) {

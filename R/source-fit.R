@@ -107,7 +107,8 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
                 passes = whole$passes$n)
   parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
-    list(neighbours = 0L, factors = posterior, evidence = evidence_of("points", model, data, posterior, method_traits(s)))
+    list(neighbours = 0L, factors = posterior,
+         evidence = evidence_of("points", model, data, posterior, method_traits(s)))
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
 }
 

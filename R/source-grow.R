@@ -86,7 +86,8 @@ with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   if (is.null(fit$inducing)) needs_data(fit, "fit")
   if (!is.null(fit$near)) return(with_more_near(fit, rows, sign))
-  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc, fit$control)
+  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc,
+                             fit$control)
   with_new_sums(fit, new, sign)
 }
 

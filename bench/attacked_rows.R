@@ -39,8 +39,10 @@ for (name in names(rows)) {
     d <- data.frame(x = x, w = weights)
     d$y <- y
     kernel <- if (seed %% 2) kernel_se(0.5, variance) else kernel_matern(2.5, 0.7, variance)
-    fit_of <- function(m, approx = NULL) suppressMessages(pfdtc(y ~ x, d, family = rows[[name]][[1]], kernel = kernel,
-                                                               hyper = "fixed", center = 0.2, weights = w, m = m))
+    fit_of <- function(m, approx = NULL) {
+      suppressMessages(pfdtc(y ~ x, d, family = rows[[name]][[1]], kernel = kernel, hyper = "fixed", center = 0.2,
+                             weights = w, m = m))
+    }
     exact <- try(fit_of(n), silent = TRUE)
     few <- try(fit_of(sample(c(4, 8, 15), 1)), silent = TRUE)
     if (inherits(exact, "try-error") || inherits(few, "try-error")) {

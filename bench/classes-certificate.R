@@ -1,14 +1,14 @@
 # Certificates of several classes against the dense Laplace posterior of the exact GP, attacked: few inducing points,
 # weights from 1e-4 to 1e2, separable classes, a class without rows, variance 100, a random mode, copies, far points.
 #   Rscript bench/classes-certificate.R REPEATS SEED     prints how many intervals were checked and how many broke
-# With 1 and 1: 43,512 checks, 0 broken. Median bound of the mode, and its distance from the exact one: 3 points 9.4, .34;
-# 12 points 1.4, .031; 40 points .027, .00046 (case plain).
+# With 1 and 1: 43,512 checks, 0 broken. Median bound of the mode, and its distance from the exact one: 3 points 9.4,
+# .34; 12 points 1.4, .031; 40 points .027, .00046 (case plain).
 library(pfdtc)
 source(if (file.exists("tests/testthat/helper-classes.R")) "tests/testthat/helper-classes.R" else "helper-classes.R")
-attack_classes <- function(case, kernel_of, K, M, N = 60, T = 20) {
+attack_classes <- function(case, kernel_of, K, M, N = 60, n_new = 20) {
   x <- matrix(stats::runif(2 * N), N, dimnames = list(NULL, c("a", "b")))
   if (case == "copies") x[(N / 2 + 1):N, ] <- x[1:(N / 2), ]
-  new <- matrix(stats::runif(2 * T, -0.1, 1.1), T, dimnames = list(NULL, c("a", "b")))
+  new <- matrix(stats::runif(2 * n_new, -0.1, 1.1), n_new, dimnames = list(NULL, c("a", "b")))
   if (case == "far points") new <- new * 6 - 2
   kernel <- kernel_of(0.4, if (case == "variance 100") 100 else 2)
   prior <- kernel_matrix(kernel, x) + 1e-9 * diag(N)
@@ -23,7 +23,7 @@ attack_classes <- function(case, kernel_of, K, M, N = 60, T = 20) {
   class <- match(letters[class], names(fit$center))
   if (case == "random mode") fit$factors$beta <- fit$factors$beta + 0.3 * stats::rnorm(length(fit$factors$beta))
   dense <- ref_classes(prior - 1e-9 * diag(N), class, fit$center, w)
-  at <- ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(prior[1L], T), fit$center)
+  at <- ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(prior[1L], n_new), fit$center)
   said <- certify(fit, new, effort = "fast")
   odds <- c(t(at$mean - at$mean[, 1L]))
   sd <- c(apply(at$cov, 1L, function(V) sqrt(pmax(diag(V) + V[1L] - 2 * V[1L, ], 0))))

@@ -1,5 +1,5 @@
-# Several classes: held-out negative log density (probabilities cut at 1e-4), accuracy and CPU seconds, multinomial() and
-# other packages. bench/results/classes-table.csv has a run on one busy core.
+# Several classes: held-out negative log density (probabilities cut at 1e-4), accuracy and CPU seconds, multinomial()
+# and other packages. bench/results/classes-table.csv has a run on one busy core.
 #   Rscript bench/classes-table.R OUT.csv [set,set] [method,method] [splits]
 library(pfdtc)
 args <- commandArgs(TRUE)
@@ -19,14 +19,19 @@ set_of <- function(name) {
            list(d[1:36], factor(d$classes)) })
 }
 methods <- list(
-  ours = function(X, y, Xt) predict(FIT <<- pfdtc(y ~ ., data.frame(X, y = y), family = multinomial()), data.frame(Xt),
-                                    type = "response"),
-  multinom = function(X, y, Xt) predict(nnet::multinom(y ~ ., data.frame(X, y = y), trace = FALSE, maxit = 500,
-                                                       MaxNWts = 5000, decay = 0.1), data.frame(Xt), type = "probs"),
+  ours = function(X, y, Xt) {
+    predict(last_fit <<- pfdtc(y ~ ., data.frame(X, y = y), family = multinomial()), data.frame(Xt), type = "response")
+  },
+  multinom = function(X, y, Xt) {
+    predict(nnet::multinom(y ~ ., data.frame(X, y = y), trace = FALSE, maxit = 500, MaxNWts = 5000, decay = 0.1),
+            data.frame(Xt), type = "probs")
+  },
   lda = function(X, y, Xt) predict(MASS::lda(X, y), Xt)$posterior,
   qda = function(X, y, Xt) predict(MASS::qda(X, y), Xt)$posterior,
-  ranger = function(X, y, Xt) predict(ranger::ranger(y ~ ., data.frame(X, y = y), probability = TRUE, num.threads = 1),
-                                      data.frame(Xt), num.threads = 1)$predictions[, levels(y)])
+  ranger = function(X, y, Xt) {
+    predict(ranger::ranger(y ~ ., data.frame(X, y = y), probability = TRUE, num.threads = 1), data.frame(Xt),
+            num.threads = 1)$predictions[, levels(y)]
+  })
 chosen <- function(i, all) if (length(args) >= i && nzchar(args[i])) strsplit(args[i], ",")[[1L]] else all
 for (set in chosen(2L, c("iris", "crabs", "glass", "waveform", "vehicle", "vowel", "satellite"))) {
   many <- set %in% c("iris", "crabs", "glass")
@@ -52,7 +57,7 @@ for (set in chosen(2L, c("iris", "crabs", "glass", "waveform", "vehicle", "vowel
       row <- data.frame(set, seed, method, rows = length(i), inputs = ncol(X), classes = nlevels(y),
                         nlpd = round(-mean(log(pmax(own, 1e-4))), 4),
                         accuracy = round(mean(max.col(p) == as.integer(y[-i])), 4), seconds = round(seconds, 1),
-                        kernel = if (method == "ours") pfdtc:::sum_label(FIT$kernel) else "")
+                        kernel = if (method == "ours") pfdtc:::sum_label(last_fit$kernel) else "")
       print(row)
       utils::write.table(row, args[1L], sep = ",", row.names = FALSE, col.names = !file.exists(args[1L]),
                          append = file.exists(args[1L]))

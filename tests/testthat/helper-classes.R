@@ -1,7 +1,7 @@
 # Dense transcriptions for classes (multinomial()): K processes with one covariance matrix, and their Laplace posterior.
 
-ref_softmax <- function(F) {
-  E <- exp(F - apply(F, 1L, max))
+ref_softmax <- function(f) {
+  E <- exp(f - apply(f, 1L, max))
   E / rowSums(E)
 }
 

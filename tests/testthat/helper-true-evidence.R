@@ -24,8 +24,11 @@ true_log_evidence <- function(fit) {
   u <- as.matrix(expand.grid(grid, grid))
   f <- u %*% chol(K + 1e-12 * diag(2))
   sites <- sites_of_fit(fit, fit$data)
-  wide <- function(k) lapply(sites, function(s) if (is.numeric(s) && length(s) == 2L && !identical(s, sites$shape))
-    rep(s[k], nrow(u)) else s)
+  wide <- function(k) {
+    lapply(sites, function(s) {
+      if (is.numeric(s) && length(s) == 2L && !identical(s, sites$shape)) rep(s[k], nrow(u)) else s
+    })
+  }
   logs <- Reduce(`+`, lapply(1:2, function(k) native_likelihood(wide(k), f[, k] + sites$offset[k])[1L, ])) -
     rowSums(u^2) / 2 - log(2 * pi) + 2 * log(0.04) + sum(sites$constant)
   max(logs) + log(sum(exp(logs - max(logs))))

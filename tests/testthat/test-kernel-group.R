@@ -5,7 +5,7 @@ test_that("the covariance of a group is that of its design, level by level", {
   root <- group_roots(fit$kernel)[[1]]
   S <- tcrossprod(root$root)
   U <- cbind(1, d$x)
-  dense <- (U %*% S %*% t(U)) * outer(d$g, d$g, "==") 
+  dense <- (U %*% S %*% t(U)) * outer(d$g, d$g, "==")
   alone <- fit$kernel
   alone$terms <- alone$terms[group_terms(alone)]
   expect_equal(unname(kernel_matrix(alone, fit$data$x)), dense, tolerance = 1e-13)

@@ -76,8 +76,9 @@ test_that("a variance on the boundary, collinear means and repeated rows are no 
   twice <- data.frame(g = rep(letters[1:5], each = 4), y = with_seed(3, round(rep(rnorm(5), each = 4) + rnorm(20), 0)))
   fit <- pfdtc(y ~ (1 | g), twice)
   H <- function(f) outer(twice$g, twice$g, "==") * c(VarCorr.gp_fit(f)$g) + diag(f$noise, 20)
-  value <- function(tau, s2) ref_restricted(twice$y, cbind(rep(1, 20)), outer(twice$g, twice$g, "==") * tau +
-                                              diag(s2, 20))[["reml"]]
+  value <- function(tau, s2) {
+    ref_restricted(twice$y, cbind(rep(1, 20)), outer(twice$g, twice$g, "==") * tau + diag(s2, 20))[["reml"]]
+  }
   best <- value(c(VarCorr.gp_fit(fit)$g), fit$noise)
   for (by in c(0.9, 1.1)) {
     expect_gt(value(by * c(VarCorr.gp_fit(fit)$g), fit$noise), best - 1e-6) # what the search leaves

@@ -5,9 +5,10 @@ fixed <- function(formula, data) pfdtc(formula, data, kernel = kernel_se(1, 1), 
 test_that("classes have the family of their number and order, with a message, and numbers stay Gaussian", {
   d <- with_seed(1, data.frame(x = stats::rnorm(40)))
   cut3 <- cut(d$x, c(-Inf, -0.4, 0.4, Inf), c("a", "b", "c"))
-  cases <- list(binomial = factor(d$x > 0, labels = c("no", "yes")), binomial = d$x > 0,
-                binomial = ifelse(d$x > 0, "yes", "no"), multinomial = cut3, multinomial = as.character(cut3),
-                ordinal = ordered(cut3, c("a", "b", "c")), binomial = ordered(d$x > 0))
+  cases <- stats::setNames(
+    list(factor(d$x > 0, labels = c("no", "yes")), d$x > 0, ifelse(d$x > 0, "yes", "no"), cut3, as.character(cut3),
+         ordered(cut3, c("a", "b", "c")), ordered(d$x > 0)),
+    c("binomial", "binomial", "binomial", "multinomial", "multinomial", "ordinal", "binomial"))
   for (i in seq_along(cases)) {
     d$y <- cases[[i]]
     name <- names(cases)[i]

@@ -46,12 +46,12 @@ test_that("probabilities of ordered classes are averages over f, and classes the
     new <- d[1:4, ]
     f <- predict(fit, new, se.fit = TRUE)
     P <- predict(fit, new, type = "response", se.fit = TRUE)
-    F <- list(logit = stats::plogis, probit = stats::pnorm, cloglog = function(z) -expm1(-exp(z)))[[link]]
+    cdf <- list(logit = stats::plogis, probit = stats::pnorm, cloglog = function(z) -expm1(-exp(z)))[[link]]
     cuts <- c(-Inf, 0, cumsum(fit$theta), Inf)
     moment <- function(i, k, power) {
       stats::integrate(function(z) {
         at <- f$fit[i] + f$se.fit[i] * z
-        stats::dnorm(z) * (F(cuts[k + 1] - at) - F(cuts[k] - at))^power
+        stats::dnorm(z) * (cdf(cuts[k + 1] - at) - cdf(cuts[k] - at))^power
       }, -9, 9, rel.tol = 1e-9)$value
     }
     direct <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 1)))

@@ -27,11 +27,11 @@ test_that("the likelihood of right-, left- and interval-censored times is that o
     f <- seq(-2, 2, length.out = 30)
     engine <- engine_sites(likelihood, sites, 0)
     l <- native_likelihood(engine, f)[1L, ] + engine$constant
-    F <- noise_of(name)
+    noise <- noise_of(name)
     z <- function(t) (log(t) - f) / s
-    direct <- ifelse(r$kind == 0, 1 - F$p(z(r$t)), ifelse(r$kind == 1, F$d(z(r$t)) / (s * r$t), ifelse(
-      r$kind == 2, F$p(z(r$t)), F$p(z(r$t + 0.7)) - F$p(z(r$t)))))
-    known <- direct > 1e-12 # differences of F lose digits below
+    direct <- ifelse(r$kind == 0, 1 - noise$p(z(r$t)), ifelse(r$kind == 1, noise$d(z(r$t)) / (s * r$t), ifelse(
+      r$kind == 2, noise$p(z(r$t)), noise$p(z(r$t + 0.7)) - noise$p(z(r$t)))))
+    known <- direct > 1e-12 # differences of probabilities lose digits below
     expect_equal(l[known], log(direct[known]), tolerance = 1e-9)
     expect_true(all(l[!known] < -25))
   }
@@ -43,18 +43,18 @@ test_that("survival, quantiles and medians are averages over f, and survival ban
   for (family in list(weibull(), loglogistic(0.3), lognormal())) {
     fit <- pfdtc(survival::Surv(time, seen) ~ a + b, d, family = family, kernel = kernel_se(c(1, 1), 1),
                  hyper = "fixed")
-    F <- noise_of(family$family)$p
+    cdf <- noise_of(family$family)$p
     s <- fit$theta
     new <- d[1:3, ]
     f <- predict(fit, new, se.fit = TRUE)
     above <- function(i, t) {
-      stats::integrate(function(z) stats::dnorm(z) * (1 - F((log(t) - f$fit[i] - f$se.fit[i] * z) / s)), -9, 9,
+      stats::integrate(function(z) stats::dnorm(z) * (1 - cdf((log(t) - f$fit[i] - f$se.fit[i] * z) / s)), -9, 9,
                        rel.tol = 1e-9)$value
     }
     S <- predict(fit, new, type = "survival", times = c(0, 1, 5), interval = "credible", level = 0.9)
     expect_equal(unname(S[, , "fit"]), cbind(1, outer(1:3, c(1, 5), Vectorize(above))), tolerance = 1e-7)
     ends <- f$fit + f$se.fit %o% stats::qnorm(c(lwr = 0.05, upr = 0.95))
-    expect_equal(unname(S[, 3, c("lwr", "upr")]), unname(1 - F((log(5) - ends) / s)), tolerance = 1e-9)
+    expect_equal(unname(S[, 3, c("lwr", "upr")]), unname(1 - cdf((log(5) - ends) / s)), tolerance = 1e-9)
     q <- predict(fit, new, type = "quantile", probs = c(0.1, 0.5))
     expect_equal(mapply(above, 1:3, q[, 1]), rep(0.9, 3), tolerance = 1e-7)
     expect_equal(unname(predict(fit, new, type = "median")), unname(q[, 2]))

@@ -85,7 +85,7 @@ test_that("slopes of the Vecchia likelihood in a shared lengthscale are central 
   d <- globe(20)
   x <- cbind(unclass(sphere(d$lon, d$lat)) / earth_radius, d$depth)
   leaf <- kernel_rq(1.5, c(1, 0.5), 1)
-  leaf$shared <- c(s = 1L, s = 1L, s = 1L, depth = 2L)
+  leaf$shared <- stats::setNames(c(1L, 1L, 1L, 2L), c("s", "s", "s", "depth"))
   for (k in list(leaf, replace(kernel_additive(kernel_se(c(1, 0.5), 1), share = 2, ratio = 3),
                                c("shared", "groups"), list(leaf$shared, names(leaf$shared))))) {
     k <- compile_kernel(complete_kernel(k, x))
