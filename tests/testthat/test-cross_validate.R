@@ -132,6 +132,10 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
 
 test_that("what cannot be cross-validated is said", {
   fit <- fit_cars()
+  # without fold 1 all responses are equal
+  flat <- pfdtc(y ~ x, data.frame(x = 1:12, y = c(3, 1, 4, rep(0, 9))), kernel = kernel_se(2, 1), noise = 0.1,
+                hyper = "fixed")
+  expect_error(cross_validate(flat, rep(1:2, c(3, 9))), "without fold 1", class = "pfdtc_error_input")
   expect_input_error(cross_validate(fit, 1), "folds")
   expect_input_error(cross_validate(fit, 1:49), "folds")
   expect_input_error(cross_validate(fit, rep(1, 50)), "folds")
