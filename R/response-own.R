@@ -8,8 +8,8 @@
 #'
 #' The statements are checked at the responses before a fit, on a grid of `f`, and refused where they do not hold. A
 #' grid is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they
-#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected curvature:
-#' there may then be several modes, and nothing is certified without `curvature`.
+#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected
+#' curvature: there may then be several modes, and nothing is certified without `curvature`.
 #'
 #' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
 #' without `f` may have any function. Terms without `f` and unknown parameters can be left out, which moves the log

@@ -3,7 +3,7 @@
 # Pieces between underscores or dots are lower case, or a matrix of the paper with what belongs to
 # it (A, Kmm, At, L2): predict_posterior, W_x, add_A_At, predict.pfdtc.
 # R's own names for things may be taken up.
-good_piece <- "([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|AIC|BIC|extractAIC|onLoad|onUnload|dataClasses)"
+good_piece <- "([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|AIC|BIC|extractAIC|onLoad|onUnload|dataClasses|VarCorr|REML|\\[)"
 good_name <- sprintf("^%s([._]+%s)*$", good_piece, good_piece)
 
 # The names a file gives: of arguments, and of what `<-` and `=` assign to.
