@@ -74,8 +74,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem
 }
 
-# Returns the log density of independent normal priors of log parameters, as a function of these. With `little_noise` the
-# density of the last one, the noise, falls linearly below one unit under its middle.
+# Returns the log density of independent normal priors of log parameters, as a function of these. With `little_noise`
+# the density of the last one, the noise, falls linearly below one unit under its middle.
 normal_prior <- function(middle, precision, little_noise) {
   last <- length(middle)
   function(theta) {

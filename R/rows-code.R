@@ -35,8 +35,9 @@ check_levels_return <- function(variables, n) {
                   hint = "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
     }
     if (k >= many_levels) {
-      tell_classed("levels", sprintf(paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
-                                           "for an effect of each level, learned from its rows."), v$name, k, v$name))
+      text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
+                    "for an effect of each level, learned from its rows.")
+      tell_classed("levels", sprintf(text, v$name, k, v$name))
     }
   }
 }
