@@ -31,8 +31,8 @@ learn_stage <- function(data, s, state) {
 # Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. Like that of a
 # linear model, the likelihood of few rows is largest at variances that are too small (bench/few.R).
 with_unbiased_scale <- function(found, data, s, state) {
-  p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
   if (data$n > exact_learning_rows) return(found)
+  p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
   state$because["scale"] <- sprintf(
     "Scale: kernel variance and noise are %.2f times their estimates, for %d hyperparameters learned from %d rows.",

@@ -85,8 +85,7 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
     table <- x[[g]]
     cov <- attr(table, "postVar")
     if (is.array(cov)) cov <- list(cov)
-    sd <- unlist(lapply(cov, function(v) sqrt(apply(v, 3L, diag))))
-    if (length(cov)) sd <- c(do.call(cbind, lapply(cov, function(v) matrix(sqrt(t(apply(v, 3L, diag))), dim(v)[3L]))))
+    sd <- if (length(cov)) c(do.call(cbind, lapply(cov, function(v) matrix(sqrt(t(apply(v, 3L, diag))), dim(v)[3L]))))
     data.frame(grpvar = g, term = rep(names(table), each = nrow(table)), grp = rep(row.names(table), ncol(table)),
                condval = unlist(table, use.names = FALSE), condsd = if (is.null(sd)) NA_real_ else sd)
   })

@@ -26,10 +26,9 @@
 #' @export
 laplace_check <- function(fit, draws = 2000) {
   fit <- check_any_fit(fit, "fit")
-  if (response_of(fit)$conjugate) abort_input("fit", "a fit with Gaussian noise", "a fit with another family")
   if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
   refuse_classes(fit)
-  if (!is.null(fit$factors$groupings)) check_posterior(fit, "certificate", what = "The check")
+  check_posterior(fit, "families", what = "The check")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   sites <- sites_of_fit(fit, data)

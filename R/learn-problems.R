@@ -36,6 +36,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   season <- !is.null(placed$season)
+  grouped <- has_groups(kernel)
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   if (!is_small_enough(pool) && !is_mean(kernel)) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
@@ -60,7 +61,9 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   composite = !has_one_factor(kernel), run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
-    native_neighbours(smooth_part(at(theta)$kernel), pool$x, min(near, pool$n - 1L), rows = rows,
+    kernel <- at(theta)$kernel
+    if (grouped) kernel <- smooth_part(kernel)
+    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- normal_prior(middle, precision, little_noise)

@@ -240,7 +240,8 @@ posterior_needs <- list(
     "predictions.")),
   certificate = list(approx = c("none", "laplace"), want = "a fit by Laplace's approximation", hint = paste(
     "Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx = \"laplace\")",
-    "has one. evidence_bounds() works for this fit.")))
+    "has one. evidence_bounds() works for this fit.")),
+  families = list(approx = c("laplace", "vi"), want = "a fit with another family", hint = "With Gaussian noise the posterior is a normal distribution."))
 
 # Returns the fit, or stops because its posterior lacks what is needed. `what` names the result that cannot be computed.
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
@@ -252,7 +253,8 @@ check_posterior <- function(fit, need, argument = "fit", what = "This") {
                                   response$label, show_count(dense_rows)), hint = "Fit fewer rows.")
   }
   if (response$approx %in% need$approx) return(fit)
-  abort_input(argument, sprintf("a fit with family %s (%s)", response$full_label, response$words[["by"]]), need$want,
-              message = sprintf("%s does not exist with family %s (%s), which `%s` has.", what, response$label,
-                                response$words[["by"]], argument), hint = need$hint)
+  by <- if (response$approx == "none") "no approximation" else response$words[["by"]]
+  abort_input(argument, sprintf("a fit with family %s (%s)", response$full_label, by), need$want,
+              message = sprintf("%s does not exist with family %s (%s), which `%s` has.", what, response$label, by,
+                                argument), hint = need$hint)
 }

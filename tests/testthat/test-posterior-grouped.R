@@ -35,6 +35,24 @@ test_that("with enough points the posterior is the exact one of the same hyperpa
   expect_close(terms$se.fit, of_exact$se.fit, 1e-4)
 })
 
+test_that("levels that the smooth part reads too are left in the kernel, with its predictions", {
+  x <- with_seed(1, cbind(a = stats::runif(60), g = rep(0:5, 10)))
+  y <- with_seed(2, sin(6 * x[, "a"]) + 0.4 * x[, "g"] + 0.2 * stats::rnorm(60))
+  kernel <- kernel_matern(3 / 2, c(0.4, 3), 1) + kernel_group("g", variance = 0.5)
+  by <- function(f, ...) f(x, y, kernel = kernel, noise = 0.05, hyper = "fixed", ...)
+  new <- with_seed(3, cbind(a = stats::runif(9), g = rep(0:2, 3)))
+  exact <- predict(by(gp_exact), new)
+  for (neighbours in c(0, 7, 60)) {
+    one <- suppressMessages(by(pfdtc, m = if (neighbours == 0) 60 else 12, neighbours = neighbours))
+    expect_false(inherits(posterior_of(one), c("grouped", "grouped_near")))
+    terms <- predict(one, new, type = "terms")
+    expect_equal(rowSums(terms) + attr(terms, "constant"), unname(predict(one, new)), tolerance = 1e-8,
+                 ignore_attr = TRUE)
+    # all rows are points or neighbours: exact up to the jitter, 1e-8 of the prior variance over the noise
+    if (neighbours != 7) expect_equal(unname(predict(one, new)), unname(exact), tolerance = 1e-5)
+  }
+})
+
 test_that("certificates contain the exact posterior of random problems", {
   for (seed in quick(1:4)) {
     small <- grouped_rows(150, 5 * seed, seed)
