@@ -241,7 +241,8 @@ posterior_needs <- list(
   certificate = list(approx = c("none", "laplace"), want = "a fit by Laplace's approximation", hint = paste(
     "Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx = \"laplace\")",
     "has one. evidence_bounds() works for this fit.")),
-  families = list(approx = c("laplace", "vi"), want = "a fit with another family", hint = "With Gaussian noise the posterior is a normal distribution."))
+  families = list(approx = c("laplace", "vi"), want = "a fit with another family",
+                  hint = "With Gaussian noise the posterior is a normal distribution."))
 
 # Returns the fit, or stops because its posterior lacks what is needed. `what` names the result that cannot be computed.
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
