@@ -16,7 +16,7 @@ help:
 	@echo "make mutants    plants faults that the tests must notice (ONLY=name for some): half an hour"
 	@echo "make bench      speed and memory (bench/README.md): some minutes"
 	@echo "make ci         what every commit has to pass: under ten minutes"
-	@echo "make nightly    the rest: OpenBLAS, sanitizers, doors, experiments, threads, planted faults (about two hours)"
+	@echo "make nightly    the rest: OpenBLAS, sanitizers, doors, experiments, threads, planted faults (about ninety minutes)"
 	@echo "make clean      remove what the above leave behind"
 
 demo:
