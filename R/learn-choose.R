@@ -113,9 +113,9 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  now <- problem$at(theta)
+  now <- problem$by_number(theta)
   groups <- groups_of(rows)
-  input <- vecchia_input(pool, length(groups[[1L]]), problem$run)
+  input <- problem$input(length(groups[[1L]]))
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE, at = input)$value
     if (is.finite(value)) -value / length(i) else Inf # not computable
