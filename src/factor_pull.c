@@ -183,7 +183,7 @@ void factor_metric_slope(const struct factor *f, int p, int n, const double *X, 
                     *out -= p == 0 ? 2.0 * half * half
                                    : 4.0 * pi * turns * sin(angle) * rate * rate;
                 } else {
-                    const double u = (rate > 0.0    ? apart
+                    const double u = (rate > 0.0     ? apart
                                       : apart != 0.0 ? LEVELS_APART
                                                      : 0.0) *
                                      rate;
