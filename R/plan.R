@@ -84,7 +84,7 @@ decide_posterior <- function(facts, asked, look) {
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
   dense <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
-  open <- open && (facts$keep || facts$sample) && (!grouped || dense)
+  open <- open && (facts$keep || facts$sample) && (!grouped || dense && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   usual <- if (isTRUE(facts$holes)) hole_neighbours else default_neighbours

@@ -69,6 +69,9 @@ check_growing <- function(fit) {
                 "one made with `keep_data = TRUE`",
                 hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
   }
+  if (is.null(fit$data) && !is.null(fit$factors$groupings)) {
+    abort_input("fit", "one with groups without its data", "one made with `keep_data = TRUE`")
+  }
   if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   if (!is.null(fit$transform) && is.null(fit$data)) {
     abort_input("fit", "one with a transformed response without its data", "one made with `keep_data = TRUE`")
