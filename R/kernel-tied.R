@@ -52,7 +52,7 @@ lengthscale_names <- function(leaf, columns) {
 # Returns a lengthscale for each column of a factor, or one for all.
 column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
 
-# ---- factors by the numbers of their levels ---------------------------------------------------------------------------
+# ---- factors by the numbers of their levels --------------------------------------------------------------------------
 
 # Returns list(kernel, rows): the kernel with one column for each factor whose 0/1 columns share a lengthscale, and
 # rows(x), which adds that column, the numbers of the levels, to the rows of x. Parameters and values are the same

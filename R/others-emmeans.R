@@ -6,7 +6,8 @@
 #' rows of the reference grid.
 #'
 #' Intervals are credible ones, with hyperparameters held. `type = "response"` applies the inverse link. A Gaussian
-#' process has interactions: contrasts depend on the values of the other inputs.
+#' process has interactions: contrasts depend on the values of the other inputs. Groups are left out: means are for the
+#' population.
 #'
 #' @param object A fit from a formula. A fit from a matrix is an error of class `pfdtc_error_input`.
 #' @param data The data, if the call of the fit no longer finds them.
@@ -26,14 +27,21 @@ NULL
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
-  emmeans::recover_data(object$call, stats::delete.response(object$terms), object$na.action, data = data, ...)
+  terms <- stats::delete.response(object$terms)
+  group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
+  if (any(group)) {
+    inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
+    if (!length(inputs)) abort_input("object", "a fit of groups alone", "a fit with an input")
+    terms <- stats::terms(stats::reformulate(inputs))
+  }
+  emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
 }
 
 #' @rdname emmeans-methods
 #' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
-  p <- stats::predict(object, grid, full_cov = TRUE)
+  p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
        dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))
 }

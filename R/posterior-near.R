@@ -159,7 +159,8 @@ near_terms <- function(p) {
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
   field <- list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
-                U = forwardsolve(near$C, view$features(A)), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)))
+                U = forwardsolve(near$C, view$features(A)), noise = p$model$noise,
+                b = drop(crossprod(near$C, near$beta)))
   field$lists <- if (s > 0L) {
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
   } else {

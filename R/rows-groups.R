@@ -167,22 +167,37 @@ group_keys <- function(v, values) {
 }
 
 # Returns the number of the level of each row. A level that the fit does not know has a negative number of its own,
-# computed from its name: it is the same in all calls. Each missing level is a level of its own.
+# computed from its name: it is the same in all calls, unless two of 2^52 numbers are equal. Each missing level is a
+# level of its own.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   code <- as.double(match(keys, v$levels))
-  new <- which(is.na(code))
-  code[new] <- vapply(keys[new], name_number, 0)
+  new <- unique(keys[is.na(code) & !is.na(keys)])
+  numbers <- vapply(new, name_number, 0)
+  while (any(twice <- duplicated(numbers))) numbers[twice] <- numbers[twice] - 1
+  at <- match(keys, new)
+  code[!is.na(at)] <- numbers[at[!is.na(at)]]
   missing <- which(is.na(keys))
-  code[missing] <- -2^33 - seq_along(missing)
+  code[missing] <- -2^52 - 2^32 - seq_along(missing)
   code
 }
 
-# Returns a number between -2^31 and -1 for a text.
+# Returns a number between -2^52 and -1 for a text.
 name_number <- function(text) {
-  number <- 7
-  for (byte in as.integer(charToRaw(enc2utf8(text)))) number <- (number * 1000003 + byte) %% 2147483647
-  -1 - number
+  high <- low <- 7
+  for (byte in as.integer(charToRaw(enc2utf8(text)))) {
+    high <- (high * 1000003 + byte) %% 2147483647
+    low <- (low * 69069 + byte) %% 2097143
+  }
+  -1 - high * 2097152 - low
+}
+
+# Returns the variables, where groups also have the levels of these rows.
+with_levels_of <- function(variables, mf) {
+  lapply(variables, function(v) {
+    if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
+    v
+  })
 }
 
 # Tells, once for a call, which rows of `x` have levels that the fit does not know.

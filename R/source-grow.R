@@ -37,6 +37,7 @@ add_rows <- function(fit, newdata) {
   }
   given <- training_rows_from(fit, newdata)
   if (!length(given$response)) return(fit)
+  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups have the levels of the new rows
   if (!is.null(fit$data)) {
     rows <- extended_rows(rows_of_data(fit$data), given)
     return(fit_of_data(fit, data_of_rows(fit$data, rows, fit), sum(given$keep)))

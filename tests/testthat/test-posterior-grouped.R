@@ -108,9 +108,10 @@ test_that("held-out levels and rows are predicted as by a posterior without them
 test_that("Cook's distances are those of the exact posterior, also with slopes and crossed groups", {
   d <- rows$train[1:300, ]
   d$h <- with_seed(5, sample(letters[1:4], 300, TRUE))
-  one <- suppressMessages(pfdtc(y ~ x1 + x2 + (1 + x1 | g) + (1 | h), d, m = 80, neighbours = 0, hyper = "fixed",
-                                kernel = kernel_se(c(0.5, 0.5), 1, inputs = ~ x1 + x2), noise = 0.09))
-  exact <- suppressMessages(gp_exact(y ~ x1 + x2 + (1 + x1 | g) + (1 | h), d, like = one))
+  kernel <- kernel_se(c(0.5, 0.5), 1, inputs = ~ x1 + x2) + kernel_group(~ h, variance = 0.3) +
+    kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 1, scale = 0.4)
+  one <- suppressMessages(pfdtc(y ~ x1 + x2, d, m = 80, neighbours = 0, hyper = "fixed", kernel = kernel, noise = 0.09))
+  exact <- suppressMessages(gp_exact(y ~ x1 + x2, d, like = one))
   expect_s3_class(posterior_of(one), "grouped")
   expect_lt(one$unexplained, 1e-5)
   expect_close(unname(cooks.distance(one)), unname(cooks.distance(exact)), 1e-4)
