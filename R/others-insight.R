@@ -51,7 +51,8 @@ design_of_term <- function(term) {
 #' @exportS3Method insight::get_variance
 get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   x <- fit_with_groups(x, "x")
-  rows <- training_inputs(training_data(x))
+  inputs <- training_inputs(training_data(x))
+  rows <- inputs$x[inputs$index, , drop = FALSE]
   conjugate <- response_of(x)$conjugate
   of_link <- c(logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6)[fit_link(x)]
   residual <- if (conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else

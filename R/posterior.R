@@ -168,7 +168,7 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
 
 # Rows with a new level each have the covariance of the population beside the diagonal.
 covariance_of_population <- function(p, x, var) {
-  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov` where an input has the levels")
+  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
   for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
   cov <- posterior_values(p, x, TRUE)$cov
   diag(cov) <- var

@@ -119,7 +119,7 @@ test_that("leave-one-out with few neighbours is that of a fit in which the row h
   p <- effect_problem(n = 60)
   found <- posterior_without(near_view_of(p, 8L, 8L))
   for (i in c(1L, 20L, 57L)) {
-    less <- replace(p, "weights", list(replace(rep(1, 60), i, 1e-10)))
+    less <- replace(p, "weights", list(replace(p$weights, i, 1e-10)))
     at <- posterior_values(near_view_of(less, 8L, 8L), p$x[i, , drop = FALSE])
     # the weight left is 1e-10
     expect_equal(c(found$mean[i], found$var[i]), c(at$mean, at$var), tolerance = 1e-6)
