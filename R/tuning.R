@@ -42,8 +42,8 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for up
-# to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
+# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for
+# up to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
