@@ -77,7 +77,7 @@ plain_response <- function(data, asked) {
 because_plain <- function(plain) {
   what <- switch(if (is.null(plain)) "" else plain,
                  groups = "there is no smooth part", data = "rows come from a source",
-                 m = "inducing points are asked for",
+                 m = "an argument requires inducing points",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
 }
@@ -350,7 +350,7 @@ because_response <- function(choice, open) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) "Response: as given; no transform gains 4 nats of log marginal likelihood." else
-      sprintf("Response: %s, %s nats better than none, after a price of %g.", transform_label(transform),
+      sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
               gain("transform"), parameter_nats * transform_parameters),
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
@@ -359,10 +359,10 @@ because_response <- function(choice, open) {
     } else {
       "smooth noise gains less than 4 nats."
     }) else
-      sprintf("Noise: smooth in the inputs, %s nats better than constant, after a price of %g.", gain("trend"),
-              parameter_nats * length(trend$v))
+      sprintf("Noise: smooth in the inputs; it gains %s nats over constant noise, net of a penalty of %g.",
+              gain("trend"), parameter_nats * length(trend$v))
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Tails: heavier than normal, %.3g nats better, before a price of %g.", choice$best$tail_gain,
+    sprintf("Tails: heavier than normal; they gain %.3g nats, before a penalty of %g.", choice$best$tail_gain,
             parameter_nats)
   })
 }

@@ -335,6 +335,6 @@ input_table <- function(fit) {
 describe_noise <- function(fit) {
   if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
   paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
-    sprintf("; heavy tails: its log variance differs by %.2g (sd) from row to row", sqrt(fit$noise_tail))
+    sprintf("; heavy tails: its log variance has sd %.2g between rows", sqrt(fit$noise_tail))
   })
 }

@@ -15,7 +15,7 @@ settings <- local({
   list(
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
     tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
-    kernel = setting("learn"),
+    kernel = setting("learn", check = function(value, method) check_kernel(value)),
     noise = setting("learn"),
     hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
