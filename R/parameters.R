@@ -4,14 +4,14 @@
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
 # Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
-not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
+not_learned <- function(s) setdiff(s$names, s$free)
 
 # Returns the problem of learning kernel and noise except the parameters `fixed`:
 # list(start, natural, at, too_far, free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the
 # same as users see it. Variances are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
-  names <- parameter_names(kernel, columns)
   compiled <- compile_kernel(kernel)
+  names <- parameter_names(compiled, columns)
   start <- stats::setNames(log(c(compiled$engine$values, noise)), names)
   free <- !names %in% fixed
   last <- length(start)
@@ -38,8 +38,8 @@ as_users_see <- function(model) {
   model
 }
 
-check_fixed <- function(fix, kernel, columns) {
-  names <- parameter_names(kernel, columns)
+# `names`: those of all parameters.
+check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   if (length(unknown)) {
     abort_input("fix", sprintf("\"%s\"", unknown[1L]), sprintf("among %s", list_quoted(names, "\"", most = 12L)))
@@ -258,25 +258,8 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Returns TRUE for the parameters of the kernel that are the variance of a mean.
-is_mean_variance <- function(kernel) {
-  table <- kernel_parameters(kernel)
-  kernel <- as_sum(kernel)
-  of_mean <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  table$leaf == 0L & of_mean[table$term]
-}
-
 # Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
-  union(given_names(kernel, columns), kernel_parameter_names(kernel, columns)[is_mean_variance(kernel)])
-}
-
-# Returns the names of the parameters whose given value is kept.
-given_names <- function(kernel, columns) {
-  table <- kernel_parameters(kernel)
-  leaves <- as_sum(kernel)$leaves
-  given <- vapply(seq_len(nrow(table)), function(i) {
-    table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
-  }, NA)
-  kernel_parameter_names(kernel, columns)[given]
+  kernel <- compile_kernel(kernel)
+  kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }
