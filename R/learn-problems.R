@@ -175,11 +175,14 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile, kernel$periods)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
-  chosen <- change_leaves(chosen, function(l) {
-    if (is_additive(l)) l$groups <- kernel$groups
-    l
-  })
-  if (has_one_factor(kernel)) return(place_kernel(with_shared(with_basis(chosen, x), kernel), x))
+  if (has_one_factor(kernel)) {
+    return(place_kernel(change_leaves(chosen, function(l) {
+      if (is_mean(l)) return(with_basis(l, x))
+      if (is_additive(l)) l$groups <- kernel$groups
+      if (is.null(l$inputs)) l$shared <- kernel$shared
+      l
+    }), x))
+  }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))

@@ -55,8 +55,8 @@ parameter_units <- function(kernel, x, power) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  table[c("unit", "start", "middle", "sd", "low", "high", "ard")] <- list(1, 1, 0, 1, 1e-3, 1e3, FALSE)
-  for (i in seq_len(nrow(table))) {
+  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE)
+  rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
@@ -64,8 +64,9 @@ parameter_units <- function(kernel, x, power) {
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
                   parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
                   unit_of_share(table$what[i], leaf))
-    table[i, names(row)] <- row
-  }
+    replace(usual, names(row), row)
+  })
+  table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
   table
 }
 
@@ -95,7 +96,8 @@ unit_of_share <- function(what, leaf) {
 }
 
 unit_of_variance <- function(leaves, x, power, n_terms) {
-  of_rows <- mean(kernel_diagonal(one_term(leaves, x), x))
+  term <- one_term(leaves, x)
+  of_rows <- if (varies(term)) mean(kernel_diagonal(term, x)) else 1
   list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
 }
 
@@ -208,13 +210,8 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Gives the linear means of a kernel over all inputs the units of x.
-with_basis <- function(kernel, x) {
-  change_leaves(kernel, function(leaf) {
-    if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
-    leaf
-  })
-}
+# Gives a linear mean over all inputs the units of x.
+with_basis <- function(leaf, x) replace(leaf, c("centre", "rate"), basis_units(x))
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
