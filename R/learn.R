@@ -96,6 +96,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
+      if (isTRUE(shared$gain > 0)) terms <- NULL # they have a lengthscale for each level
       state$because <- c(state$because, because_shared(shared$gain))
     }
     now$parameters <- sum(now$problem$free)
