@@ -34,7 +34,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 # probability moves towards one half, so that its extremes are at the corners.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  # it is f, or several numbers, or of no known shape
+  # f itself, several numbers, or no known shape
   if (likelihood$link %in% c("identity", "latent") || is_ordered(response)) return(out)
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
@@ -260,7 +260,7 @@ find_laplace_reference <- function(fit, given) {
   given <- check_any_fit(given, "reference")
   if (is.null(given$bounds)) abort_input("reference", "a fit without bounds", "one made by reference()")
   check_same_model(given, fit, "reference", "fit")
-  given$bounds$model <- new_model(given$kernel, 1) # one by an earlier version may have another form
+  given$bounds$model <- new_model(given$kernel, 1) # version 0.1.0 kept another form
   given
 }
 

@@ -19,8 +19,8 @@
 #' @export
 report <- function(x, ...) UseMethod("report")
 
-# Package report has a generic of the same name, which this one masks when pfdtc is attached later. Other objects go
-# to that one.
+# Package report has a generic of the same name. If pfdtc is attached later it masks that generic, and passes other
+# objects on to it.
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))

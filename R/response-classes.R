@@ -23,7 +23,7 @@
 #' @export
 multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
 
-# Does each row have one of several classes without an order, so that f is a vector?
+# Returns TRUE if each row has one of several unordered classes, so that f is a vector.
 has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
