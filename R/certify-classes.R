@@ -54,7 +54,7 @@ residual_blocks <- function(b, most = 1000L) {
   })
 }
 
-# Narrows the bounds e [n, K] of the centred modes at the rows, round by round.
+# Narrows the bounds e [n, K] of the centred modes at the rows in several rounds.
 with_class_ranges <- function(b) {
   centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
   prior <- prior_at(b$model, b$data$x)
@@ -71,8 +71,8 @@ with_class_ranges <- function(b) {
   b
 }
 
-# Returns list(alpha, beta) [n] for |f*_k - f_k - mean over classes| <= e_k: of W at the exact mode, or averaged between
-# the two modes, by right-hand sums (alpha falls, beta grows).
+# Returns list(alpha, beta) [n] such that alpha W <= W* <= beta W if |f*_k - f_k - mean over classes| <= e_k. W* is at
+# the exact mode, or with `average` averaged between the two modes, with sums from the right (alpha falls, beta grows).
 class_range <- function(b, e, average) {
   at <- function(t) {
     K <- b$K
@@ -148,7 +148,7 @@ pair_certificate <- function(b, x) {
     native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
   }
   prior <- prior_at(b$model, x)
-  # modes are bounded with averages of W between them, variances at the exact mode
+  # the mode is bounded with W averaged between the modes, the variance with W at the exact mode
   mean <- replace(b, c("lo", "hi"), b$mean_bounds)
   S <- lapply(b$mean_bounds, at)
   left <- S$lo$left + b$slack * pmax(b$most, prior)
@@ -204,7 +204,7 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns the bounds on the fit's own points, and, if these leave prior variance, on `m2` of the rows.
+# Returns the bounds on the fit's own points. If these leave prior variance, returns the bounds on `m2` of the rows.
 bounds_of_classes <- function(fit, effort, m2) {
   data <- needs_data(fit, "fit")
   own <- with_fixed_seed(class_bounds(fit, data))

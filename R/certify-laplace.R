@@ -35,7 +35,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (is_ordered(response)) return(with_shares(out, response))
-  if (likelihood$link %in% c("identity", "latent")) return(out) # it is f, or of no known shape
+  if (likelihood$link %in% c("identity", "latent")) return(out) # f itself, or no known shape
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
@@ -281,7 +281,7 @@ find_laplace_reference <- function(fit, given) {
   given <- check_any_fit(given, "reference")
   if (is.null(given$bounds)) abort_input("reference", "a fit without bounds", "one made by reference()")
   check_same_model(given, fit, "reference", "fit")
-  given$bounds$model <- new_model(given$kernel, 1) # one by an earlier version may have another form
+  given$bounds$model <- new_model(given$kernel, 1) # version 0.1.0 kept another form
   given
 }
 

@@ -37,8 +37,8 @@ predict_ordered <- function(fit, response, f, ask) {
   if (ask$interval == "none") return(said)
   value <- if (ask$se.fit) said$fit else said
   known <- which(!is.na(f$mean))
-  ends <- do.call(shares_between, c(list(response), unname(normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known),
-                                                                       list(noise = 0), ask$level))))
+  of_f <- normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known), list(noise = 0), ask$level)
+  ends <- shares_between(response, unname(of_f$lwr), unname(of_f$upr))
   value <- with_ends(value, lapply(ends, function(v) replace(NA * value, cbind(known, c(col(v))), v)))
   if (ask$se.fit) replace(said, "fit", list(value)) else value
 }

@@ -92,7 +92,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   answer_asked(object, response, rows, new, ask)
 }
 
-# Returns what predict() was asked for at rows; `new` is its newdata.
+# Returns the prediction at rows, for the arguments `ask` of predict(). `new` is its newdata.
 answer_asked <- function(fit, response, rows, new, ask) {
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
@@ -129,7 +129,8 @@ predict_at_places <- function(fit, new, ask) {
   predictions_at(new, do.call(stats::predict, c(list(fit, rows_at_places(fit$frame, new)), args)))
 }
 
-# Returns new_rows() for a prediction of the population, which does not need the groups and tells nothing of new levels.
+# Returns new_rows() for a prediction of the population, which does not need the groups and gives no message about new
+# levels.
 rows_of_population <- function(fit, newdata, na.action) {
   groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
   if (is.data.frame(newdata)) newdata[setdiff(groups, names(newdata))] <- NA
@@ -141,7 +142,7 @@ rows_of_population <- function(fit, newdata, na.action) {
 predict_blocks <- function(fit, source, ask, na.action, file) {
   if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source")
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
-  # with na.pass a line is a row
+  # with na.pass each line of the file is a row
   request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), source$columns, args)
   predict_source(source, function(block) {
     do.call(stats::predict, c(list(fit, block, na.action = na.action), args))

@@ -23,7 +23,7 @@
 #' @export
 multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
 
-# Does each row have one of several classes without an order, so that f is a vector?
+# Returns TRUE if each row has one of several unordered classes, so that f is a vector.
 has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
 
-# Returns an estimate of the error of averaged probabilities p, n x K: the difference from a grid with twice the step, or
-# four standard errors by eighths of the lattice. Errors of eighths partly cancel, so that these are too large.
+# Returns an estimate of the error of averaged probabilities p, n x K: the difference from a grid with twice the step,
+# or four standard errors by eighths of the lattice. Errors of eighths partly cancel, so these are too large.
 averaging_error <- function(f, p) {
   q <- ncol(f$mean)
   if (q <= 2L) return(abs(p - class_moments(f, normal_rule(q, 0.6))$mean) + 1e-10)
