@@ -21,8 +21,8 @@
 #'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and
 #'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
 #'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
-#'   intervals). With several classes there is a row for each row and class: log odds against the first class, and the
-#'   probability at the mode.
+#'   intervals). With several classes there is a row for each row and class: log odds against the first class,
+#'   `response`, and `mode`, the probability at the mode. For ordered classes `response` and its ends are matrices.
 #' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
 #'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
 #'   wider interval beyond rounding.

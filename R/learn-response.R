@@ -139,7 +139,7 @@ find_response <- function(data, asked, open, first, state) {
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
   from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
-               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals",
+               s = replace(s, "rows", list(NULL)), scale = start$scale, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals",
                tails = open$tails)
   found <- length(open$transforms) > 1L && is.null(open$trends[[1L]])
   if (found && is_deterministic(list(problem = c(problem, start[c("center", "scale")]), theta = begun$theta), from)) {
@@ -222,7 +222,10 @@ rows_for_response <- function(data, taken) {
 
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
-  s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
+  s <- from$s
+  by <- (from$scale / data$scale)^2
+  s$kernel <- scale_kernel(s$kernel, by)
+  if (!is.null(s$noise)) s$noise <- s$noise * by
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool$until <- from$until
   c(learning_problem(pool, s, "matern32"), data[c("center", "scale")])
@@ -270,7 +273,7 @@ with_uneven_noise <- function(model, trend, from) {
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails) return(model)
   model$held <- held_out_response(model, from)
-  used <- model$held[model$held$single, ]
+  used <- model$held[model$held$single & is.finite(model$held$f), ]
   if (nrow(used) < response_rule[["rows"]]) return(model)
   tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
   gain <- tail[["gain"]] * length(counted_rows(model$problem, from$size)) / nrow(model$held)

@@ -148,7 +148,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   response <- type == "response"
   if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
-  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"),
+                           names(certificate)[!vapply(certificate, is.matrix, TRUE)])
   p <- latent_at(at_mode(fit), s$grid$x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
   link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity

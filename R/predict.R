@@ -48,8 +48,8 @@
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
 #' its mean, at the outermost training response. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
-#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Classes have
-#' none, but sets with `type = "class"` (several classes). Their f is about its posterior mean; with `certified` and in
+#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. More than two
+#' classes have sets with `type = "class"`. Their f is about its posterior mean; with `certified` and in
 #' [certify()] it is about the mode of Laplace's approximation with the exact GP prior.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
@@ -101,8 +101,9 @@ answer_asked <- function(fit, response, rows, new, ask) {
   rows$size <- sizes_asked(fit, response, rows, new, ask)
   f <- latent_asked(fit, rows, ask)
   if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
-  if (is_ordered(response) && ask$type == "response") {
-    return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, ask$se.fit))
+  if (is_ordered(response) && ask$type %in% c("response", "class")) {
+    f$mean <- stats::setNames(f$mean, rows$names)
+    return(predict_ordered(fit, response, f, ask))
   }
   switch(ask$type,
          class = class_of(response, f),
@@ -164,7 +165,10 @@ latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
-  if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
+  if (inherits(posterior, "classes")) {
+    return(c(take_rows_of(latent_at(fit, rows$x), rows$index),
+             list(bounds = if (ask$certified) certified_class_ends(fit, rows))))
+  }
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
@@ -204,7 +208,6 @@ sizes_asked <- function(fit, response, rows, newdata, ask) {
 class_of <- function(response, f) {
   levels <- response$levels
   mean <- f$mean
-  if (is_ordered(response)) return(likeliest_class(response, mean, f$var))
   if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
   if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
   stats::setNames(factor(levels[1L + (mean > 0)], levels = levels), names(mean))

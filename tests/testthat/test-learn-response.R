@@ -11,8 +11,8 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
-  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, asked = case$asked,
-       until = Inf, size = "response")
+  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale)
 }
 
 positive_rows <- function(n, seed = 1) {
@@ -226,7 +226,8 @@ test_that("held-out means, and densities in the units of the response, are those
   held <- held_out_response(model, from)
   rows <- match(held$y, from$rows$y)
   back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(held$mean, back[rows], tolerance = 1e-8)
+  expect_equal(squared_error(model, from), mean((held$y - back[rows])^2), tolerance = 1e-8)
+  expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
   groups <- response_scores(model, from)
   expect_length(groups, 20L)
