@@ -34,7 +34,7 @@ rows_transformed <- function(rows, transform) {
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {
-  if (is.null(transform) || identical(transform, "none")) return(NULL)
+  if (!asks_for_transform(transform)) return(NULL)
   known <- inherits(transform, "pfdtc_transform")
   if (!known) {
     kind <- check_choice(transform, transforms, "transform")
