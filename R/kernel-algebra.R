@@ -77,12 +77,12 @@ multiply_kernels <- function(a, b) {
     tb <- b$terms[[pairs$b[i]]]
     given <- c(ta$variance, tb$variance)
     factors <- c(ta$leaves, tb$leaves + length(a$leaves))
-    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant is part of the variance
+    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
     list(variance = if (length(given)) prod(given), leaves = unique(factors))
   }))
 }
 
-# Stops if two terms have the same factors and these have no parameters: only the sum of their variances would show.
+# Stops if two terms have the same factors without parameters, because only the sum of their variances would matter.
 check_told_apart <- function(kernel) {
   keys <- vapply(kernel$terms, function(t) {
     leaves <- kernel$leaves[t$leaves]
@@ -99,7 +99,7 @@ check_told_apart <- function(kernel) {
 # Returns the name of a factor, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: the profile is still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }

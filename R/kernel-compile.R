@@ -182,7 +182,7 @@ is_bare <- function(kernel) {
     all(vapply(leaf[leaf_parameters(leaf)], is.null, NA))
 }
 
-# Returns everything but the values: kernels with the same structure are of one family.
+# Returns the kernel without its values. Kernels with the same structure belong to one family.
 kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {

@@ -21,7 +21,7 @@ place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   with_columns(kernel, x)
 }
 
-# Gives a sum the columns that it reads.
+# Gives a sum of kernels the union of the columns that its factors read.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -175,7 +175,7 @@ place_group <- function(leaf, x, argument, variables) {
   leaf
 }
 
-# Returns the kernel with these groups beside it, each of which it has once.
+# Returns the kernel with these groups as further terms. A group that the kernel has already is not added twice.
 add_groups <- function(kernel, groups, x, variables) {
   if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(x), variables)

@@ -23,8 +23,8 @@ column_groups <- function(inputs, names, variables) {
   if (anyDuplicated(groups)) groups
 }
 
-# Returns `shared` for a factor over these columns; NULL if each column has its own lengthscale. `given`: lengthscales
-# that the user gave for each column.
+# Returns `shared` for a factor over these columns, or NULL if each column has its own lengthscale. `given` has the
+# lengthscales that the user gave for the columns.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   one <- Filter(function(v) {
     many <- length(v$columns) > most_lengthscales && length(given) != length(inputs)
@@ -146,7 +146,7 @@ engine_kernel <- function(kernel) {
   if (is.null(tie)) return(engine)
   values <- ifelse(is.na(engine$values), 1, engine$values)
   logs <- c(log(values), log_weights(tie, values)$logs)
-  logs[is.infinite(logs)] <- 0 # the weight of pairs that there are none of
+  logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
   engine$values <- exp(drop(tie$M %*% logs))
   engine[c("factors", "terms", "values")]
 }

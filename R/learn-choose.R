@@ -43,14 +43,14 @@ se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# Two terms over all inputs find a long and a short scale.
+# Two terms over all inputs, which find a long and a short scale.
 two_scales <- "matern32+matern32"
 
 # Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed
 # to have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- is_small_enough(pool)
-  shared <- NULL # neighbours: these kernels start with the same lengthscales
+  shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
   learn <- function(profile, ...) {
     tell(profile_label(profile))
     learned_model(learning_problem(pool, s, profile), ...)
@@ -95,15 +95,15 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   model_of_run(problem, run)
 }
 
-# Judges by rows given their neighbours, with two nats for each parameter over the rows.
+# Judges a model by rows given their neighbours. Each parameter costs two nats, divided by the number of rows.
 judge_by_rows <- function(model) {
   if (!is.null(model$problem$pool$levels)) return(judge_by_evidence(model))
   scores <- conditional_scores(model$problem, model$theta)
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
 }
 
-# Judges by the exact log marginal likelihood of some rows: a row given its neighbours has its level's effect to guess,
-# which hides what kernels differ in.
+# Judges a model by the exact log marginal likelihood of some rows. With groups, a row given its neighbours depends on a
+# guess of its level's effect, which hides the differences between kernels.
 judge_by_evidence <- function(model) {
   list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
 }
@@ -118,7 +118,7 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
   input <- vecchia_input(pool, length(groups[[1L]]), problem$run)
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE, at = input)$value
-    if (is.finite(value)) -value / length(i) else Inf # not computable
+    if (is.finite(value)) -value / length(i) else Inf # NA or Inf cannot be computed
   }, 0)
   unname(scores)
 }

@@ -210,42 +210,6 @@ trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else 
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
-# Returns the rows whose density counts: those used, in the distinct inputs `taken`, without copies. list(x, y, w,
-# offset, group): y as given, `group` the number of the distinct input.
-rows_for_response <- function(data, taken) {
-  inputs <- training_inputs(data)
-  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
-  copy <- copies_in(data)
-  if (!is.null(copy)) used <- used[!duplicated(copy)]
-  x <- inputs$x[inputs$index[used], , drop = FALSE]
-  group <- equal_rows(x)
-  if (is.null(group)) group <- seq_along(used)
-  kept <- group %in% taken
-  used <- used[kept]
-  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
-       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
-}
-
-# Returns list(rows, theta, until, size, order): where candidates are learned. With many rows, `rows` are those that
-# count and their neighbours: in a thinned sample, what f does between its rows looks like noise. `order` has their
-# order among all rows.
-rows_around <- function(data, problem, theta, size) {
-  pool <- problem$pool
-  taken <- seq_len(pool$n)
-  thinned <- pool$n > transform_rows
-  if (thinned) {
-    near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
-    taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
-      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
-        near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
-    taken <- sort(unique(taken[taken > 0L]))
-  }
-  list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
-       until = pool$until, size = size, order = if (thinned && is.null(pool$levels)) {
-         list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
-       })
-}
-
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
@@ -285,8 +249,7 @@ with_noise_asked <- function(model, trend, from) {
 with_uneven_noise <- function(model, trend, from) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size)
   if (is.null(learned)) return(NULL)
-  counted <- counted_rows(model$problem, from$size)
-  share <- model$problem$pool$n / length(counted)
+  share <- from$n / length(counted_rows(model$problem, from$size))
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
   model[c("theta", "trend")] <- learned[c("theta", "trend")]
   model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
@@ -314,7 +277,6 @@ price_of_response <- function(problem, from) {
   max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
 }
 
-counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
 
 # Adds the merit and the number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
@@ -383,7 +345,8 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("Response: as given; no transform gains %g nats of log marginal likelihood.", price * transform_parameters)
+      sprintf("Response: as given; no transform gains %g nats of log marginal likelihood.",
+              price * transform_parameters)
     } else {
       sprintf("Response: %s, %s nats better than none, after a price of %g.", transform_label(transform),
               gain("transform"), price * transform_parameters)

@@ -5,13 +5,13 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # of copies one counts: they have no information about the noise
+  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise, so one of each counts
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   columns <- group_columns(s$kernel)
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
   of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
-  pool <- if (is.null(of)) data else take_rows(data, of) # all rows: not a copy
+  pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
   pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,

@@ -91,11 +91,12 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
+  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, and not for a start of a non-Gaussian fit
     if (exact) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
+      if (isTRUE(shared$gain > 0)) terms <- NULL # they have a lengthscale for each level
       state$because <- c(state$because, because_shared(shared$gain))
     }
     now$parameters <- sum(now$problem$free)

@@ -85,10 +85,10 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
     return(likelihood_of_groups(object, check_flag(REML, "REML")))
   }
   evidence <- posterior_evidence(posterior_of(object))
-  # with neighbours, bounds need a pass over all rows, and are wide without a reference
+  # with neighbours, bounds need a pass over all rows, and they are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
-    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
   }
   structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
@@ -224,7 +224,7 @@ residuals_other <- function(fit, type) {
   data <- training_data(fit)
   padded <- function(v) stats::naresid(fit$na.action, v)
   mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
-  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # of the numbers of ordered classes
+  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
   r <- padded(data$response) - mean
   if (type %in% c("response", "loo")) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)

@@ -80,7 +80,7 @@ low_rank_divergence <- function(aux, z, p, jitter, data, model) {
 # Returns d_pF under white noise. Both parts are differences from those of the exact posterior, and not negative.
 white_divergence <- function(aux, p, data, model) {
   noise <- model$noise
-  X <- noise * chol2inv(t(p$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
+  X <- noise * chol2inv(t(p$C)) # X = D^{-1}; tr(G D^{-2}) = tr(X G X)
   parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
   sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
 }
@@ -140,7 +140,7 @@ name_columns <- function(z, x) {
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 
-# Returns the objective over all rows, in memory or by passes over a source: VFE, or pF under `aux`.
+# Returns the objective over all rows: VFE, or pF under `aux`. Rows are in memory, or are read from a source by passes.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
@@ -218,14 +218,14 @@ hyper_slope <- function(result, parameters, shift, noise) {
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns what native_evaluate() returns, by a pass for the sums and one for the gradient. A source that fails ends an
-# optimisation as an interrupt does, see run_stage().
+# Returns the result of native_evaluate() for a source, by a pass for the sums and one for the gradient. A failing
+# source ends an optimisation like an interrupt, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   if (isTRUE(aux$p > 0)) {
     abort_input("optimise_rows", "more than the sample of the source", "less under this auxiliary distribution",
                 hint = "Its objective has sums over pairs of rows, which do not add up over blocks.")
   }
-  aux$Wt <- NULL # it belongs to the rows in memory
+  aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     visit <- visit_rows(clean_block, without_source(whole), f, list(name, aux, z, model, jitter, control, ...))
     whole_pass(whole, visit, either(merge))
@@ -238,7 +238,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   slopes <- add_slopes(pass(slopes_of_objective, add_slopes, result$adjoint),
                        slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
                                            sums$k_sum))
-  result <- at_sums(slopes$rss) # residuals make the last digits right
+  result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 

@@ -24,8 +24,8 @@
 #' @name marginaleffects-methods
 NULL
 
-# One call of marginaleffects asks for predictions more than once. An environment that goes with the fit keeps the draws
-# of that call, so that equal rows have equal draws.
+# One call of marginaleffects asks for predictions more than once. An environment beside the fit keeps the draws of that
+# call, so that equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -50,7 +50,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))
 }
 
-# Returns E(y | f) for draws of f, a row for each row. A transform takes a quadrature, which a spline in f replaces.
+# Returns E(y | f) for draws of f, a row for each row of the data. For a transform, a spline in f replaces a quadrature.
 draws_given <- function(response, f, noise) {
   if (is.null(response$transform)) return(response$link$inv(f))
   t(vapply(seq_len(nrow(f)), function(i) {
@@ -66,7 +66,7 @@ draws_given <- function(response, f, noise) {
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 
-# marginaleffects takes the classes that this option names.
+# This option holds the names of classes that marginaleffects accepts.
 register_marginaleffects <- function(...) {
   options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
 }

@@ -20,11 +20,11 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     value <- exp(unname(replace(start, free, par)))
     list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # Beyond these limits different values explain the data equally well.
+  # Beyond these limits, different values explain the data equally well.
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal, see below
+    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -76,7 +76,7 @@ unit_of_lengthscale <- function(leaf, at, x) {
   levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
   own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
   on_sphere <- length(own) == 3L && !levels(own)
-  if (!is.null(leaf$shared)) { # a sphere has two dimensions, a factor one
+  if (!is.null(leaf$shared)) { # a sphere has two dimensions, and a factor one
     each <- split(leaf$inputs, leaf$shared)
     d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
   }
@@ -86,7 +86,8 @@ unit_of_lengthscale <- function(leaf, at, x) {
        sd = learning_priors$sd, ard = TRUE)
 }
 
-# Shares of an additive factor, and how many times longer the lengthscales of all inputs are than those of one input.
+# Returns the unit of a share of an additive factor. It also returns that of the ratio of the lengthscales of all inputs
+# to those of one input.
 unit_of_share <- function(what, leaf) {
   G <- length(additive_inputs(leaf))
   switch(what, additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
@@ -113,7 +114,7 @@ one_term <- function(leaves, x) {
        terms = list(list(variance = 1, leaves = seq_along(leaves))))
 }
 
-# The sd of an effect over that of the first has the unit of one input over the other.
+# Returns the unit of the sd of an effect relative to that of the first effect: one input's unit over the other's.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -138,10 +139,10 @@ name_lengthscales <- function(kernel, x) {
 }
 
 # The prior of a log lengthscale in units of the input's spread: N(log(3 d^0.5), 0.7^2). It was chosen on a dozen data
-# sets of 20 to 50 rows, where it decides (bench/small-n.R). For more rows its precision falls as 1 / n^2, because a
-# constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. The prior also decides below 15 rows per
-# input, where the evidence of 50 lengthscales overfits. From there its precision falls as 1 / n^6, so that it is gone
-# at 40 rows per input (Boston).
+# sets of 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision falls as 1 / n^2, because
+# a constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. It also matters below 15 rows per
+# input, where the evidence of 50 lengthscales overfits. Beyond, its precision falls as 1 / n^6 and is negligible at 40
+# rows per input (Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the share of the priors' precisions that n rows of d inputs leave.
@@ -189,7 +190,7 @@ vague_mean <- 1e4
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   groups <- length(group_roots(kernel))
-  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone the level is a coefficient
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone, the level is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   if (groups) columns <- setdiff(columns, first_levels(data))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)

@@ -1,8 +1,8 @@
 # The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
 # never change it.
 
-# Returns what decide() has to know of the data. `n`: rows after equal ones were merged, `rows`: before; `holes`: are
-# they cells of a grid of which many lack?
+# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before; `holes`:
+# are they cells of a grid with many cells missing?
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
@@ -59,9 +59,9 @@ exact_is_affordable <- function(facts) {
 }
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
-# Each returns list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
+# These functions return list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
 
-# The exact posterior of all rows, or of `m` random rows.
+# Plans the exact posterior of all rows, or of `m` random rows.
 decide_rows <- function(facts, asked) {
   some <- method_traits(asked)$some
   m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
@@ -70,7 +70,7 @@ decide_rows <- function(facts, asked) {
                                        if (some) sprintf(" of %d random rows", m) else "")))
 }
 
-# Gaussian responses.
+# Plans the posterior for Gaussian responses.
 decide_posterior <- function(facts, asked, look) {
   open <- method_traits(asked)$chooses && leaves_points_open(asked)
   if (open && exact_is_affordable(facts) && !isFALSE(look$exact)) {
@@ -103,7 +103,7 @@ decide_posterior <- function(facts, asked, look) {
                    move = because_moved(asked, move, near, alone)))
 }
 
-# Other likelihoods.
+# Plans the posterior for other likelihoods.
 decide_working <- function(facts, asked, look) {
   n <- facts$n
   near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
@@ -187,8 +187,8 @@ because_moved <- function(asked, move, near, alone) {
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------
 
-# `most`: the number of inducing points that learning by Laplace's approximation may use.
-# `additive`: may an additive kernel be chosen?
+# Returns the part `learn` of the plan. `most`: the number of inducing points that learning by Laplace's approximation
+# may use. `additive`: may an additive kernel be chosen?
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE) {
   list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
@@ -197,7 +197,8 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
        steps = steps_settings(control), run = run_settings(control))
 }
 
-# `joint`: the part `learn`, if hyperparameters are moved with the points.
+# Returns the part `posterior` of the plan for inducing points. `joint`: the part `learn`, if hyperparameters are moved
+# with the points.
 points_settings <- function(asked, control, learn) {
   given <- is.matrix(asked$inducing)
   objective <- method_traits(asked)$objective
@@ -210,7 +211,8 @@ points_settings <- function(asked, control, learn) {
        run = run_settings(control))
 }
 
-# `tell`: are there messages about candidates, because nothing else shows that a search is under way?
+# Returns the part `goal` of the plan. `tell`: are there messages about candidates, because nothing else shows that a
+# search is running?
 goal_settings <- function(tol, control) {
   list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
 }

@@ -39,7 +39,8 @@ checks_figure <- function(fit, which) {
          par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
-# Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
+# Returns leave-one-out means and standardised residuals. Normal quantiles of the randomised PIT are standard normal if
+# the model holds (Dunn and Smyth 1996).
 loo_checks <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
@@ -97,7 +98,7 @@ scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
-# A class has at least ten expected rows. The band contains 95 % of binomial heights.
+# Draws the PIT histogram. A class has at least ten expected rows, and the band contains 95 % of binomial heights.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))

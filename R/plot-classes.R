@@ -35,17 +35,10 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
          par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
 }
 
-# Returns list(p, y): leave-one-out probabilities and classes of the training rows.
-loo_of_labels <- function(fit) {
-  loo <- loo_rows(fit)
-  used <- which(!is.na(loo$mean[, 1L]))
-  list(p = class_moments(take_rows_of(loo[c("mean", "var")], used))$mean, y = training_data(fit)$sites$y)
-}
-
 # Draws for each class its share among rows with about the same leave-one-out probability.
 class_calibration_figure <- function(fit) {
   levels <- response_of(fit)$levels
-  at <- loo_of_labels(fit)
+  at <- loo_shares(fit)
   d <- do.call(rbind, lapply(seq_along(levels), function(k) {
     p <- at$p[, k]
     group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
@@ -70,11 +63,11 @@ class_calibration_figure <- function(fit) {
 # of their row. The value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (!has_labels(response_of(fit))) {
+  if (!has_labels(response_of(fit)) && !is_ordered(response_of(fit))) {
     abort_input("which", "\"confusion\"", "\"calibration\" or \"checks\" without several classes")
   }
   levels <- response_of(fit)$levels
-  at <- loo_of_labels(fit)
+  at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
   counts <- table(class = as_class(at$y), predicted = as_class(max.col(at$p, "first")))
   K <- length(levels)

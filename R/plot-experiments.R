@@ -122,7 +122,7 @@ method_looks <- data.frame(
   col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
   lty = c(1L, 1L, 2L, 4L, 3L, 5L))
 
-# Returns list(datasets, methods, fits): what is shown, in order, and the rows of it.
+# Returns list(datasets, methods, fits): the names that are shown, in order, and the rows of the results for them.
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
     lacking <- setdiff(wanted, there)
@@ -160,7 +160,7 @@ medians_over_m <- function(picked, column) {
   })
 }
 
-# Returns list(data, xlab, ylab, lines, level) for panels_figure().
+# Returns the input of panels_figure(): list(data, xlab, ylab, lines, level).
 summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
   what <- check_choice(what, c("mean", "sd", "prediction"), "what")
   picked <- pick(results, datasets, methods)
@@ -370,7 +370,8 @@ trace_panel <- function(p, against, ylab, log, runs, look, colours, types, lwd) 
                    log = log), powers = "y", layers = unlist(unname(layers), FALSE))
 }
 
-# Returns divergences where known, else the objective above the lowest of its run: each run has its own data.
+# Returns the curves to draw: the divergence where it is known, else the objective above the lowest value of its run,
+# because each run has its own data.
 trace_curves <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   if (is.null(method)) method <- c("pf", "vfe")

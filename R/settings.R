@@ -6,7 +6,7 @@
 #   takers  the functions that have the argument
 #   kept    is it kept as `fit$asked`, for fits of other rows?
 #   null    may the value be NULL?
-#   check   function(value, method) that returns the checked value; NULL is not checked if it is allowed
+#   check   function(value, method), which returns the checked value; an allowed NULL is not checked
 settings <- local({
   every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
   setting <- function(part, takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
@@ -39,7 +39,7 @@ settings <- local({
                         check = function(value, method) check_flag(value, "keep_data")))
 })
 
-# Returns the arguments, checked as far as that does not need the data, with the method, the call and the likelihood.
+# Returns the arguments with the method, the call and the likelihood, after all checks that need no data.
 check_settings <- function(method, call, args) {
   args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
@@ -77,7 +77,7 @@ check_inducing <- function(inducing) {
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
 }
 
-# Returns the arguments completed by `like` or `plain`.
+# Returns the arguments with the model of `like`, or with the defaults of `plain`.
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (!is.null(args$like)) return(model_of_like(args, plain))
@@ -108,7 +108,7 @@ model_of_like <- function(args, plain) {
   args
 }
 
-# NULL is "none"; "plain" is "none" with constant noise.
+# Reads NULL as "none". "plain" is "none" with constant noise.
 check_transform <- function(transform) {
   if (is.null(transform)) return("none")
   if (inherits(transform, "pfdtc_transform") || identical(transform, "plain")) return(transform)
@@ -131,7 +131,7 @@ complete_settings <- function(data, asked) {
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
   asked <- complete_kernel_asked(data, asked)
-  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns it
+  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
@@ -169,7 +169,7 @@ complete_kernel_asked <- function(data, asked) {
   asked
 }
 
-# Refuses a group whose effects the data cannot tell apart.
+# Refuses a grouped term with effects that the data cannot separate.
 check_design <- function(term, x) {
   U <- group_design(term, x)
   if (qr(U)$rank == ncol(U)) return(invisible())
@@ -229,7 +229,7 @@ match_input_names <- function(z, x, named) {
   z
 }
 
-# Fourth powers of standard deviations must be finite numbers.
+# Checks that fourth powers of standard deviations are finite numbers.
 check_beside_response <- function(variance, argument, what) {
   if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
     abort_input(argument, sprintf("%.3g times that", variance),
@@ -259,7 +259,7 @@ learned_names <- function(asked) {
   setdiff(names, held)
 }
 
-# Refuses free hyperparameters that no data could tell apart.
+# Refuses free hyperparameters that no data could separate.
 check_learnable <- function(kernel, data, free, columns) {
   if (!length(free) || has_one_factor(kernel)) return(invisible())
   table <- kernel_parameters(kernel)

@@ -23,7 +23,7 @@
 #' @name row_sources
 NULL
 
-# Large enough that computing costs more than reading; ten columns take 1.6 MB.
+# Rows in a block: enough that computing costs more than reading. Ten columns take 1.6 MB.
 rows_of_a_block <- 20000
 
 #' @rdname row_sources
@@ -77,7 +77,7 @@ read_by_result <- function(con, query, send = DBI::dbSendQuery,
   }, fetch = function(n) fetch(result, n), finish = finish)
 }
 
-# Releases each chunk at once, because the garbage collector does not know its size.
+# Releases each chunk at once, because the garbage collector does not know the chunk's size.
 read_by_arrow <- function(con, query) {
   of_dbi <- function(name) getExportedValue("DBI", name) # needs DBI 1.2.0
   read_by_result(con, query, of_dbi("dbSendQueryArrow"), function(result, n) {
@@ -119,7 +119,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   columns <- names(first)
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
-    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # guessed in each block
+    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # such columns are guessed in each block
   }
   rows_of_files(files, "CSV", columns, function(path) {
     if (!identical(names(head_of(path, 1L)), columns)) {

@@ -86,7 +86,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 # The open parts of the last source that this process worked for.
 kept_parts <- new.env(parent = emptyenv())
 
-# Returns what is kept of a source under `name`; keeps `value` if nothing is.
+# Returns the value kept of a source under `name`, or keeps `value` there.
 kept_of <- function(id, name, value) {
   if (!identical(kept_parts$id, id)) {
     rm(list = ls(kept_parts), envir = kept_parts)
@@ -158,7 +158,7 @@ launch_parts <- function(work) {
     if (!inherits(flight, "error")) {
       work$flying[[as.character(i)]] <- flight
       work$waiting <- work$waiting[-1L]
-    } else if (leaves_others(work, flight)) { # nothing was lost: another worker takes the part
+    } else if (leaves_others(work, flight)) { # another worker takes the part
       work$slots <- max(1L, work$slots - 1L)
     } else if (length(work$flying)) { # the other workers are busy
       work$slots <- length(work$flying)
@@ -169,7 +169,7 @@ launch_parts <- function(work) {
   }
 }
 
-# Excludes the worker of a lost task, or of an error at its start. Returns whether other workers are left.
+# Excludes the worker of a lost task, or of an error at its start. Returns TRUE if other workers are left.
 leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
 
 land_part <- function(work, name) {
@@ -214,8 +214,8 @@ find_crew <- function() {
               hint = "Install one of them.")
 }
 
-# Clusters give a new task to their first free worker, and a dead worker counts as free. So later tasks use a cluster
-# without it.
+# Returns the crew of package future. Clusters give a new task to their first free worker, and a dead worker counts as
+# free. So later tasks use a cluster without it.
 future_crew <- function() {
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {

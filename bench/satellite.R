@@ -8,8 +8,8 @@
 #   before: Yeo-Johnson, smooth noise, heavy tails      1.71  7.65   (40 neighbours: 1.76 7.81)
 # SPDE has 1.53 and 8.85, NNGP 1.64 and 7.57 in the paper.
 #
-# Before, the response was chosen from a sample of 10,000 rows, and the search of the kernel went on from there. RMSE and
-# interval score at 6,000 of the cells held out, where the default has 1.56 and 6.60:
+# Before, the response was chosen from a sample of 10,000 rows, and the search of the kernel went on from there. RMSE
+# and interval score at 6,000 of the cells held out, where the default has 1.56 and 6.60:
 #   Yeo-Johnson found from the sample                   1.69  7.45   gain .013 nats a row
 #   the same transform, kernel of the default           1.57  6.57   so the transform is innocent
 #   as given, kernel of the first line                  1.70  7.85

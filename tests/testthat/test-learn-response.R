@@ -12,7 +12,7 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
   list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, asked = case$asked,
-       until = Inf, size = "response")
+       until = Inf, size = "response", n = nrow(case$data$x))
 }
 
 positive_rows <- function(n, seed = 1) {
