@@ -76,7 +76,6 @@ message_if_response_constant <- function(data, likelihood) {
 # Returns list(model, center, theta, learned, kernels, trace, ...).
 learn_laplace_stage <- function(data, s, state) {
   kernel <- s$kernel
-  if (is.null(kernel$profile)) kernel <- place_kernel(with_shared(kernel_of("matern52"), kernel), data$x)
   if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
   start <- laplace_start(data, s, kernel)
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)

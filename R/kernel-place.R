@@ -88,14 +88,6 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
-}
-
 # Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {

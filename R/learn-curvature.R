@@ -119,9 +119,9 @@ density_of_evidence <- function(fit, data, s) {
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-                 upper = problem$upper[problem$free], exact = is_small_enough(pool) && !some,
+                 upper = problem$upper[problem$free], exact = pool$few && !some,
                  prior = function(par) problem$prior(all(par))$value)
-  if (is_small_enough(pool)) {
+  if (pool$few) {
     exact <- exact_density(problem)
     evaluate <- function(par) exact$evaluate(all(par))
     information <- function() {

@@ -138,7 +138,7 @@ find_response <- function(data, asked, open, first, state) {
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
-  from[c("asked", "tails")] <- list(asked, open$tails)
+  from[c("s", "scale", "tails")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails)
   found <- max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])
   if (found && is_deterministic(list(problem = response_problem(from, first), theta = begun$theta), from)) {
     state$because <- if (length(open$transforms) > 1L) {
@@ -212,7 +212,10 @@ trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else 
 
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
-  s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
+  s <- from$s
+  by <- (from$scale / data$scale)^2
+  s$kernel <- scale_kernel(s$kernel, by)
+  if (!is.null(s$noise)) s$noise <- s$noise * by
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool[names(from$order)] <- from$order
   pool$until <- from$until
@@ -260,7 +263,7 @@ with_uneven_noise <- function(model, trend, from) {
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails) return(model)
   model$held <- held_out_response(model, from)
-  used <- model$held[model$held$single, ]
+  used <- model$held[model$held$single & is.finite(model$held$f), ]
   if (nrow(used) < response_rule[["rows"]]) return(model)
   price <- price_of_response(model$problem, from)
   tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))

@@ -57,7 +57,7 @@ coef.gp_fit <- function(object, ...) {
   response <- response_of(object)
   linear <- mean_coefficients(object)$estimate
   if (response$conjugate) {
-    vague <- is_mean_variance(object$kernel)
+    vague <- kernel_parameters(object$kernel)$mean
     return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
   shape <- if (!is.null(object$theta)) stats::setNames(object$theta, response$shape)

@@ -26,7 +26,7 @@ decide <- function(facts, asked, look = list()) {
   control <- asked$control
   control$maxit <- most_iterations(asked)
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
-                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain))
+                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
     if (is.null(method_traits(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
@@ -190,8 +190,8 @@ because_moved <- function(asked, move, near, alone) {
 # Returns the part `learn` of the plan. `most`: the number of inducing points that learning by Laplace's approximation
 # may use. `additive`: may an additive kernel be chosen?
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
-                              center = TRUE, additive = TRUE) {
-  list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
+                              center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
+  list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
        likelihood = likelihood, center = center, additive = additive,
        restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
        steps = steps_settings(control), run = run_settings(control))

@@ -11,8 +11,8 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
-  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, asked = case$asked,
-       until = Inf, size = "response", n = nrow(case$data$x))
+  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x))
 }
 
 positive_rows <- function(n, seed = 1) {
@@ -89,7 +89,7 @@ test_that("with many rows, those that count keep their neighbours and their dens
   with_replaced(list(transform_rows = 300L, learning_sizes = utils::modifyList(learning_sizes, few),
                      response_rule = replace(response_rule, "predicted", 20)), {
     from <- rows_around(case$data, problem, theta, "response")
-    from$asked <- case$asked
+    from[c("s", "scale")] <- list(s, case$data$scale)
     thin <- response_problem(from, NULL)
     expect_lt(thin$pool$n, 350)
     at <- function(problem, ...) {
@@ -280,7 +280,8 @@ test_that("held-out means, and densities in the units of the response, are those
   held <- held_out_response(model, from)
   rows <- match(held$y, from$rows$y)
   back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(held$mean, back[rows], tolerance = 1e-8)
+  expect_equal(squared_error(model, from), mean((held$y - back[rows])^2), tolerance = 1e-8)
+  expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
   groups <- response_scores(model, from)
   expect_length(groups, 20L)
