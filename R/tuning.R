@@ -100,7 +100,8 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
+# Distinct rows up to which all are used while the response is chosen; of more, those that count and their neighbours
+# (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
@@ -108,8 +109,10 @@ transform_rows <- 10000L
 # (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
 # (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
 # below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
+# far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
-                   left = 0.05)
+                   left = 0.05, nats = 0.0025)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
