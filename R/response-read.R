@@ -119,7 +119,7 @@ full_label <- function(row, link, df) {
     sprintf("%s, %s degrees of freedom", row$label, format(df))
 }
 
-# Returns the negative binomial families of mgcv and MASS as nb(). Both have the log link only if asked to.
+# Returns the negative binomial families of mgcv and MASS as nb().
 known_family <- function(family) {
   if (!inherits(family, "family") || !grepl("^negative binomial", family$family, ignore.case = TRUE)) return(family)
   learned <- isTRUE(family$n.theta > 0) # mgcv::nb() without theta
