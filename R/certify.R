@@ -110,8 +110,6 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-passes_of <- function(correction) if (is.null(correction$passes)) 0L else correction$passes
-
 # Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.
 certificate_advice <- function(out, effort, about) {

@@ -234,7 +234,9 @@ start_fit <- function(method, data, call, args) fit_as_asked(data, check_setting
 # Fits the data as `asked`, which check_settings() returns.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
-  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, tolerance_so_far, tolerance_unmet))
+  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, function(fit) {
+    if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
+  }, tolerance_unmet))
   finish <- if (!is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])) add_reference
   run_fit(data, asked, function(data, asked, state) fit_by_plan(data, asked, state, finish))
 }
