@@ -31,7 +31,7 @@ true_bracket <- function(fit) {
                          fit$control)
   each <- lapply(list(laplace = mode, vi = best), function(at) bracket_of_normal(fit, data, sites, at, v))
   own <- each[[response$approx]][["lower"]]
-  moved <- fit$factors$shift # predictions are about another mean than the mode
+  moved <- fit$factors$shift # predictions use another mean than the mode
   if (!is.null(moved) && any(moved != 0)) own <- bracket_of_normal(fit, data, sites, mode, v, moved)[["lower"]]
   room <- diff(unname(laplace_bracket(laplace_bounds(replace(fit, "factors", list(mode)), data))))
   ends <- c(lower = max(each$laplace[["lower"]], each$vi[["lower"]]) - room,
@@ -48,9 +48,9 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper) by the normal distribution at `at`, whose mean is m + `shift` where m is not stationary. The
-# lower end is also that of a distribution with another mean, `moved` from it in the whitened f: its divergence from q
-# is |H^{1/2} moved|^2 / 2.
+# Returns c(lower, upper) by the normal distribution at `at`. Its mean is m + `shift` if m is not stationary. A
+# distribution with another mean, which is `moved` from it in the whitened f, gives the same lower end: its divergence
+# from q is |H^{1/2} moved|^2 / 2.
 bracket_of_normal <- function(fit, data, sites, at, v, moved = 0 * at$beta) {
   z <- fit$inducing
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, z, data$x))
@@ -111,8 +111,8 @@ support_of <- function(log_h, slope, unit) {
   list(low = fallen(-1), high = fallen(1), top = top)
 }
 
-# Returns the integral of h over [low, high] at each row by the trapezoid rule, and its difference from the rule with
-# half as many nodes; nodes are doubled until that is small.
+# Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule
+# with half as many nodes. Nodes are doubled until that difference is small.
 rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
   at <- function(share) h(low + (high - low) * share)
   sums <- function(shares) Reduce(`+`, lapply(shares, at))

@@ -99,8 +99,8 @@ native_kernel_slopes <- function(kernel, x, z, column) {
   .Call(ffi_kernel_slopes, engine_model(of_kernel(kernel)), x, z, as.integer(column))
 }
 
-# Returns list(prior, size): the variance of the slope of f in that column, and the size that its rounding is relative
-# to.
+# Returns list(prior, size): the variance of the slope of f in that column, and the number to which its rounding is
+# relative.
 native_slope_variance <- function(kernel, x, column) {
   .Call(ffi_slope_variance, engine_model(of_kernel(kernel)), x, as.integer(column))
 }
@@ -117,7 +117,7 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# The same in steps, for rows that come in parts; sums_merge() adds their sums.
+# Computes the sums of the same objective, for rows that come in parts. sums_merge() adds the sums of parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                        engine_control(nrow(data$x), control)), "The sums over the rows")
@@ -167,8 +167,8 @@ native_lowrank_rows <- function(aux, data) {
         engine_control(nrow(data$x)))
 }
 
-# Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works. `fitc`: with the noise of
-# FITC.
+# Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.
+# `fitc`: with FITC's noise.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   result <- .Call(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), if (fitc) "fitc",
                   engine_control(nrow(data$x), control))
@@ -307,7 +307,7 @@ native_certify_kriged <- function(posterior, z, model, norms, n_terms, sum_w, su
         as.double(sum_w), lapply(sums, as.double))
 }
 
-# Norms of older fits lack the largest k(x, x) at the rows. 0 means: no larger than anywhere.
+# Returns norms for the engine. Norms of older fits lack the largest k(x, x) at the rows, for which 0 stands.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
@@ -354,7 +354,8 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 
 # The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
 # noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
-# `at`: vecchia_input(), which a search makes once for many evaluations.
+# `at`: vecchia_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
+# given the neighbours, and `variance`.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
   kernel <- model$kernel

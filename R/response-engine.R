@@ -28,7 +28,7 @@ as_response <- function(likelihood) {
   row
 }
 
-# Does each row have one of two classes, rather than a number of successes?
+# Returns TRUE if each row has one of two classes, rather than a number of successes.
 has_classes <- function(response) response$reads == "classes" && !response$trials
 
 is_ordered <- function(response) response$reads == "ordered"

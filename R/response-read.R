@@ -117,7 +117,7 @@ full_label <- function(row, link, df) {
   paste(c(row$label, if (!is.null(df)) row$known(df), if (link != "identity") paste(link, "link")), collapse = ", ")
 }
 
-# Returns the negative binomial families of mgcv and MASS as nb(). Both have the log link only if asked to.
+# Returns the negative binomial families of mgcv and MASS as nb().
 known_family <- function(family) {
   if (!inherits(family, "family") || !grepl("^negative binomial", family$family, ignore.case = TRUE)) return(family)
   learned <- isTRUE(family$n.theta > 0) # mgcv::nb() without theta

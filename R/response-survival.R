@@ -30,7 +30,7 @@ known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
 }
 
-# Are responses known up to an interval, whose upper end is in sites$size?
+# Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
 #' Times until an event

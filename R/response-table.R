@@ -52,7 +52,7 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = list( # of a likelihood of the user's
+  latent = list( # for a likelihood of the user's
     fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
     moments = function(mean, var) list(mean = mean, sd = sqrt(var)), start = function(sites, w) 0),
   logit = list(
@@ -79,7 +79,8 @@ share_of <- function(sites, w) {
   (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
 }
 
-# Returns the spread of a response, in which priors are: outliers hardly count. If most are equal, it is the sd.
+# Returns the unit for priors of a response: a spread that outliers hardly change. If most responses are equal, it is
+# the sd.
 spread_of <- function(y) {
   spread <- stats::mad(y)
   if (!(spread > 0)) spread <- stats::sd(y)

@@ -40,15 +40,19 @@ moments_of_expected <- function(response, mean, var) {
 
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
 class_shares <- function(response, mu, s = NULL) {
-  classes <- response$levels
-  upto <- vapply(seq_along(classes), function(k) {
+  upto <- shares_upto(response, mu, s)
+  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
+  dimnames(out) <- list(names(mu), response$levels)
+  out
+}
+
+# Returns P(y <= k) for each class k (columns).
+shares_upto <- function(response, mu, s = NULL) {
+  upto <- vapply(seq_along(response$levels), function(k) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
       predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
   }, mu)
-  upto <- matrix(upto, length(mu))
-  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
-  dimnames(out) <- list(names(mu), classes)
-  out
+  matrix(upto, length(mu))
 }
 
 # Returns the log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu), by
