@@ -189,14 +189,12 @@ complete_kernel <- function(kernel, x, argument = "kernel") {
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
-    abort_input(argument, sprintf("a kernel without %s", paste(parameter_word(lacking), collapse = " and ")),
+    abort_input(argument, sprintf("a kernel without %s", paste(sub("parameters", "correlation", lacking), collapse = " and ")),
                 if (has_one_factor(kernel)) "a kernel with lengthscales and variance given" else
                   "a kernel with all its parameters given")
   }
   kernel
 }
-
-parameter_word <- function(what) ifelse(what == "parameters", "correlation", what)
 
 #' Kernel matrix
 #'

@@ -351,7 +351,7 @@ because_response <- function(choice, open, price) {
       sprintf("Response: as given; no transform gains %g nats of log marginal likelihood.",
               price * transform_parameters)
     } else {
-      sprintf("Response: %s, %s nats better than none, after a price of %g.", transform_label(transform),
+      sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
               gain("transform"), price * transform_parameters)
     },
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))

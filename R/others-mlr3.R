@@ -43,6 +43,3 @@ mlr3_parameters <- function() {
               neighbours = paradox::p_int(0, tags = "train"), inducing = any(), aux = any(), mean = any(),
               control = any())
 }
-
-# `...` comes from the hook that calls this function.
-register_mlr3 <- function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())

@@ -205,7 +205,7 @@ points_settings <- function(asked, control, learn) {
   aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
-       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_objective(aux) == "white",
+       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",
        objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
        rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
        run = run_settings(control))

@@ -197,7 +197,7 @@ trial_unexplained <- 0.5
 # The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
-# Residual prior variance over the prior variance up to which lengthscales are not short, however little noise there is.
+# Residual prior variance over the prior variance below which lengthscales do not count as short, even without noise.
 # For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
 short_left <- 0.5
 
