@@ -101,14 +101,10 @@ print.pfdtc_aux <- function(x, ...) {
 # Returns the number of iterations between renewals, Inf if there are none.
 aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 
-aux_objective <- function(aux) aux_kinds[[aux$kind]]$objective
-
-# Returns TRUE if a fit under it keeps a reference.
+# Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L
-
-# Completes the sizes that a description leaves to the data: n rows, m inducing points, `made` points of a reference.
+# Fills in the sizes that a description leaves open, from n rows, m inducing points and `made` points of a reference.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -168,7 +164,8 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
 # Makes an auxiliary distribution from data: x, y, weights and, if equal rows were merged, group (rows are drawn before
-# merging). `m`: number of inducing points. `reference`: one of the same model, whose first points aux_reference() uses.
+# merging). `m` is the number of inducing points. `reference` is a reference posterior of the same model, for
+# aux_reference().
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
@@ -195,7 +192,7 @@ fill_size <- function(how, n, ...) {
 #   fill(how, n, m, made)  completes a size that depends on the data, see fill_aux()
 #   keeps_reference  does the fit keep its reference?
 aux_kinds <- list(
-  # its mean at the rows is that of the exact posterior, whose values the objective does not need
+  # The mean at the rows is that of the exact posterior. The objective does not need its values.
   white = list(objective = "white", text = function(how) white_text(how$variance),
                make = function(how, data, model, ...) {
                  new_auxiliary("white", model, label = white_text(how$variance), variance = as.double(how$variance))
@@ -240,7 +237,7 @@ aux_kinds <- list(
     low_rank_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, how$label)
   }))
 
-# Returns what a function of aux_custom() has returned, checked and completed.
+# Checks and completes the result of a user's function for aux_custom().
 check_low_rank <- function(given, d) {
   need <- function(ok, want) if (!isTRUE(ok)) abort_input("make", "one that returns something else", want)
   need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "a function that returns list(U, W, sign, mean)")
@@ -301,20 +298,20 @@ first_points <- function(post, m, noise) {
   list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
-# The covariance a'(I + G/s2)^{-1} a in the axes of G, the directions that carry most of its trace over the rows,
-# w_j = g_j / (1 + g_j/s2), first. m points cannot follow more than m directions. The rest of the trace beyond the
-# directions kept is at most `tail` times the rest beyond the first m.
+# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a. They are eigenvectors of G, ordered by their
+# part of its trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, which is all that m points can follow.
+# Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
 leading_directions <- function(G, noise, tail, m) {
   axes <- eigen(G, symmetric = TRUE)
   g <- pmax(axes$values, 0)
   w <- g / (1 + g / noise)
-  beyond <- rev(cumsum(rev(w))) - w # of direction r + 1, r + 2, ...
+  beyond <- rev(cumsum(rev(w))) - w # the trace beyond the first r directions
   m <- min(m, length(w))
   r <- max(m, which(beyond <= tail * beyond[m])[1L])
   axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(G))
 }
 
-# The exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
+# Makes the exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
   w <- merged_weights(data)[rows]
@@ -342,7 +339,7 @@ new_auxiliary <- function(objective, model, label, ...) {
   structure(list(objective = objective, label = label, model = model, ...), class = "pfdtc_auxiliary")
 }
 
-# Adds W_x at the rows of the data if it takes at most half of the scratch memory.
+# Adds W'k(U, x) at the rows of the data, if it takes at most half of the scratch memory.
 keep_rows <- function(aux, data, control = NULL) {
   if (is.null(aux$W)) return(aux)
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory

@@ -39,7 +39,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   own <- theorem_posterior(p)
-  # y'w of a reference with other merged rows is for another sum of squares
+  # a reference whose rows were merged differently bounds y'w for another sum of squares
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
@@ -53,8 +53,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# Returns the posterior with its norms. If its jitter is below rounding, returns one on its distinct points with no less
-# jitter: its residual prior variance, hence its eps, is larger.
+# Returns the posterior with its norms. If its jitter is below rounding, a posterior on its distinct points takes its
+# place. That posterior has no less jitter and more residual prior variance, so its eps is larger and still valid.
 theorem_posterior <- function(p) {
   if (p$jitter >= safe_jitter(nrow(p$z))) return(replace(p, "norms", list(fast_norms(p))))
   z <- distinct_points(p$z, p$model$kernel)
@@ -74,8 +74,8 @@ theorem_eps <- function(own, least) {
 # Returns c V / (c + V). The limit for infinite c is V.
 harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
-# Returns the bounds at the rows, in units of y. Each is the sum of the theorem's bound for `own`, of the rounding error
-# of its predictions, and of their distance from those of p, which is rounding as well.
+# Returns the bounds at the rows, in units of y. Each is a sum of three parts: the theorem's bound for `own`, the
+# rounding error of its predictions, and their distance from those of p, which is rounding as well.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)

@@ -5,7 +5,7 @@
 # Kriging weights on the nearest neighbours of x make h small. They are sparse, so that J and h need no pairs of all
 # rows. certify.h has the bounds of the norms and the rounding.
 
-# Returns the number of neighbours of a group of rows. The option is for tests: 0 turns off kriging and the exact
+# Returns the number of neighbours of a group of rows. Tests set the option to 0, which turns off kriging and the exact
 # posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
@@ -24,7 +24,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns the n_c neighbours that the members of a group share, a column for each group: the first among their nearest.
+# Returns a column for each group: the n_c rows that come first among the nearest rows of the group's members.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))

@@ -17,13 +17,13 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
 
-# Returns the part of a correction from which exact_mean() goes on.
+# Returns the part of a correction that exact_mean() needs to continue.
 solution_so_far <- function(correction) correction[c("v", "residual", "error", "passes")]
 
 # ---- goals of exact_mean() ------------------------------------------------------------------------------------------
 
-# The goal that certificates are a share of the distance between the fit's mean and the reference's, in the median over
-# some rows. Returns NULL if they are already.
+# Returns a goal for exact_mean(): certificates are at most this share of the distance between the means of the fit and
+# of the reference, in the median over some rows. Returns NULL if they are already.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -37,15 +37,15 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# The goal that certificates are at most `accuracy`, in units of y. Those by kriging are sqrt(c) times `kriged`. The
-# reference's own scale with |w_r|_E, and `own` is the largest of them.
+# Returns a goal for exact_mean(): certificates are at most `accuracy`, in units of y. A certificate by kriging is
+# sqrt(c) times `kriged`. The reference's own certificates are proportional to |w_r|_E, and `own` is their largest.
 accuracy_of <- function(reference, accuracy, kriged, own) {
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   list(goal = function(near) function(s) isTRUE(min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= accuracy),
        ahead = function(s) min(kriged * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / accuracy)
 }
 
-# Returns the same goal for the rows of x, estimated from at most 64 of them.
+# Returns the goal of accuracy_of() for the rows of x, estimated from at most 64 of them.
 accuracy_at <- function(reference, data, x, accuracy) {
   few <- x[evenly(nrow(x), 64L), , drop = FALSE]
   kriged <- if (kriging_rows() < 1) Inf else
@@ -54,8 +54,9 @@ accuracy_at <- function(reference, data, x, accuracy) {
   accuracy_of(reference, accuracy, kriged, own)$goal
 }
 
-# Returns a function of the state of conjugate gradients: does kriging certify the mean to a tenth of its distance from
-# `mean`, the fit's at the rows of x, in the median over 32 of them? Each has 64 neighbours.
+# Returns a function of the state of conjugate gradients that is TRUE if kriging certifies the mean well enough: to a
+# tenth of its distance from `mean` (the fit's mean at the rows of x), in the median over 32 rows with 64 neighbours
+# each.
 few_kriged <- function(reference, data, x, mean) {
   few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
   found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
@@ -83,14 +84,14 @@ seconds_a_pass <- function(reference, data, left) {
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-# Returns the rows of a fit with y in the scale of another fit of the same model.
+# Returns the rows of a fit, with y in the scale of another fit of the same model.
 data_in_scale <- function(fit, other) {
   data <- fit$data
   if (other$scale != fit$scale) data$y <- data$y * (fit$scale / other$scale)
   data
 }
 
-# Returns K v, where K includes the weights. Rows on workers bring `products`.
+# Returns K v, where K includes the weights. For rows on workers, `products` computes it there.
 all_pairs <- function(data, kernel, v, control) {
   if (is.null(data$products)) return(native_kernel_matvecs(kernel, data$x, data$weights, v, control))
   root <- root_weights(data)
@@ -163,8 +164,8 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
        went = went, stalled = stalled, stopped = stopped)
 }
 
-# Returns list(y, noise, product, by_B, passes) of the rows: the products with K + s2 I, which are counted, and with
-# B^{-1}.
+# Returns list(y, noise, product, by_B, passes) of the rows. `product` multiplies by K + s2 I and is counted by
+# `passes`; `by_B` multiplies by B^{-1}.
 exact_system <- function(reference, data) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -181,7 +182,7 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns list(v, r, travelled): where the iterations before ended, or a first solution.
+# Returns list(v, r, travelled): the end of earlier iterations, or a first solution.
 first_solution <- function(system, from, precondition) {
   if (!is.null(from$residual)) return(list(v = from$v, r = from$residual, travelled = from$error$travelled))
   v <- if (!is.null(from$v)) from$v else if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
@@ -202,14 +203,14 @@ next_solution <- function(now, z, Kz, zr) {
   list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
 }
 
-# Evaluates `expr` until an interrupt or R's time limit. Returns list(value, stopped), where `stopped` names what ended
-# it, or is NULL.
+# Evaluates `expr` until an interrupt or R's time limit. Returns list(value, stopped): `stopped` is the reason of an
+# early end, or NULL.
 stop_by <- function(expr) {
   tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns the text of progress after passes that took so many seconds and gave the values `went` of sqrt(c).
+# Returns the text of progress. `seconds` is the time of the passes so far, and `went` the value of sqrt(c) after each.
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -248,7 +249,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
-  norms$Psi <- NULL # the reference has it
+  norms$Psi <- NULL # the reference has Psi already
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
@@ -308,8 +309,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
 }
 
-# Returns a lower bound of y'w from a posterior with its norms. If its mean is corrected by u, one pass over all pairs
-# of rows gives y'w >= 2 u'y - u'(K + s2 I) u as well.
+# Returns a lower bound of y'w from a posterior with its norms. If the mean of the posterior is corrected by u, one pass
+# over all pairs of rows also gives y'w >= 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -339,18 +340,18 @@ beyond_rows <- function(model, data, fun) {
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
 # which is positive definite and costs O(n (s + m)) a product, beside the kernel values of n rows and m points.
 
-# Numbers of inducing points and of neighbours. With 200 points 1.5 to 2 times as many passes are needed
-# (bench/README.md).
+# The numbers of inducing points and of neighbours of the preconditioner. With 200 points it needs 1.5 to 2 times as
+# many passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if neighbours precondition better than B of the reference, which takes several times as many steps for
-# rough kernels whose residual prior variance is large beside the noise.
+# Returns TRUE if neighbours precondition better than B of the reference. B takes several times as many steps for rough
+# kernels whose residual prior variance is large beside the noise.
 precondition_by_near_rows <- function(reference) {
   model <- model_of(reference)
   is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
 }
 
-# Returns the function that preconditions r.
+# Returns a function of r that applies the preconditioner.
 near_preconditioner <- function(reference, data, size = near_size) {
   model <- model_of(reference)
   control <- reference$control

@@ -1,7 +1,7 @@
 # DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are computed. The
 # symbols are those of certify.h and of the theory vignette.
 
-# Returns an upper bound of k(x, x) at the rows and the points. Norms by version 0.1.0 lack it, for constant k(x, x).
+# Returns an upper bound of k(x, x) at the rows and the points. Version 0.1.0 did not keep it for constant k(x, x).
 most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
 
 # Returns bounds of the rounding errors: `e` of y - A'beta as computed, `row` of A'beta by errors of A, and `v` of v.
@@ -37,10 +37,11 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the number of rows in the groups for T1 and for T2 of a reference on m points.
+# Returns the sizes of the groups of rows over which T1 and T2 (theory vignette) are summed, for a reference on m
+# points.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns the part of the norms that some rows add, in groups of `size` rows for T1 and for T2.
+# Returns the contribution of some rows to the norms. `size` has the sizes of the groups for T1 and for T2.
 rows_norms <- function(p, z, data, model, size, control) {
   n <- nrow(data$x)
   found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
@@ -160,14 +161,14 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   fit_of_posterior(points_posterior(model, fit, data, z, posterior, norms), call = call)
 }
 
-# Returns TRUE if a posterior can be used as it is: DTC or SoR with a jitter above rounding that has no effect.
+# Returns TRUE if a posterior can be used as it is: DTC or SoR, with a jitter that is above rounding and has no effect.
 own_posterior_serves <- function(p) {
   inherits(p, "points") && !inherits(p, "grouped") && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10
 }
 
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns a DTC posterior with norms on the inducing points of a fit of any kind, a fit.
+# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -182,13 +183,13 @@ own_posterior <- function(fit) {
   if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms))
 }
 
-# Returns the certificate of functionals by a posterior with norms, for the cleaned response.
+# Returns the certificate of functionals from a posterior with norms, for the cleaned response.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   if (fun$kind == "values") return(native_certify(factors, z, model, norms, fun$x, crossing))
   native_certify_features(factors, z, model, norms, features_of(fun, z, factors$L), fun$prior, fun$size)
 }
 
-# Returns the same in units of y without the centre.
+# Returns the certificate of certify_with() in units of y, without the centre.
 certify_posterior <- function(post, fun, crossing = NULL) {
   model <- model_of(post)
   r <- certify_with(post$factors, post$norms, post$inducing, model, fun, crossing)

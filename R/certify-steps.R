@@ -18,8 +18,8 @@ posterior_certificate.exact <- function(p, fun, ...) {
   if (is.null(p$chosen)) exact_interval(p, fun) else NextMethod()
 }
 
-# Returns the intervals with the attributes of certify(). The random numbers are the same in every call: what one effort
-# finds the next begins with.
+# Returns the intervals with the attributes of certify(). Every call uses the same random numbers, so that more effort
+# continues from the results of less effort.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
@@ -38,7 +38,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
-            passes = passes_of(job$correction), went = job$correction$went, left = job$left())
+            passes = c(job$correction$passes, 0L)[1L], went = job$correction$went, left = job$left())
 }
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ step_own_points <- function(job, fun, inside) {
 
 step_reference <- function(job, fun, inside) {
   job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
-  job$left <- seconds_left(job$max_seconds) # a reference that is made here has had its own time
+  job$left <- seconds_left(job$max_seconds) # the time limit does not count the making of a reference
   job$most <- max(2000, 2 * job$reference$m)
   job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
   if (!fun$n) return(inside)
@@ -61,8 +61,8 @@ step_reference <- function(job, fun, inside) {
   narrow(inside, as_interval(found))
 }
 
-# The exact posterior itself, where it takes less time and memory than there is, for functionals that are open. Passes
-# over all pairs of rows do not decide which these are: otherwise more passes would leave wider intervals.
+# Uses the exact posterior itself for open functionals, if time and memory allow it. Results of passes over all pairs of
+# rows do not decide which functionals are open; otherwise more passes would leave wider intervals.
 step_exact_posterior <- function(job, fun, inside) {
   before <- job$without_passes
   rows <- open_intervals(utils::modifyList(inside, as.list(before)), job$at, c("mean", if (!is.null(before)) "sd"))
@@ -106,13 +106,13 @@ krige_each <- function(job, fun, inside, rows) {
     began <- job$left()
     if (began <= 0) break
     inside <- narrow(inside, krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i]), i)
-    if (isTRUE(job$left() < began - job$left())) break # another would take longer than there is
+    if (isTRUE(job$left() < began - job$left())) break # no time for another round
   }
   inside
 }
 
-# All rows of the data narrow the sd of values at 4 n m2 flops each. The step takes values whose sd is not yet known
-# well beside its distance from the fit's, there and at the median value, nor, after kriging, beside itself.
+# Narrows the sd of values by all rows of the data, at 4 n m2 flops each. It takes values whose sd is not well known
+# yet: beside its distance from the fit's sd, there and at the median value, or, after kriging, beside itself.
 step_all_rows <- function(job, fun, inside) {
   if (fun$kind != "values") return(inside)
   job$tell("sd by all rows")
@@ -164,7 +164,7 @@ step_all_pairs <- function(job, fun, inside) {
 
 # ---- which intervals, and how they meet -----------------------------------------------------------------------------
 
-# Returns the functionals in the units of the reference, whose scale may differ from the fit's.
+# Returns the functionals in the units of the reference, which may be scaled unlike the fit.
 in_scale_of <- function(job, fun) {
   ratio <- (job$fit$scale / job$reference$scale)^2
   if (ratio == 1 || fun$kind == "values") return(fun)
@@ -174,7 +174,7 @@ in_scale_of <- function(job, fun) {
   fun
 }
 
-# Returns `inside` intersected with `found`, which is of functionals `rows` alone if these are given.
+# Returns `inside` intersected with `found`. If `rows` is given, `found` has these functionals only.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(rows)) return(intersect_intervals(inside, found))
   both <- intersect_intervals(lapply(inside, `[`, rows), found)
@@ -182,8 +182,8 @@ narrow <- function(inside, found, rows = NULL) {
   inside
 }
 
-# Returns list(half, distance, far) of the intervals of `what` ("mean" or "sd"): half their width, the distance of the
-# fit from their middle, and that or the median distance if it is larger.
+# Returns list(half, distance, far) for the intervals of `what` ("mean" or "sd"). `half` is half the width, `distance`
+# that of the fit from the middle, and `far` the larger of `distance` and its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -191,8 +191,7 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the intervals of the mean or the sd, whichever `what` names, that are wider than a tenth of the sd and of the
-# distance from the fit.
+# Marks the intervals of `what` ("mean" or "sd") that are wider than a tenth of the sd and of the distance from the fit.
 open_intervals <- function(inside, at, what) {
   which(!Reduce(`&`, lapply(what, function(one) {
     v <- half_and_distance(inside, at, one)
@@ -200,8 +199,8 @@ open_intervals <- function(inside, at, what) {
   })))
 }
 
-# Returns the intervals that are not small beside the distance of the fit from their middle, there and at the median, or
-# beside the sd: the widest first. `mean`: can the mean's interval be narrowed?
+# Returns the numbers of wide intervals, the widest first. An interval is wide if it is not small beside the distance of
+# the fit from its middle (there or at the median), or beside the sd. `mean`: can the mean's interval be narrowed?
 wide_intervals <- function(inside, at, mean) {
   excess <- function(what, floor) {
     v <- half_and_distance(inside, at, what)
@@ -233,7 +232,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   points <- x[rows, , drop = FALSE]
   A <- forwardsolve(reference$factors$L, native_kernel_matrix(model$kernel, reference$inducing, points))
   left <- native_kernel_matrix(model$kernel, points, points) - crossprod(A)
-  R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # it warns where it stops
+  R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns where it stops
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }
 

@@ -14,15 +14,16 @@
 #' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
 #'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
-#' @param hyper_uncertainty,... If `TRUE`, certifies the mixture of [predict()]; not used.
+#' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
+#' @param ... Not used.
 #' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
 #'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
 #'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and
 #'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
 #'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
-#'   intervals). With several classes there is a row for each row and class: log odds against the first class, and the
-#'   probability at the mode.
+#'   intervals). With several classes there is a row for each row and class: log odds against the first class,
+#'   `response`, and `mode`, the probability at the mode. For ordered classes `response` and its ends are matrices.
 #' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
 #'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
 #'   wider interval beyond rounding.
@@ -58,8 +59,8 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
 # Returns the noise variance of a new response of weight 1 at each row of new_rows().
 noise_of_new <- function(fit, new) rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
 
-# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has none, as its noise is not
-# known exactly.
+# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has no bounds, because its
+# noise is not known exactly.
 with_transformed <- function(out, fit, noise) {
   t <- fit$transform
   median <- back_bounds(t, out$mean_lower, out$mean_upper)
@@ -79,9 +80,9 @@ with_transformed <- function(out, fit, noise) {
 # Returns the inputs `x` in the form of new_rows().
 plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
 
-# Returns the certificate of a fit at rows in the form of new_rows(), a data frame as certify() returns it. A mixture
-# also has the attributes `weights`, a row for each part (weight and its bounds), and `noise`, an upper bound of
-# the noise variance of the exact mixture.
+# Returns the certificate of a fit at rows in the form of new_rows(), as the data frame that certify() returns. A
+# mixture adds two attributes: `weights` has a row for each part (weight and its bounds), and `noise` is an upper bound
+# of the noise variance of the exact mixture.
 certificate_of <- function(fit, new, effort = "reference", reference = fit$reference, m2 = NULL, test_points = NULL,
                            max_seconds = 10, p = posterior_of(fit)) {
   started <- proc.time()[["elapsed"]]
@@ -108,8 +109,6 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
-
-passes_of <- function(correction) if (is.null(correction$passes)) 0L else correction$passes
 
 # Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.
@@ -138,8 +137,8 @@ certificate_advice <- function(out, effort, about) {
 
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
-# Certifies each part of the mixture and combines them. The exact mixture has the same hyperparameters, weighted by the
-# exact log marginal likelihood.
+# Certifies each part of the mixture and combines them. The exact mixture has the same hyperparameters. Its weights use
+# the exact log marginal likelihood.
 #' @export
 posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10,
                                           ...) {
@@ -186,8 +185,8 @@ weights_between <- function(points, evidence) {
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns the largest mean of each row of v over densities between `least` and `most`, a column for each part. The parts
-# with the largest values have their upper ends, the others their lower ones.
+# Returns the largest mean of each row of v (a column for each part) over all weights between `least` and `most`. The
+# largest mean gives the parts with the largest values their upper weights, and the other parts their lower ones.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)
@@ -200,10 +199,10 @@ largest_mixture_mean <- function(v, weights) {
 
 smallest_mixture_mean <- function(v, weights) -largest_mixture_mean(-v, weights)
 
-# Bounds mean and sd of the exact mixture by those of its parts. The variance is the mean squared distance from the
-# mixture's mean, and no more than that from any other value c:
-#   var <= E (f - c)^2 with c in the middle of where the mean lies,  var >= E [sd^2 + (distance of parts from the
-#   mean)^2].
+# Bounds mean and sd of the exact mixture by those of its parts. The variance is E (f - mean)^2, which is at most E (f -
+# c)^2 for any c. Hence
+#   var <= E (f - c)^2 with c in the middle of the interval of the mean,
+#   var >= E [sd^2 + (distance of the parts from the mean)^2].
 bounds_of_mixture <- function(inside, weights) {
   n <- length(inside[[1L]]$mean_lower)
   if (!n) return(inside[[1L]])

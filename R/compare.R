@@ -98,12 +98,12 @@ compare_effort <- function(certify) {
   check_choice(certify, c("reference", "fast", "tight"), "certify")
 }
 
-# Returns the largest certified error of each fit's mean, NA without the data it needs. Fits of the same model share a
-# reference.
+# Returns the largest certified error of each fit's mean, or NA if its data are needed and not kept. Fits of the same
+# model share a reference.
 certified_errors <- function(fits, newdata, effort) {
   references <- vector("list", length(fits))
   if (effort != "fast") {
-    left <- which(!vapply(fits, is_exact, NA)) # these need none
+    left <- which(!vapply(fits, is_exact, NA)) # exact fits need no reference
     while (length(left)) {
       group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
       references[group] <- list(shared_reference(fits[group]))
@@ -159,7 +159,7 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# Returns the arguments of a call as written. Fits that do.call() put into the call have no name.
+# Returns the arguments of a call as text, or "" for fits that do.call() put into the call.
 fit_labels <- function(call) {
   label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
   make.unique(vapply(as.list(call)[-1L], label, ""))
@@ -182,7 +182,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   upper <- part_of_each(lls, "upper")
   best <- of(ifelse(is.na(upper), value, upper))
   worst <- of(ifelse(is.na(upper), value, part_of_each(lls, "lower")))
-  wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap by rounding alone
+  wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap only by rounding
   meet <- outer(best, worst, "<")
   overlap <- meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet)
   against <- outer(worst, best, "<=") & outer(out, out, ">") # the row is better, and its value says the opposite
@@ -270,8 +270,8 @@ anova.gp_fit <- function(object, ...) {
             class = c("anova", "data.frame"))
 }
 
-# Returns TRUE for the same rows, responses, weights, numbers of trials and offset. Densities of numbers are never the
-# same as probabilities of classes or counts.
+# Returns TRUE if rows, responses, weights, trials and offset are the same. A density of numbers never compares with a
+# probability of classes or counts.
 same_response <- function(a, b) {
   discrete <- function(fit) response_of(fit)$discrete
   if (discrete(a) != discrete(b)) return(FALSE)
@@ -284,10 +284,10 @@ same_response <- function(a, b) {
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns TRUE if the modelled rows are not those given: the response is transformed, or weights have uneven noise.
+# Returns TRUE if the modelled rows differ from those given: by a transform, or by weights for uneven noise.
 has_modelled_response <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
 
-# Returns the responses with the weights and the offset of a user.
+# Returns the responses with the weights and the offset that the user gave.
 as_given <- function(data) {
   weights <- if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
   list(unname(given_response(data)), weights, data$offset)

@@ -1,6 +1,6 @@
 # Conformal intervals, whose width follows from leave-one-out residuals in units of their sd.
 
-# For more rows, predictions without a row are taken to be those with it.
+# For more rows than these, a prediction without a row is taken to equal the prediction with it.
 jackknife_rows <- 1000L
 
 # Returns cbind(fit, lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
@@ -8,7 +8,7 @@ conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
   used <- which(is.finite(score))
-  k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # of scores and one more, which may be anything
+  k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # of the scores and the new row's score, which is unknown
   few <- length(used) <= jackknife_rows && is.null(fit$near) && is.null(fit$chosen)
   half <- if (k > length(used)) {
     matrix(Inf, length(p$mean), 2L)

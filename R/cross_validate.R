@@ -61,7 +61,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
 #' @export
 print.pfdtc_cv <- function(x, digits = 3, ...) {
   all <- attr(x, "overall")
-  if (is.null(all)) return(NextMethod())  # some of its rows or columns
+  if (is.null(all)) return(NextMethod())  # a part of the result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
   cat(if (attr(x, "hyper") == "refit") "Hyperparameters and inducing points are estimated again in each fold" else
@@ -80,7 +80,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Names the fold in errors of the fit without that fold.
+# Adds the fold to the error of a fit without that fold.
 without_fold <- function(id, expr) {
   tryCatch(expr, pfdtc_error_input = function(e) {
     abort_input("folds", sprintf("one in which without fold %s: %s", id, conditionMessage(e)),
@@ -88,7 +88,7 @@ without_fold <- function(id, expr) {
   })
 }
 
-# Returns the settings of a fit like this one to other rows.
+# Returns the settings for refitting this model to other rows.
 settings_again <- function(fit, hyper) {
   if (is.null(fit$asked) && hyper == "refit") {
     abort_input("fit", "one of an earlier version, which does not know what it was asked for", "a new fit",
@@ -97,9 +97,9 @@ settings_again <- function(fit, hyper) {
   control <- fit$control
   asked <- fit$asked
   if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1)
-  if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # of version 0.1.0
-  if (is.null(asked$mean)) asked$mean <- ~ 1 # of an earlier version
-  if (is.null(asked$transform)) asked$transform <- "none"
+  if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # a fit of version 0.1.0
+  if (is.null(asked$mean)) asked$mean <- ~ 1 # a fit of an earlier version
+  if (is.null(asked$transform)) asked$transform <- "plain"
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
@@ -110,17 +110,17 @@ settings_again <- function(fit, hyper) {
       if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
-      asked["aux"] <- list(NULL) # the fit has all rows, not inducing points
+      asked["aux"] <- list(NULL) # an exact posterior has no auxiliary distribution
     }
   }
   control$progress <- FALSE
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# Returns score_each() for some rows of the data, by a fit to others.
+# Returns score_each() for the rows `test`, predicted by a fit to the rows `train`.
 predict_fold <- function(fit, data, asked, train, test) {
   inputs <- training_inputs(data)
-  # sizes of noise that are learned again do not stay in the weights
+  # a noise trend that is learned again must not stay in the weights
   w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
   part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                       w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
@@ -136,7 +136,7 @@ predict_fold <- function(fit, data, asked, train, test) {
              list(noise = noise_at(one, x) / w, spread = rep_len(noise_spread(one, x), nrow(x))))
 }
 
-# The same for a non-Gaussian likelihood. `out`: numbers among the rows in use.
+# Does the same for a non-Gaussian likelihood. `out` has the numbers of the test rows among the rows in use.
 predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   part <- data
   part$x <- data$x[-out, , drop = FALSE]
@@ -190,7 +190,8 @@ make_folds <- function(fit, data, folds, by) {
   fold_of[group]
 }
 
-# Returns the group of each row if rows are copies of others, which would predict each other; else NULL.
+# Returns a group for each row if rows are copies of others, because copies would predict each other. Returns NULL
+# otherwise.
 groups_of_copies <- function(data) {
   copy <- copies_in(data)
   if (is.null(copy)) return(NULL)
@@ -220,7 +221,8 @@ variable_by <- function(fit, by) {
   })
 }
 
-# Checks that there is a value for each row of the data. Rows that na.action has left out may be there as well.
+# Checks that `value` has an element for each row of the data. It may also have elements for rows that na.action left
+# out.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]

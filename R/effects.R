@@ -13,7 +13,7 @@ plain_groups <- function(kernel) {
 
 has_groups <- function(kernel) any(plain_groups(kernel))
 
-# Returns the compiled kernel without its groups. Without other terms its variance is 0.
+# Returns the compiled kernel without its groups. If nothing else is left, its variance is 0.
 smooth_part <- function(kernel) {
   parts <- as_sum(kernel)
   groups <- plain_groups(parts)
@@ -31,8 +31,8 @@ nothing_smooth <- list(list(list(profile = "constant", label = "none", inputs = 
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, that with the most effects first. `codes`: the levels of each group of the
-# kernel, in its order: how many there are, or their numbers in the rows.
+# Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
+# number of its levels, or the level of each row.
 groupings_of <- function(kernel, codes) {
   groupings <- Map(function(g, codes) {
     n <- if (length(codes) == 1L) codes else length(codes)
@@ -52,8 +52,8 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
-# Returns TRUE for a kernel with groups whose columns of levels are read by nothing else. Only then may levels be
-# numbered anew; else the whole kernel has inducing points.
+# Returns TRUE if the kernel has groups and nothing else reads their columns of levels. Only then may levels be numbered
+# anew. Otherwise inducing points serve the whole kernel.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)
   kernel <- as_sum(kernel)
@@ -63,8 +63,8 @@ has_own_levels <- function(kernel) {
   !any(group_columns(kernel) %in% unlist(read))
 }
 
-# Returns TRUE if Laplace's approximation of these rows has all effects beside inducing points for the smooth part.
-# Fewer rows are all inducing points.
+# Returns TRUE if Laplace's approximation treats all effects of these rows exactly, beside inducing points for the
+# smooth part. If rows are few, all of them are inducing points.
 eliminates_levels <- function(data, sites, kernel) {
   nrow(data$x) > dense_rows && has_own_levels(kernel) && isTRUE(sites$concave) && sites$variational == 0L
 }
@@ -85,7 +85,7 @@ levels_of_groups <- function(kernel, x) {
   })
 }
 
-# Returns the rows with the levels of each grouping numbered from 1. New levels have negative numbers of their own.
+# Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)
@@ -108,7 +108,7 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors for finished sums of rows with so many columns, beside m inducing points.
+# Returns the factors from finished sums over rows, which had so many `columns`, beside m inducing points.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- eliminate_levels(sums, m, columns, groupings, noise, control)
   half <- backsolve(from$R, diag(1, nrow(from$R)))
@@ -191,9 +191,9 @@ effects_of <- function(factors) {
 
 # ---- variances from finished sums ------------------------------------------------------------------------------------
 
-# Returns the factors with the noise and the variances of the groups that maximise the variational bound, as far as
-# they are learned (`s`: the part `learn` of the plan). No pass over rows is needed. The noise stays where the
-# inducing points leave much, which the bound would take for noise.
+# Returns the factors with the noise and the variances of groups that maximise the variational bound, if these are to be
+# learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the inducing points
+# leave much variance, because the bound would count it as noise.
 relearned_variances <- function(factors, data, model, s) {
   m <- nrow(factors$L)
   terms <- vapply(factors$groupings, `[[`, 0L, "term")

@@ -6,8 +6,7 @@
 #' non-Gaussian `family` they are for Laplace's approximation, or the variational lower bound and `Inf`.
 #'
 #' With `true = TRUE` they are for the true log marginal likelihood of a log-concave `family`: what Laplace's and the
-#' variational approximation miss is bounded, too. The fit needs inducing points that leave no variance, as fits have
-#' up to 2,000 rows.
+#' variational approximation miss is bounded, too. With few inducing points the upper bound can be `Inf`.
 #'
 #' @param fit A fit of any kind. With its data the interval is narrower.
 #' @param true bounds of the true value, rather than of Laplace's or the variational approximation?
@@ -86,7 +85,7 @@ exact_bracket <- function(fit) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # the shift by merging, weights and the scale is a sum of such terms, one for each row
+  # the shift by merging, weights and scale is such a sum, with a term for each row
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   total <- (quadratic + moved + merged_squares(fit) / model$noise) * (1 + 1e-6)
   size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more
@@ -104,14 +103,14 @@ noise_of_rows <- function(fit, d) {
   pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * .Machine$double.eps * d, 0)
 }
 
-# Returns the sum of squares about the means of merged rows, or without the data a number above it.
+# Returns the sum of squares about the means of merged rows. Without the data it returns an upper bound.
 merged_squares <- function(fit) {
   if (!is.null(fit$data)) return(fit$data$shift$ss)
   if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
 }
 
-# Bounds the error of log det of the factor L, see exact_bracket(): M^{-1} <= diag(d / v). Where this leaves more than
-# 0.01, |M^{-1}|_F is computed, whose own columns err by a factor 1 + N |M^{-1}|_2.
+# Bounds the error of log det of the factor L, see exact_bracket(), by M^{-1} <= diag(d / v). If that leaves more than
+# 0.01, it computes |M^{-1}|_F, whose columns err by a factor 1 + N |M^{-1}|_2.
 logdet_error <- function(L, d, v, N, n) {
   bound <- function(frobenius, spectral) {
     x <- N * spectral

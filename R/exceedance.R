@@ -126,7 +126,7 @@ threshold_of_f <- function(response, threshold) {
 # Bounds P(f > t) for a normal f whose mean, sd and t lie in intervals list(lower, upper), rounding included. The
 # probability is Phi(z), z = (mean - t) / sd.
 normal_exceedance <- function(mean, sd, t) {
-  # the largest z for a difference of mean and t; without sd, and at t itself, anything is possible
+  # the largest z for a difference of mean and t; at t itself, or with unknown sd, z may be anything
   largest <- function(gap) {
     z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
     z * (1 + sign(z) * 16 * .Machine$double.eps)
@@ -161,8 +161,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
 # Absolute error of predictive_cdf(): a hundred times what is seen beside adaptive quadrature.
 predictive_rounding <- 1e-6
 
-# Returns a factor: the largest set of places, in the order of `p`, that lies above everywhere with probability `prob`
-# in draws of f, and the largest one that lies below.
+# Returns a factor with the regions: the largest set of places, in the order of `p`, where all values are above the
+# threshold with probability `prob` in draws of f, and the largest set where all are below.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

@@ -45,14 +45,14 @@ axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
 
-# Many points are drawn smaller.
+# Draws data as dots, which are smaller if there are many.
 data_layer <- function(points, size = 0.8) {
   if (is.null(points)) return(NULL)
   layer("dots", points$at, points$y, pch = 16, cex = if (nrow(points) > 200) size - 0.2 else size,
         col = data_colour(nrow(points)))
 }
 
-# Inducing points are ticks along the bottom.
+# Draws inducing points as ticks along the bottom.
 tick_layer <- function(value, col = plot_colours["inducing"], size = 0.04, lwd = 1.5) {
   if (!is.null(value)) layer("tick", value, size = size, lwd = lwd, col = col)
 }
@@ -70,7 +70,7 @@ inducing_key <- function(col = plot_colours["inducing"]) legend_keys("inducing p
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# `args` are the arguments of the call, for every panel. par() is restored.
+# Draws a figure. `args` are the arguments of the call, for every panel. par() is restored.
 draw_figure <- function(f, args = list()) {
   args <- args[!vapply(args, is.null, NA)]
   several <- !is.null(f$par)
@@ -169,9 +169,9 @@ decades <- function(side, las) {
   graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = las)
 }
 
-# Levels are side by side if they have room, else upright: smaller if they are many or long, and abbreviated if they
-# would take more than 0.6 of the panel. `margin` is in lines. The width of text is unknown before a panel is open, so a
-# letter is taken to be as wide as half a line is high.
+# Returns how the names of levels are written below an axis. They stand side by side if they have room, else upright.
+# Many or long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. `margin` is in
+# lines. The width of text is unknown before a panel is open, so a letter counts as half a line wide.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")

@@ -1,6 +1,7 @@
 # Draws the figures of figure-draw.R with ggplot2.
 
-# A panel is a facet with its title. Axis titles that differ between panels are put into the facet titles.
+# Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of the facet
+# titles.
 ggplot_figure <- function(f) {
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
@@ -36,7 +37,7 @@ ggplot_foot <- function(foot) {
   if (length(foot)) paste(strwrap(paste(foot, collapse = " "), 100L), collapse = "\n")
 }
 
-# `own`: which axis titles belong to the panel.
+# Returns the title of a facet. `own`: which axis titles belong to this panel alone.
 panel_title <- function(p, own) {
   text <- c(paste(c(p$note[[1L]], p$args$main), collapse = ", "),
             paste(c(if (own$y) p$args$ylab, if (own$x) p$args$xlab), collapse = ", by "))
@@ -98,8 +99,8 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Panels of one figure share a scale. Levels get a stretch of the axis for each panel, away from all numbers, where the
-# scale names them. Returns list(shift, of the values of each panel; scale, NULL without levels).
+# Gives levels their place on an axis that all panels share: a stretch for each panel, away from all numbers, where the
+# scale shows names. Returns list(shift, of the values of each panel; scale, NULL without levels).
 level_places <- function(panels) {
   labels <- lapply(panels, `[[`, "levels")
   has <- lengths(labels) > 0L

@@ -8,7 +8,7 @@ check_any_fit <- function(fit, argument) {
   current_fit(fit, argument)
 }
 
-# Returns the same, but refuses non-Gaussian likelihoods.
+# Does the same, but refuses non-Gaussian likelihoods.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
 # Brings a fit of version 0.1.0 to the current layout. There `posterior` was the list of factors, `evidence` had the
@@ -57,7 +57,7 @@ check_fit_parts <- function(fit, argument) {
     need(is_number(fit[[what]]) && fit[[what]] > 0, sprintf("`%s` is not a positive number", what))
   }
   need(is.numeric(fit$center) && length(fit$center) > 0L && all(is.finite(fit$center)), "`center` is not a number")
-  for (what in c("evidence", "sd_y")) { # `evidence` may be infinite, `sd_y` NA
+  for (what in c("evidence", "sd_y")) { # `evidence` may be infinite and `sd_y` NA
     need(is.null(fit[[what]]) || (is.numeric(fit[[what]]) && length(fit[[what]]) == 1L),
          sprintf("`%s` is not a number", what))
   }
@@ -67,7 +67,8 @@ check_fit_parts <- function(fit, argument) {
     need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))
   }
   need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
-  need(is.null(fit$aux) || is_aux(fit$aux), "`aux` is not an auxiliary distribution")
+  need(is.null(fit$aux) || inherits(fit$aux, "pfdtc_aux") && is.character(fit$aux$kind) && length(fit$aux$kind) == 1L,
+       "`aux` is not an auxiliary distribution")
   need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
   need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
   signature <- fit$signature
@@ -121,7 +122,7 @@ check_values <- function(kernel, need) {
 check_fit_factors <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
+  if (dense && is.null(fit$x) && is.null(f)) return() # without its posterior a fit still has an evidence
   name <- if (dense) "x" else "inducing"
   points <- fit[[name]]
   m <- NROW(points)
@@ -161,7 +162,7 @@ check_fit_factors <- function(fit, d, need) {
     return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
   }
   of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
-  # an exact posterior without its Cholesky factor names what it was made of
+  # without its Cholesky factor, an exact posterior has the names of the rows that it was made of
   made_of <- dense && is.null(f$L)
   need(!made_of || is.list(f$model) && is_number(f$model$noise) && (is.null(f$weights) || are_numbers(f$weights, m)),
        "`factors` do not have the model and the weights that they were made of")

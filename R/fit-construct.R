@@ -1,7 +1,8 @@
 # The last stage of a fit: the posterior of all rows, and the fit object.
 
-# Builds a fit, for every function that fits. `parts`: the posterior (`factors` of the rows `x` or of `inducing` points,
-# or `near`), `evidence`, and elements of this kind of posterior alone. `about`: facts about the data and the stages.
+# Builds a fit, for every function that fits. `parts` are the posterior (`factors` of the rows `x` or of `inducing`
+# points, or `near`), `evidence`, and elements that only this kind of posterior has. `about` has facts about the data
+# and the stages.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
@@ -14,9 +15,9 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  kernel <- done$model$kernel
-  known <- c(not_learned(s$learn), given_names(kernel, s$learn$columns))
-  learned <- setdiff(parameter_names(kernel, s$learn$columns), known)
+  kernel <- compile_kernel(done$model$kernel)
+  names <- parameter_names(kernel, s$learn$columns)
+  learned <- setdiff(names, c(not_learned(s$learn), names[c(kernel$table$held, FALSE)]))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
@@ -34,8 +35,8 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
-# that the fit keeps.
+# Returns a fit with the posterior p, whose model and rows are those of p$fit. Nothing is optimised. The fit keeps the
+# rows `data`.
 fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -49,8 +50,8 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidenc
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
-# Every fit refers to this package's namespace. A fit that was saved or sent to a worker thereby loads the package, so
-# that its methods work without library().
+# Every fit contains this package's namespace. So a saved fit, or a fit on a worker, loads the package, and its methods
+# work without library().
 methods_home <- topenv()
 
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
@@ -109,9 +110,10 @@ points_and_start <- function(done, s) {
 
 # Returns a fit with nearest neighbours. Its `factors` are NULL: posterior_on_points() computes them where needed.
 construct_near <- function(data, done, s, state) {
-  # very many rows have no neighbours in training, because the pass would take too long
+  # with very many rows, training has no neighbours, because that pass would take too long
   beside <- s$posterior$neighbours
-  if (is.null(s$again$neighbours)) beside <- min(beside, default_neighbours) # more are for rows in holes alone
+  # further neighbours serve only predictions in holes of a grid
+  if (is.null(s$again$neighbours)) beside <- min(beside, default_neighbours)
   train <- if (nrow(data$x) <= near_training_rows) min(beside, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {

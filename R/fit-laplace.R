@@ -11,7 +11,7 @@ working_steps <- list(
   learn = function(...) learn_laplace_stage(...), points = function(...) look_at_working_points(...),
   trial = function(...) look_at_held_out_working(...), make = function(...) make_working(...))
 
-# Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
+# Completes the arguments: noise 1, and the likelihood with what it reads from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
@@ -25,7 +25,8 @@ complete_likelihood <- function(data, asked) {
   middle <- as_response(asked$likelihood)$middle
   if (is.function(middle)) {
     w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
-    asked$likelihood$middle <- middle(data$sites, w, data$levels)
+    shapes <- length(as_response(asked$likelihood)$shape)
+    asked$likelihood$middle <- utils::head(middle(data$sites, w, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
   least <- as_response(asked$likelihood)$least
@@ -76,7 +77,6 @@ message_if_response_constant <- function(data, likelihood) {
 # Returns list(model, center, theta, learned, kernels, trace, ...).
 learn_laplace_stage <- function(data, s, state) {
   kernel <- s$kernel
-  if (is.null(kernel$profile)) kernel <- place_kernel(with_shared(kernel_of("matern52"), kernel), data$x)
   if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
   start <- laplace_start(data, s, kernel)
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
@@ -106,7 +106,7 @@ learn_laplace <- function(data, s, start, state) {
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
   found <- choose_smooth(rows, s, start, state, given)
-  # the value is that of fewer rows
+  # the value was computed on fewer rows
   best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
   state$so_far <- best
   lengthscales <- sum(kernel_parameters(best$kernel)$what == "lengthscale")
@@ -127,12 +127,12 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Returns the part `learn` of a plan with another approximation of the posterior.
+# Returns the part `learn` of a plan, with another approximation of the posterior.
 with_approximation <- function(s, approx) {
   replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
 }
 
-# `reasons`: why the mode cannot be computed where a search begins, for each search that was left out.
+# Sends a message about searches that were left out. `reasons`: for each, why its start has no mode.
 message_skipped_searches <- function(reasons, learned) {
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                   if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
@@ -163,7 +163,8 @@ make_working <- function(now, plan, state, finish = NULL) {
   construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
 }
 
-# `near`, `start`: the posterior with neighbours and the mode on points, if the comparison has made them.
+# Builds the fit at the mode. `near` and `start`, the posterior with neighbours and the mode on points, come from the
+# comparison, if there was one.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta

@@ -1,8 +1,8 @@
 # The stages that learn hyperparameters. `s` is the part `learn` of the plan.
 
-# Returns list(model, pilot, learned, kernels, exact, smoother): all but the first may be NULL. `exact` compares exact
-# and Vecchia likelihood, see choose_exactly(). `smoother` is a model with a smoother kernel that predicts as well as
-# the chosen one beside neighbours.
+# Returns list(model, pilot, learned, kernels, exact, smoother), where all but the first may be NULL. `exact` compares
+# exact and Vecchia likelihood, see choose_exactly(). `smoother` has a smoother kernel that predicts as well beside
+# neighbours.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)

@@ -16,7 +16,7 @@ unexplained_share <- function(data, learned, start) {
   w * start$t / learned$model$noise
 }
 
-# Calls choose_points() with cleaned data, for at most one point a row.
+# Calls choose_points() with cleaned data, for at most one point per row.
 start_points <- function(data, model, m, method, run) {
   choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data need memory as well
                 c(data[c("y", "weights")], model["noise"]), run)
@@ -49,15 +49,15 @@ optimise_stage <- function(data, learned, z, s, state) {
     now <- joint_step(rows, now, s, state)
     if (!is.null(state$stopped) || has_converged(before, now)) break
   }
-  # the iterations from the start that was chosen belong to the first round
+  # iterations from the chosen start belong to the first round
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
-# No start is best for few and for many points. A few iterations from each of two, greedy in the prior variance and
-# greedy in the divergence, show which to continue from. If d^2 of both differs by less than 5, the points explain
-# nearly everything, and the first ends at smaller errors. Returns list(now, steps): the result and the steps that are
-# left.
+# Runs a few iterations from each of two starts, points greedy in the prior variance and points greedy in the
+# divergence, and returns the better one. Neither is best for all numbers of points. If d^2 of both differs by less than
+# 5, the points explain nearly everything, and the first start ends at smaller errors. Returns list(now, steps): the
+# result and the steps that are left.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -88,8 +88,8 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the points at fixed hyperparameters. `watch` ends this when the certificate is good enough, see new_watch().
-# `reference`: one of the same model, for aux_reference().
+# Moves the points at fixed hyperparameters. `watch` ends the search when the certificate is good enough, see
+# new_watch(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
@@ -139,7 +139,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # an end before the first value keeps the last one
+  # after an end before the first value, the last value stays
   if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
@@ -173,7 +173,7 @@ vfe_jointly <- function(rows, now, s, state) {
   run_stage(state, "points", {
     problem <- first_that_works(function(jitter) {
       vfe_joint_problem(rows, now$z, now$model, jitter, s)
-    }, max(now$jitter, 1e-8)) # lengthscales move: see learn_hyper()
+    }, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
     result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
     count_evaluations(state, "objective", result)
     found <- problem$natural(result$par)

@@ -1,12 +1,13 @@
 # The search for the fewest inducing points that meet a tolerance:
 #
 #   grow_reference()  doubles the points of a reference until its certified error is small beside tol
-#   bisect_points()   the fewest first points of the reference that meet tol without being moved
-#   search_points()   moves greedy points until certified, at a number of points that the last candidates predict
+#   bisect_points()   finds the smallest m for which the first m points of the reference meet tol, without moving them
+#   search_points()   moves greedy points until certified; earlier candidates predict how many points are needed
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
-# Returns the first points and, after each, the residual prior variance over the noise variance (rho).
+# Returns the first greedy points. With each point comes rho, the residual prior variance after it over the noise
+# variance.
 first_look <- function(data, learned, few, state) {
   run_stage(state, "start", {
     chosen <- start_points(data, learned$model, few$m, few$inducing, few$run)
@@ -15,8 +16,9 @@ first_look <- function(data, learned, few, state) {
   }, otherwise = NULL)
 }
 
-# The exact variance of f at a row is at most its noise variance, and the variance by inducing points at least their
-# residual prior variance. With rho above (1 - tol)^-2 they do not meet tol. A power law extrapolates rho.
+# Returns TRUE if no search among these points can meet tol. The exact variance of f at a row is at most its noise
+# variance, and the variance by inducing points is at least their residual prior variance. So points with rho above (1 -
+# tol)^-2 do not meet tol. A power law extrapolates rho.
 beyond_points <- function(rho, most, tol) {
   m <- length(rho)
   if (m < 20L) return(FALSE)
@@ -24,8 +26,9 @@ beyond_points <- function(rho, most, tol) {
   isTRUE(rho[m] * (max(most, m) / m)^-slope > (1 - tol)^-2)
 }
 
-# Compares `worth` greedy points that are not moved with neighbours, whose sd is within about a percent of the exact
-# one. Returns TRUE if their sd is off by more than 1.6 tol, because moving gains hardly more than that.
+# Returns TRUE if inducing points alone are unlikely to meet tol. It compares `worth` greedy points, not moved, with
+# neighbours, whose sd is within about a percent of the exact sd. Moving points hardly mends an sd that is off by more
+# than 1.6 tol.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   if (beyond_points(look$rho, worth, plan$goal$tol)) return(TRUE)
@@ -48,11 +51,11 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 
 # ---- the reference --------------------------------------------------------------------------------------------------
 
-# If the reference is this near to tol, fits with fewer points can meet it.
+# The certified error of the reference, as a share of tol, up to which fits with fewer points can meet tol.
 enough_of_tol <- 0.9
 
-# Returns the yardstick make(m2) with the fewest points for which enough() is TRUE, doubling them from 128, with the
-# `limit` that ended the growth. A search among at most `worth` points needs no larger reference.
+# Returns the yardstick make(m2) with the smallest m2 for which enough() is TRUE, doubling m2 from 128, and the `limit`
+# that ended the growth. A search among at most `worth` points needs no larger reference.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -73,9 +76,9 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick with a reference that leaves a quarter of tol open and would itself meet tol, if possible.
-# Kriging on neighbours leaves little open long before. All pairs of rows ("tight") are used if nothing else is left
-# and they cost no more than a few references.
+# Returns a yardstick with a reference that, if possible, leaves a quarter of tol open and would itself meet tol.
+# Kriging on neighbours needs far fewer points for that. All pairs of rows ("tight") are used last, if they cost no more
+# than a few references.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -86,7 +89,7 @@ points_yardstick <- function(job, fit, worth) {
   }
   certifies <- function(yard) max(yard$floor) <= goal$tol / 4
   yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
-    made <- reference(fit, m2) # uses random numbers: evaluated here, not as an argument
+    made <- reference(fit, m2) # evaluated here and not as an argument, because it uses random numbers
     by(made, "reference")
   }, function(yard) certifies(yard) && own_error(yard, data) <= enough_of_tol * goal$tol)
   ended <- yard$limit %in% c("none", "time", "rounding")
@@ -97,13 +100,14 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Returns the larger statistic of the reference, taken as the fit.
+# Returns the larger statistic of the reference itself, as if it were the fit.
 own_error <- function(yard, data) {
   at <- latent_at(yard$reference, data$x)
   max(yard$error(at$mean, sqrt(at$var)))
 }
 
-# Bisects the number of first points: the fewest with error_at(m) of at most `goal`, and all candidates that were tried.
+# Bisects m, the number of first points of the reference. Returns the smallest m with error_at(m) of at most `goal`, and
+# all candidates that were tried.
 bisect_points <- function(most, goal, tol, error_at) {
   low <- 0L
   high <- most
@@ -118,8 +122,8 @@ bisect_points <- function(most, goal, tol, error_at) {
   list(m = as.integer(high), tried = tried)
 }
 
-# Returns list(m, slope): the fewest first points of the reference whose DTC posterior meets the goal, and the slope of
-# -log error in log m before it.
+# Returns list(m, slope): the smallest m for which the DTC posterior on the first m points of the reference meets the
+# goal, and the slope of -log error in log m below that m.
 greedy_guide <- function(yard, data, goal) {
   ref <- yard$reference
   if (!(goal < 1)) return(list(m = min(200L, ref$m), slope = 4))
@@ -139,14 +143,15 @@ greedy_guide <- function(yard, data, goal) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# `worth`: the number of points up to which a search is worth its time, Inf without an alternative.
+# Searches for the fewest moved points that meet tol. `worth` is the largest number of points that is worth the time,
+# Inf without an alternative.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # a fit on one point has the hyperparameters, data and units for references and certificates
+  # references and certificates take hyperparameters, data and units from a fit, here on one point
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)
@@ -154,7 +159,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- own_error(yard, data)
   within_reach <- least <= enough_of_tol * tol
-  # if tol cannot be certified, one candidate is optimised that comes within a quarter of the reference
+  # if tol is out of reach, one candidate is optimised whose error is within a quarter of the reference's
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
                      otherwise = NULL)
   if (is.null(guide) || worth < Inf && (!within_reach || guide$m > worth)) return(invisible())
@@ -162,7 +167,7 @@ search_points <- function(job, worth) {
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
   try_settings(job, min(guide$m, top), function(m) {
     one <- try_points(job, m, carrier, rows, last = m == top && worth == Inf || !within_reach)
-    if (isTRUE(one$m < m)) top <<- one$m # more points would not differ
+    if (isTRUE(one$m < m)) top <<- one$m # more points would give the same fit
     one
   }, function(tried) {
     if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, s$steps$maxit, tol)
@@ -176,8 +181,8 @@ search_points <- function(job, worth) {
 
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would do.", m, as.integer(more))
 
-# Moves m points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if an
-# interrupt came before the first certificate.
+# Moves m points until tol is met. `last`: no larger m is left to try, so the search is not given up early. Returns NULL
+# after an interrupt before the first certificate.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -212,10 +217,11 @@ try_points <- function(job, m, carrier, rows, last) {
                 done_with = if (watch$ended) watch$iterations else s$steps$maxit)
 }
 
-# Computes the certificate every few iterations, less often if points are moved on some of the rows only. look() and
-# after() return NULL to continue, or list(convergence, message).
+# Returns a watch, which computes the certificate every few iterations, less often if points are moved on a part of the
+# rows. look() and after() return NULL to continue, or list(convergence, message).
 #
-# Errors fall about like iterations^(-1/2). A candidate far above what that reaches in `hopeful` iterations is given up.
+# Errors fall about like iterations^(-1/2). A candidate is given up if its error is far above what that rate allows in
+# `hopeful` iterations.
 new_watch <- function(error_of, tol, hopeful, every) {
   watch <- new.env(parent = emptyenv())
   watch$iterations <- 0L
@@ -229,7 +235,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
     k <- watch$iterations
     hopeless <- k >= 20L && max(watch$best$error) > 1.6 * sqrt(max(1, hopeful / k)) * tol
     watch$ended <- met || hopeless
-    if (met) list(convergence = 0L, message = "certified to be as accurate as asked for")
+    if (met) list(convergence = 0L, message = "reached the accuracy `tol`")
     else if (hopeless) list(convergence = 1L, message = "given up: more points are needed")
   }
   watch$after <- function(z, jitter, value) {
@@ -239,9 +245,9 @@ new_watch <- function(error_of, tol, hopeful, every) {
   watch
 }
 
-# Returns the next number of points to try, or NULL. A candidate with error e after i iterations would reach about
-# e sqrt(i / maxit), and log error falls by `slope` a unit of log m: this predicts the m that suffices. The next m is
-# 8 % larger, because another fit would cost more.
+# Returns the next number of points to try, or NULL. A candidate with error e after i iterations would reach about e
+# sqrt(i / maxit), and log error falls by `slope` per unit of log m. Both predict the m that suffices. The next m is 8 %
+# larger, because another fit would cost more.
 next_m <- function(candidates, slope, top, maxit, tol) {
   m <- vapply(candidates, function(one) one$m, 1)
   met <- vapply(candidates, function(one) one$met, NA)
@@ -258,7 +264,7 @@ next_m <- function(candidates, slope, top, maxit, tol) {
   if (!any(met)) return(if (failed < top) as.integer(min(top, max(wanted, ceiling(1.05 * failed) + 1))))
   wanted <- max(wanted, ceiling(1.05 * failed), 1)
   if (wanted > least / 1.08) {
-    # a smaller m failed, so the smallest one that suffices lies between
+    # a smaller m failed, so the smallest m that suffices lies between the two
     if (met[now] || least <= 1.2 * failed) return(NULL)
     wanted <- round(sqrt(failed * least))
   }

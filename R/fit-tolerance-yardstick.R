@@ -1,6 +1,6 @@
 # The statistics of a certified accuracy, the loop that tries candidates, and sentences about the result.
 
-# Returns the smallest number that a share of at least q of the values does not exceed.
+# Returns the smallest number that is at least as large as a share q of the values.
 reached_by <- function(v, q) {
   k <- max(1, ceiling(q * length(v)))
   v[is.na(v)] <- Inf
@@ -33,7 +33,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search; `...`: what is needed to make its fit.
+# Returns a candidate of a search. `...` has what is needed to make its fit.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L, ...) {
   list(m = m, neighbours = neighbours, posterior = posterior, error = error, met = max(error) <= tol,
        iterations = iterations, seconds = proc.time()[["elapsed"]] - started, ...)
@@ -73,9 +73,9 @@ tell_candidates <- function(goal, started, after = 5) {
   }
 }
 
-# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol, or none is left:
-# try(setting) returns a candidate or NULL, following(tried) the next setting or NULL. advice(best, tried) returns a
-# sentence for the case that tol is not met. The search ends early if it is late or was interrupted.
+# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol or none is left.
+# try(setting) returns a candidate or NULL, and following(tried) the next setting or NULL. advice(best, tried) returns a
+# sentence if tol is not met. The search ends early if it is late or was interrupted.
 try_settings <- function(job, setting, try, following, advice) {
   tell <- tell_candidates(job$goal, job$started)
   tried <- list()
@@ -94,7 +94,7 @@ try_settings <- function(job, setting, try, following, advice) {
 
 # ---- sentences ------------------------------------------------------------------------------------------------------
 
-# Rounds up to two digits, so that the text is never less than the number.
+# Formats a share as a percentage, rounded up to two digits.
 show_percent <- function(v) {
   if (!is.finite(v)) return("more than any number of %")
   v <- 100 * v
@@ -102,8 +102,8 @@ show_percent <- function(v) {
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
 }
 
-# Returns a sentence about why tol was not met and which settings could meet it. `least`: the smallest certified error
-# that the bounds of the exact GP allow, if it is the reason. `suggestion`: what helps if neither it nor time is.
+# Returns a sentence that explains why tol was not met and which settings could meet it. `least` is the smallest error
+# that the bounds of the exact GP can certify, if that is the reason. `suggestion` helps if neither `least` nor time is.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
@@ -120,9 +120,6 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# For run_fit(), for any fit.
-tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
-
 tolerance_unmet <- function(fit) {
   if (!isFALSE(fit$tol$met)) return(NULL)
   sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), certified_at(fit),
@@ -138,7 +135,7 @@ describe_tolerance <- function(fit) {
           if (tol$met) "meets" else "misses", show_percent(tol$asked), describe_statistics(fit))
 }
 
-# Returns the posterior of the fit, and by which bounds it is certified.
+# Returns a description of the posterior of the fit and of the bounds that certify it.
 certified_at <- function(fit) {
   near <- if (fit$posterior == "far + near") sprintf(" and %d nearest neighbours", fit$neighbours) else ""
   if (fit$posterior == "exact") return("with the exact posterior, rounding included")

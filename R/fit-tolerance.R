@@ -1,14 +1,15 @@
-# Fits with a certified accuracy `tol`: a search over plans, by inducing points, then neighbours or the exact posterior.
+# Fits with a certified accuracy `tol`. A search tries inducing points alone first, then neighbours or the exact
+# posterior.
 #
-# The statistics, over the training inputs: the quantile `tol_quantile` (1: the maximum) of the certified error of the
-# mean over sd(y), and that of |exact sd / sd - 1|. Both must be at most tol. With another likelihood the mean is the
-# mode, and its error is divided by the sd of f at the row.
+# A fit is judged by two statistics over the training inputs: the quantile `tol_quantile` (1: the maximum) of the
+# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. Both must be at most tol. For
+# another likelihood the mean is the mode, and its error is divided by the sd of f at the row.
 #
-# A search tries candidates (new_candidate()) one after the other. It compares them with a yardstick(), the bounds of
-# the exact GP at the rows. `job` is an environment with the data, the plan of the search and what was found so far:
+# A search tries candidates (new_candidate()) one after the other and compares them with a yardstick(), the bounds of
+# the exact GP at the rows. `job` is an environment with:
 #
 #   data, learned, plan, goal, state, late()   what every search reads; late() is TRUE when the time is over
-#   candidates, best, yard                     all candidates, the best of them, and the yardstick of the last search
+#   candidates, best, yard   all candidates, the best of them, and the yardstick of the last search
 
 fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
@@ -32,7 +33,7 @@ fit_to_tolerance <- function(data, asked, state) {
   fit
 }
 
-# Searches among inducing points, then among neighbours or the exact posterior, and returns the fit.
+# Searches among inducing points alone, then among neighbours or the exact posterior. Returns the fit.
 search_plans <- function(job, asked) {
   data <- job$data
   state <- job$state
@@ -74,7 +75,7 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   m <- if (is.null(asked[["m"]])) facts$rows else asked[["m"]]
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(exact = FALSE, rho = Inf))
-  because <- c(posterior = sprintf("The posterior is the smallest one found that is certified to tol = %s.",
+  because <- c(posterior = sprintf("The posterior is the smallest one found that meets tol = %s.",
                                    format(asked$tol)))
   with_posterior(replace(plan, "because", list(because)), rho = NULL)
 }
@@ -86,7 +87,7 @@ learn_for_search <- function(data, few, state) {
   optimise_stage(data, learned, points_stage(data, learned, few$posterior, state)$z, few$posterior, state)
 }
 
-# Returns the number of points up to which a search among them is worth its time, if there is an alternative.
+# Returns the largest number of points for which a search is worth its time, if there is an alternative.
 most_points_to_search <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
 
 # Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that ask for inducing points
@@ -99,7 +100,7 @@ alternative_posterior <- function(facts, asked) {
 
 # ---- neighbours, or the exact posterior -----------------------------------------------------------------------------
 
-# There is no candidate if the noise is too small for a Cholesky factorisation.
+# Tries the exact posterior. There is no candidate if the noise is too small for a Cholesky factorisation.
 search_exact <- function(job) {
   try_settings(job, 1L, function(setting) {
     run_stage(job$state, "certificate", {
@@ -144,9 +145,9 @@ search_near <- function(job, z, neighbours) {
   })
 }
 
-# Bounds the exact GP at some rows by a reference, by kriging on neighbours, and by as many passes over all pairs of
-# rows as the mean needs to be known to a quarter of tol. A few rows predict the number of passes. If that was too few,
-# a second round follows.
+# Returns the yardstick at some rows: bounds of the exact GP by a reference and by kriging on neighbours. Passes over
+# all pairs of rows follow until the mean is known to a quarter of tol. A few rows predict how many. If these were too
+# few, there is a second round.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -165,7 +166,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
 
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
 
-# Searches among the first points of a reference, and returns the fit.
+# Searches among the first points of a reference, for a non-Gaussian likelihood, and returns the fit.
 search_working <- function(job, asked) {
   if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
     abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
@@ -202,7 +203,8 @@ search_working <- function(job, asked) {
 }
 
 # Returns bisect_points() for the approximation on the reference's first points. If tol is out of reach, the goal is
-# 1.25 times the certified error of the reference.
+# Returns bisect_points() for the approximation on the first points of the reference. If tol is out of reach, the goal
+# is 1.25 times the certified error of the reference.
 fewest_points <- function(fit, data, yard, tol) {
   ref <- yard$reference
   least <- max(yard$floor)

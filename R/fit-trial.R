@@ -1,8 +1,8 @@
 # Comparisons by held-out rows: inducing points alone or with nearest neighbours?
 
-# Neighbours use a few noisy responses, inducing points those of all rows. For many rows of a smooth function inducing
-# points know more. They are kept alone if their log density at held-out rows is larger by more than its standard error,
-# with the chosen kernel or with a smoother one that scores as well beside neighbours.
+# Compares inducing points alone with neighbours on held-out rows. Neighbours use a few noisy responses, inducing points
+# use all rows, which is better for many rows of a smooth function. Points alone are kept if their log density is larger
+# by more than its standard error, with the chosen kernel or with a smoother one that scores as well beside neighbours.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
@@ -23,15 +23,15 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Replaces the chosen kernel by the smoother one and chooses inducing points for it.
+# Replaces the chosen kernel by the smoother one, with inducing points for it.
 with_smoother <- function(data, learned, s, state) {
   learned$model <- learned$smoother
   learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
   list(learned = learned, start = points_stage(data, learned, s, state))
 }
 
-# Returns the gain in log density at each held-out row of inducing points alone over the first candidate's points with
-# neighbours: a column for each candidate. NULL if it cannot be computed.
+# Returns the gain in log density at each held-out row, a column for each candidate: inducing points alone against the
+# first candidate's points with neighbours. NULL if it cannot be computed.
 held_gains <- function(data, tried, plan) {
   n <- nrow(data$x)
   held <- sample.int(n, min(trial_rows[["held"]], n %/% 5L))
@@ -61,10 +61,10 @@ held_gains <- function(data, tried, plan) {
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
-# Few points carry no short lengthscales. But the mode on points gives working responses f + g / W with noise 1 / W, and
-# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance
-# comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ...
-# are tried until the log density of held-out rows is less than the best by more than its standard error.
+# Few inducing points cannot carry short lengthscales. The Vecchia likelihood can learn them from the working responses
+# f + g / W, with noise 1 / W, at the mode on points. That mode is too smooth, so the learned variance is too small (as
+# in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried until the log
+# density of held-out rows is less than the best by more than its standard error.
 
 look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
@@ -87,7 +87,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # Newton steps from a mode that is almost reached
+  # the mode is almost reached, so a few Newton steps suffice
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
@@ -108,7 +108,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # for a mode that is too smooth, theta is too small
+  if (likelihood$learned) { # at a mode that is too smooth, theta comes out too small
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)
@@ -120,8 +120,8 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Returns functions of the rows: inputs `x`, `sites_of`, the log density `score` at the held-out rows, and `beside`,
-# the posterior with neighbours for a kernel, from latent values f.
+# Returns functions for a comparison on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out
+# rows, and `beside`, the posterior with neighbours for a kernel, from latent values f.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -167,7 +167,7 @@ raise_variances <- function(trial, kernel, z, f, free) {
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
   rows <- working_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # the kernel learned with points is at times a better start than any of a grid
+  # the kernel learned with points may be a better start than the grid
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

@@ -1,7 +1,7 @@
 # A fit: learn the hyperparameters, follow the plan, make the posterior.
 
-# Makes a fit. `make(data, asked, state)` returns it; `asked` is then complete. For a fit that an interrupt ended,
-# `so_far(fit)` describes what was reached; `unmet(fit)` describes a goal that was not reached, or returns NULL.
+# Makes a fit by `make(data, asked, state)`, with complete `asked`. After an interrupt, `so_far(fit)` describes the
+# result. `unmet(fit)` describes a goal that was not reached, or returns NULL.
 run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = function(fit) NULL) {
   suspendInterrupts({
     state <- no_state()
@@ -21,8 +21,9 @@ run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = functi
   fit
 }
 
-# Follows the plan: learns, measures until the plan is final, makes the posterior. `now` has what was made so far: data,
-# learned, start (inducing points) and look (the measurements). `finish(fit, data, done, state)` has the last word.
+# Follows the plan: learns, measures until the plan is final, and makes the posterior. `now` collects the results: data,
+# learned, start (inducing points) and look (measurements). `finish(fit, data, done, state)` may change the fit at the
+# end.
 fit_by_plan <- function(data, asked, state, finish = NULL) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
@@ -47,7 +48,7 @@ gaussian_steps <- list(
 
 # ---- measurements ---------------------------------------------------------------------------------------------------
 
-# Makes the exact posterior. It has no Cholesky factor if there is too little noise.
+# Makes the exact posterior. Its Cholesky factor is missing if the noise is too small.
 look_at_exact <- function(now, plan, state) {
   now$fit <- exact_if_possible(now$data, now$learned, plan, state)
   now$look$exact <- !is.null(now$fit)

@@ -1,14 +1,14 @@
-# Averages of f over boxes. For a kernel that is a product of factors with one input each, the covariance of f(u) with
-# the average is a product of averages of one factor over an interval, and so is the prior variance. With d = |t - u| in
+# Averages of f over boxes. If a kernel is a product of factors with one input each, the covariance of f(u) with the
+# average is a product of averages of one factor over an interval, and so is the prior variance. With d = |t - u| in
 # lengthscales, T(d) the integral of the factor k from d on, and w the width of the interval [a, b],
 #
 #   average at u = (2 T(0) - T(u - a) - T(b - u)) / w inside,  |T(|a - u|) - T(|b - u|)| / w outside,
 #   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)),  M(w) the integral of t k(t) from 0 to w.
 #
-# Intervals below a lengthscale are summed by Gauss and Legendre's rule on both sides of u, where k is analytic: that is
-# exact to rounding and does not cancel. Other kernels have sums over points of such a rule.
+# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, where k is analytic. It is exact to
+# rounding, and nothing cancels. Other kernels use sums over the points of such a rule.
 
-# With x = c t, k is e^-x times a polynomial, and so are T and M; SE has its own.
+# With x = c t, k is e^-x times a polynomial, and so are T and M. The squared exponential has a formula of its own.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -95,7 +95,7 @@ box_factor <- function(l, parts, lower, upper, open) {
       each(function(j, l) interval_average(factor, u[, j] / l, lower[i, j] / l, upper[i, j] / l))
     }, prior = each(function(j, l) interval_variance(factor, (upper[, j] - lower[, j]) / l))))
   }
-  if (length(own) && leaf$profile == "white") { # averages to 0
+  if (length(own) && leaf$profile == "white") { # white noise averages to 0
     return(list(cross = function(u, i) matrix(0, nrow(u), length(i)), prior = numeric(nrow(lower))))
   }
   if (length(own) && !leaf$profile %in% c("linear", "mean", "constant")) return(NULL)
@@ -155,7 +155,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
   out
 }
 
-# Returns the numbers of points along an input of a rule and of a coarser one. They grow with the width in lengthscales.
+# Returns the number of points per input for a rule and for a coarser one. Both grow with the width in lengthscales.
 rule_sizes <- function(kernel, box) {
   wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
   each <- as.integer(min(26, ceiling(6 + 3 * wide)))

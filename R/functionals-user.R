@@ -48,7 +48,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
-  # Weights are divided by a power of two, so that their squares do not overflow, and results multiplied by it.
+  # weights are divided by a power of two, so that their squares do not overflow; results are multiplied by it
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
@@ -254,7 +254,7 @@ input_shares <- function(fit) {
   inputs <- split(seq_along(groups), factor(groups, unique(groups)))
   G <- length(inputs)
   if (is.null(x) || nrow(x) < 5L || G < 2L || !is.data.frame(fit$learned)) return(NULL)
-  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # what a prediction costs
+  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # the cost of a prediction
   n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
   u <- roberts_sequence(n, 2 * G)
   sample_of <- function(shift) {
@@ -312,7 +312,7 @@ derivative_column <- function(fit, wrt) {
   column
 }
 
-# Returns the rows of the unit matrix, then the sums of pairs of them: variances of both give covariances.
+# Returns the rows of the unit matrix, then the sums of all pairs of them. Variances of both give covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
@@ -329,7 +329,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
   of_b <- with_pairs(d + 1L, pairs)
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row serves
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients depend on no row, so any row serves
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),

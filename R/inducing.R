@@ -38,8 +38,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns list(z, rows, t); `rows` are row numbers if the points are rows. `toward`: list(y, weights, noise) for
-# "divergence".
+# Returns list(z, rows, t); `rows` are row numbers if the points are rows. For "divergence", `toward` is list(y,
+# weights, noise).
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
   switch(method,
@@ -55,12 +55,12 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
 # Returns the numbers 1 to n, or at most `most` of them drawn at random, in their order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses points by pivoted Cholesky, which holds N x m numbers. Beyond 20 m rows, `memory` decides how many random
-# rows are compared.
+# Chooses points by pivoted Cholesky, which holds N x m numbers. Beyond 20 m rows the points come from random rows;
+# `memory` decides how many.
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # each step adds errors of a few eps * k; a remainder below m of these is rounding
+  # each step adds errors of a few eps * k; a residual variance below m times that is rounding
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
@@ -71,7 +71,8 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 # i reduces it by v_i'P v_i / v_i'v_i, with P = V (k^ + r r') V' and v_i the rest of column i after the rows before it.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))) # three blocks of landmarks by rows
+  # memory for three blocks of landmarks by rows
+  room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
   looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows

@@ -35,7 +35,7 @@ with_own_terms <- function(kernel) {
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
       value <- take(length(tie$leaves[[l]]$from))
-      if (is.null(tie$leaves[[l]]$label)) { # one that the factor was replaced by
+      if (is.null(tie$leaves[[l]]$label)) { # a term that replaced the factor
         tie$leaves[[l]]$lengthscale <<- value
         if (is.null(tie$leaves[[l]]$of)) tie$leaves[[l]]$of <<- names_of_inputs(tie$leaves[[l]], kernel$columns)
       }

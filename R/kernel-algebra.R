@@ -77,12 +77,12 @@ multiply_kernels <- function(a, b) {
     tb <- b$terms[[pairs$b[i]]]
     given <- c(ta$variance, tb$variance)
     factors <- c(ta$leaves, tb$leaves + length(a$leaves))
-    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant is part of the variance
+    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
     list(variance = if (length(given)) prod(given), leaves = unique(factors))
   }))
 }
 
-# Stops if two terms have the same factors and these have no parameters: only the sum of their variances would show.
+# Stops if two terms have the same factors without parameters, because only the sum of their variances would matter.
 check_told_apart <- function(kernel) {
   keys <- vapply(kernel$terms, function(t) {
     leaves <- kernel$leaves[t$leaves]
@@ -99,7 +99,7 @@ check_told_apart <- function(kernel) {
 # Returns the name of a factor, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: the profile is still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
@@ -154,36 +154,35 @@ print_sum <- function(x) {
 
 # Returns the names of the kernel's parameters in coef(). A kernel of one factor leaves out the name of the factor.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
-  table <- kernel_parameters(kernel)
-  sum <- as_sum(kernel)
-  leaves <- sum$leaves
+  kernel <- compile_kernel(kernel)
+  table <- kernel$table
+  sum <- as_sum(kernel$kernel)
   factors <- terms <- NULL
-  if (!has_one_factor(sum)) {
+  if (length(sum$leaves) > 1L) {
     factors <- paste0(leaf_names(sum), ".")
     terms <- paste0(term_names(sum), ".")
   }
   names <- paste0(terms[table$term], table$what)
-  for (i in which(table$leaf > 0L)) {
-    leaf <- leaves[[table$leaf[i]]]
-    own <- paste0(table$what[i], parameter_suffix(leaf, table$what[i], table$at[i], columns))
-    names[i] <- paste0(factors[table$leaf[i]], sub("^parameters[.]", "", own))
+  for (first in which(table$leaf > 0L & table$at == 1L)) {
+    l <- table$leaf[first]
+    what <- table$what[first]
+    own <- which(table$leaf == l & table$what == what)
+    names[own] <- paste0(factors[l], parameter_words(sum$leaves[[l]], what, columns))
   }
   names
 }
 
-parameter_suffix <- function(leaf, what, at, columns) {
-  if (what == "lengthscale") {
-    return(if (shares_lengthscale(leaf)) "" else paste0(".", lengthscale_names(leaf, columns)[at]))
-  }
+# Returns the names of the parameters of one kind of a factor.
+parameter_words <- function(leaf, what, columns) {
   levels <- leaf$levels
-  if (what == "scale") return(paste0(".", levels[at + 1L]))
-  if (what != "parameters") return("")
   n <- length(levels)
-  switch(leaf$correlation, exchangeable = ".distance", ordered = sprintf(".gap.%s.%s", levels[at], levels[at + 1L]),
-         full = {
-           pair <- which(lower.tri(diag(n)), arr.ind = TRUE)[at, ]
-           sprintf(".angle.%s.%s", levels[pair[[1L]]], levels[pair[[2L]]])
-         })
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) what else
+    paste0(what, ".", lengthscale_names(leaf, columns)), scale = paste0(what, ".", levels[-1L]),
+    parameters = switch(leaf$correlation, exchangeable = "distance",
+                        ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
+                          pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
+                          sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])
+                        }), what)
 }
 
 # Stops if a factor that reads the column has no slope in it.

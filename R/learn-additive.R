@@ -1,9 +1,9 @@
 # The choice of the additive kernel (kernel-tied.R) by the log marginal likelihood: each input by itself beside the
 # kernel of all inputs.
 
-# Returns `now`, or kernel_additive() of its kernel if the log (marginal likelihood times prior) of that is larger by
-# `additive_nats`; then with pairs of inputs too if they add `pair_nats`. `first`: the additive kernel learned from
-# fewer rows, or for the response, with its `gain`.
+# Returns `now` or an additive kernel. kernel_additive() of its kernel replaces it if that gains `additive_nats` of log
+# (marginal likelihood times prior), and then pairs of inputs if they gain `pair_nats` more. `first` is the additive
+# kernel, with its `gain`, as learned from fewer rows or for the choice of the response.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
@@ -108,8 +108,7 @@ scores_given <- function(problem, theta, some, rows) {
   if (is.null(exact)) return(Inf)
   at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
   noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
-  scores <- -stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE)
-  vapply(unname(groups_of(rows)), function(i) mean(scores[i]), 0)
+  means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
 }
 
 # `kernels`: the table of the kernels tried.

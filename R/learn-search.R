@@ -92,7 +92,7 @@ learn_exactly <- function(problem, run) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   for (m in exact_sizes(pool)) {
-    if (is.null(run$information)) return(run) # not computable there, with neighbours or without
+    if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed at all
     enough <- exact_enough[[if (pool$n <= exact_enough[["rows"]]) "few" else "many"]]
     run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
                   information = run$information * (m / counted))
@@ -222,7 +222,7 @@ distinct_ends <- function(thetas) {
 
 # Continues the best starts on more rows; returns the runs, best first.
 finish_starts <- function(problem, thetas) {
-  few <- is_small_enough(problem$pool)
+  few <- problem$pool$few
   effort <- budget("finals", c(6L, if (few) 6L else 2L))
   runs <- search(problem, thetas, effort)
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
@@ -231,9 +231,9 @@ finish_starts <- function(problem, thetas) {
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-# One lengthscale may have stayed short because the others were, a hundred nats below the optimum. Then the likelihood
-# rises at once if that lengthscale is set to its prior's centre. Returns theta with the one that gains most; NULL if
-# none gains, or if rows are too many to search neighbours for each lengthscale.
+# Returns theta with one lengthscale set to its prior's centre, the one that gains most. One lengthscale may have stayed
+# short because the others were, a hundred nats below the optimum; then the likelihood rises at once. NULL if none
+# gains, or if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -278,7 +278,7 @@ describe_rival <- function(problem, theta, rival) {
   list(noise = exp(c(theta[[problem$last]], other[[problem$last]])), behind = rival[[1L]]$behind)
 }
 
-# `unit`: that of the noise variance
+# Warns about a rival optimum. `unit` is the unit of the noise variance.
 warn_rival <- function(learned, unit) {
   rival <- attr(learned, "rival")
   if (is.null(rival)) return(invisible())

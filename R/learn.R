@@ -78,7 +78,7 @@ message_copies <- function(copies, n) {
 # if the kernel was open. `terms`: the additive kernel that was learned for the response. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
-  exact <- is_small_enough(problem$pool)
+  exact <- problem$pool$few
   run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
@@ -91,11 +91,12 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
+  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, and not for a start of a non-Gaussian fit
     if (exact) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
+      if (isTRUE(shared$gain > 0)) terms <- NULL # they have a lengthscale for each level
       state$because <- c(state$because, because_shared(shared$gain))
     }
     now$parameters <- sum(now$problem$free)
@@ -133,7 +134,7 @@ compare_little_noise <- function(model, s) {
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
-  s$priors && is_small_enough(pool) && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
+  s$priors && pool$few && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
     pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
     theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
     pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, ncol(pool$x)) > 0.1

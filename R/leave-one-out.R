@@ -65,7 +65,7 @@ loo_rows <- function(fit) {
        hat = all_rows(data, loo$leverage, 0))
 }
 
-# A row whose copies stay is predicted by them.
+# Sends a message if rows have copies, because copies predict each other.
 message_twins <- function(data) {
   copy <- copies_in(data)
   if (is.null(copy)) return(invisible())
@@ -79,7 +79,7 @@ standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
 # Returns standardised() for any likelihood; NA for rows of weight 0.
 standardised_response <- function(fit) {
-  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # which refuses
+  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # row_parts() refuses several classes
   check_distribution(fit)
   loo <- loo_rows(fit)
   response <- response_of(fit)
@@ -106,7 +106,7 @@ loo_residual <- function(fit) {
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# Returns NULL if it would take more than a second.
+# Returns the leave-one-out RMSE, or NULL if that would take more than a second.
 cheap_rmse_loo <- function(fit) {
   if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= dense_rows) {
     root_mean_square(stats::residuals(fit, type = "loo"))
@@ -182,9 +182,9 @@ dfbetas.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, out)
 }
 
-# Returns the estimate of the scale of kernel and noise from all other rows, in units of the fit's own. With
-# y'K^{-1} y = sum(g y) and the squared standardised residual r^2 the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for
-# p coefficients of the mean, as for lm().
+# Returns the estimate of the scale of kernel and noise from all other rows, relative to the fit's scale. With y'K^{-1}
+# y = sum(g y) and the squared standardised residual r^2 the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for p
+# coefficients of the mean, as for lm().
 scale_without <- function(fit, r) {
   p <- posterior_of(fit)
   part <- row_parts(p)
@@ -209,7 +209,7 @@ training_scores <- function(fit, seen = FALSE) {
   response <- response_of(fit)
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
   if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
-  used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # not at weight 0
+  used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
   response_score(response, y, take_rows_of(f[c("mean", "var")], used),
                  list(noise = f$noise[used], spread = f$spread[used]))

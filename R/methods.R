@@ -17,8 +17,8 @@
 #'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
 #' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
 #' * `fitted()`, `residuals()`: mean response at the training rows, and response minus mean, with `NA` for rows that
-#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()], of T(y) with a transform, as `sigma()`;
-#'   `"loo"` and `"pit"` are in [leave_one_out].
+#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()]; with a transform they are those of T(y).
+#'   For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1).
 #'   100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
@@ -29,7 +29,7 @@
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML see `logLik()` above.
+#' @param REML See `logLik()` in Details.
 #' @param k Penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
@@ -57,10 +57,10 @@ coef.gp_fit <- function(object, ...) {
   response <- response_of(object)
   linear <- mean_coefficients(object)$estimate
   if (response$conjugate) {
-    vague <- is_mean_variance(object$kernel)
+    vague <- kernel_parameters(object$kernel)$mean
     return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, response$shape)
+  shape <- if (!is.null(object$theta)) stats::setNames(shown_theta(response, object$theta), response$shape)
   c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
@@ -85,10 +85,10 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
     return(likelihood_of_groups(object, check_flag(REML, "REML")))
   }
   evidence <- posterior_evidence(posterior_of(object))
-  # with neighbours, bounds need a pass over all rows, and are wide without a reference
+  # with neighbours, bounds need a pass over all rows, and they are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
-    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
   }
   structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
@@ -224,7 +224,7 @@ residuals_other <- function(fit, type) {
   data <- training_data(fit)
   padded <- function(v) stats::naresid(fit$na.action, v)
   mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
-  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # of the numbers of ordered classes
+  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
   r <- padded(data$response) - mean
   if (type %in% c("response", "loo")) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)

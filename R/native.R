@@ -115,7 +115,7 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# The same in steps, for rows that come in parts; sums_merge() adds their sums.
+# Computes the sums of the same objective, for rows that come in parts. sums_merge() adds the sums of parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                        engine_control(nrow(data$x), control)), "The sums over the rows")
@@ -165,8 +165,8 @@ native_lowrank_rows <- function(aux, data) {
         engine_control(nrow(data$x)))
 }
 
-# Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works. `fitc`: with the noise of
-# FITC.
+# Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.
+# `fitc`: with FITC's noise.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   result <- .Call(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), if (fitc) "fitc",
                   engine_control(nrow(data$x), control))
@@ -307,7 +307,7 @@ native_certify_kriged <- function(posterior, z, model, norms, n_terms, sum_w, su
         as.double(sum_w), lapply(sums, as.double))
 }
 
-# Norms of older fits lack the largest k(x, x) at the rows. 0 means: no larger than anywhere.
+# Returns norms for the engine. Norms of older fits lack the largest k(x, x) at the rows, for which 0 stands.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
@@ -354,11 +354,11 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 
 # The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
 # noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
-# `at`: vecchia_input(), which a search makes once for many evaluations.
+# `at`: vecchia_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
+# given the neighbours, and `variance`.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
-  kernel <- model$kernel
-  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  kernel <- compile_kernel(model$kernel)
   tied <- !is.null(kernel$engine$tie)
   model <- list(kernel = if (tied) engine_kernel(kernel) else kernel$engine, noise = as.double(model$noise), jitter = 0)
   result <- .Call(ffi_vecchia, model, at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes),

@@ -15,7 +15,7 @@ sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step
 noisy_log_density <- function(y, f) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   n <- length(y)
-  sd <- sd_at_step(f, rep(spread_steps, each = n)) # rows are recycled
+  sd <- sd_at_step(f, rep(spread_steps, each = n)) # recycled over the rows
   log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 

@@ -1,25 +1,32 @@
-#' The pF-DTC objective
+#' Objectives of inducing points
 #'
-#' The preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and an auxiliary
-#' distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and others (2019).
-#' The data are neither centred nor scaled.
+#' `pf_objective()` is the preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and
+#' an auxiliary distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and
+#' others (2019). `vfe_objective()` is minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS:
+#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
+#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
 #'
 #' @usage pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
+#' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
 #' @inheritParams auxiliary
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
 #' @param noise noise variance, a positive number.
 #' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
-#'   matrix of the shape of `z`, with nu held fixed.
-#' @section Errors: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky factor.
-#' @seealso [vfe_objective()], [pf_divergence()], [aux_sor()], `vignette("paper")`
+#' @return `list(value, gradient)`. For `pf_objective()` the value is in the fourth power of the units of `y`, and the
+#'   gradient, in `z` with nu held fixed, has the shape of `z`. For `vfe_objective()` the gradient is
+#'   `list(z, log_lengthscale, log_variance, log_noise)`; the jitter moves with the variance.
+#' @section Errors and invariants: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky
+#'   factor. `vfe_objective()` is never below minus the log marginal likelihood of the exact GP, and equal to it at
+#'   `z = x` and `jitter = 0`.
+#' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)
 #' k <- kernel_se(lengthscale = 5, variance = 500)
 #' nu <- auxiliary(x, y, k, noise = 200, aux_sor(rows = seq(1, 50, 5)))
 #' pf_objective(c(6, 12, 20), x, y, k, noise = 200, nu)
+#' vfe_objective(c(6, 12, 20), x, y, k, noise = 200)
 #' @export
 pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
@@ -32,20 +39,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   list(value = value, gradient = name_columns(result$gradient, args$x))
 }
 
-#' The variational objective
-#'
-#' Minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS, and its gradient:
-#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
-#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
-#'
-#' @inheritParams pf_objective
-#' @return `list(value, gradient)`; the gradient is `list(z, log_lengthscale, log_variance, log_noise)`: a matrix of the
-#'   shape of `z`, a number for each lengthscale of the kernel, and two numbers. The jitter moves with the variance.
-#' @section Errors and invariants: as [pf_objective()]. The value is never below minus the log marginal likelihood of
-#'   the exact GP, and equal to it at `z = x` and `jitter = 0`.
-#' @examples
-#' vfe_objective(c(6, 12, 20), cars$speed, cars$dist - mean(cars$dist),
-#'               kernel_se(lengthscale = 5, variance = 500), noise = 200)
+#' @rdname pf_objective
 #' @export
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
@@ -80,7 +74,7 @@ low_rank_divergence <- function(aux, z, p, jitter, data, model) {
 # Returns d_pF under white noise. Both parts are differences from those of the exact posterior, and not negative.
 white_divergence <- function(aux, p, data, model) {
   noise <- model$noise
-  X <- noise * chol2inv(t(p$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
+  X <- noise * chol2inv(t(p$C)) # X = D^{-1}; tr(G D^{-2}) = tr(X G X)
   parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
   sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
 }
@@ -140,7 +134,7 @@ name_columns <- function(z, x) {
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 
-# Returns the objective over all rows, in memory or by passes over a source: VFE, or pF under `aux`.
+# Returns the objective over all rows: VFE, or pF under `aux`. Rows are in memory, or are read from a source by passes.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
@@ -218,14 +212,14 @@ hyper_slope <- function(result, parameters, shift, noise) {
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns what native_evaluate() returns, by a pass for the sums and one for the gradient. A source that fails ends an
-# optimisation as an interrupt does, see run_stage().
+# Returns the result of native_evaluate() for a source, by a pass for the sums and one for the gradient. A failing
+# source ends an optimisation like an interrupt, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   if (isTRUE(aux$p > 0)) {
     abort_input("optimise_rows", "more than the sample of the source", "less under this auxiliary distribution",
                 hint = "Its objective has sums over pairs of rows, which do not add up over blocks.")
   }
-  aux$Wt <- NULL # it belongs to the rows in memory
+  aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     visit <- visit_rows(clean_block, without_source(whole), f, list(name, aux, z, model, jitter, control, ...))
     whole_pass(whole, visit, either(merge))
@@ -238,7 +232,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   slopes <- add_slopes(pass(slopes_of_objective, add_slopes, result$adjoint),
                        slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
                                            sums$k_sum))
-  result <- at_sums(slopes$rss) # residuals make the last digits right
+  result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 

@@ -29,7 +29,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
     }
     point$par <- par
-    # an interrupt between these lines leaves the vectors of unequal length: the shorter one counts
+    # an interrupt between these lines leaves vectors of unequal length; the shorter one counts
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -53,7 +53,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       c(stopped[c("convergence", "message")], list(stopped = stopped))
     })
   n <- min(length(run$value), length(run$seconds))
-  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before the first value
+  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # the search ended before the first value
   c(run$best, end, list(
     evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
@@ -80,7 +80,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     search <- line_search(evaluate, point, direction, slope, step)
     new <- search$point
     if (is.null(new)) {
-      if (length(pairs)) { # once more along the gradient before giving up
+      if (length(pairs)) { # try the gradient once before giving up
         pairs <- list()
         next
       }
@@ -160,7 +160,7 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Smaller differences are rounding. A search that starts at the minimum ends there.
+# Returns the size of differences that count as rounding. A search that starts at the minimum ends there.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
 # Returns the minimiser of the cubic through both ends, at least a tenth away from them; near `lo` after a failure.
@@ -178,7 +178,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# R's time limit and a failing row source end the search with the best so far; other errors are raised.
+# Ends the search with the best so far after R's time limit or a failing row source. Other errors are raised.
 stopped_by_error <- function(e) {
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)
@@ -235,8 +235,8 @@ seconds_left <- function(max_seconds) {
 
 # ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
 
-# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far; the stages
-# after it return their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far, and later
+# stages return their starting values, so that there is always a fit to return. R's own time limit acts alike.
 # state$stopped is NULL, or list(convergence, message) after an interrupt.
 
 # Frees the memory of the last stage before the next one needs its own, if there are many rows.
@@ -260,7 +260,7 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
-# Ends a series of fits when one of them was ended early.
+# Ends a series of fits if one of them was ended early.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)

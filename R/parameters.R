@@ -4,14 +4,14 @@
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
 # Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
-not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
+not_learned <- function(s) setdiff(s$names, s$free)
 
 # Returns the problem of learning kernel and noise except the parameters `fixed`:
 # list(start, natural, at, too_far, free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the
 # same as users see it. Variances are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
-  names <- parameter_names(kernel, columns)
   compiled <- compile_kernel(kernel)
+  names <- parameter_names(compiled, columns)
   start <- stats::setNames(log(c(compiled$engine$values, noise)), names)
   free <- !names %in% fixed
   last <- length(start)
@@ -20,11 +20,11 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     value <- exp(unname(replace(start, free, par)))
     list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # Beyond these limits different values explain the data equally well.
+  # Beyond these limits, different values explain the data equally well.
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal, see below
+    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -38,8 +38,8 @@ as_users_see <- function(model) {
   model
 }
 
-check_fixed <- function(fix, kernel, columns) {
-  names <- parameter_names(kernel, columns)
+# `names`: those of all parameters.
+check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   if (length(unknown)) {
     abort_input("fix", sprintf("\"%s\"", unknown[1L]), sprintf("among %s", list_quoted(names, "\"", most = 12L)))
@@ -55,8 +55,8 @@ parameter_units <- function(kernel, x, power) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  table[c("unit", "start", "middle", "sd", "low", "high", "ard")] <- list(1, 1, 0, 1, 1e-3, 1e3, FALSE)
-  for (i in seq_len(nrow(table))) {
+  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE)
+  rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
@@ -64,8 +64,9 @@ parameter_units <- function(kernel, x, power) {
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
                   parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
                   unit_of_share(table$what[i], leaf))
-    table[i, names(row)] <- row
-  }
+    replace(usual, names(row), row)
+  })
+  table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
   table
 }
 
@@ -76,7 +77,7 @@ unit_of_lengthscale <- function(leaf, at, x) {
   levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
   own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
   on_sphere <- length(own) == 3L && !levels(own)
-  if (!is.null(leaf$shared)) { # a sphere has two dimensions, a factor one
+  if (!is.null(leaf$shared)) { # a sphere has two dimensions, and a factor one
     each <- split(leaf$inputs, leaf$shared)
     d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
   }
@@ -86,7 +87,8 @@ unit_of_lengthscale <- function(leaf, at, x) {
        sd = learning_priors$sd, ard = TRUE)
 }
 
-# Shares of an additive factor, and how many times longer the lengthscales of all inputs are than those of one input.
+# Returns the unit of a share of an additive factor. It also returns that of the ratio of the lengthscales of all inputs
+# to those of one input.
 unit_of_share <- function(what, leaf) {
   G <- length(additive_inputs(leaf))
   switch(what, additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
@@ -95,7 +97,8 @@ unit_of_share <- function(what, leaf) {
 }
 
 unit_of_variance <- function(leaves, x, power, n_terms) {
-  of_rows <- mean(kernel_diagonal(one_term(leaves, x), x))
+  term <- one_term(leaves, x)
+  of_rows <- if (varies(term)) mean(kernel_diagonal(term, x)) else 1
   list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
 }
 
@@ -113,7 +116,7 @@ one_term <- function(leaves, x) {
        terms = list(list(variance = 1, leaves = seq_along(leaves))))
 }
 
-# The sd of an effect over that of the first has the unit of one input over the other.
+# Returns the unit of the sd of an effect relative to that of the first effect: one input's unit over the other's.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -138,10 +141,10 @@ name_lengthscales <- function(kernel, x) {
 }
 
 # The prior of a log lengthscale in units of the input's spread: N(log(3 d^0.5), 0.7^2). It was chosen on a dozen data
-# sets of 20 to 50 rows, where it decides (bench/small-n.R). For more rows its precision falls as 1 / n^2, because a
-# constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. The prior also decides below 15 rows per
-# input, where the evidence of 50 lengthscales overfits. From there its precision falls as 1 / n^6, so that it is gone
-# at 40 rows per input (Boston).
+# sets of 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision falls as 1 / n^2, because
+# a constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. It also matters below 15 rows per
+# input, where the evidence of 50 lengthscales overfits. Beyond, its precision falls as 1 / n^6 and is negligible at 40
+# rows per input (Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the share of the priors' precisions that n rows of d inputs leave.
@@ -189,7 +192,7 @@ vague_mean <- 1e4
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   groups <- length(group_roots(kernel))
-  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone the level is a coefficient
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone, the level is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   if (groups) columns <- setdiff(columns, first_levels(data))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
@@ -208,13 +211,8 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Gives the linear means of a kernel over all inputs the units of x.
-with_basis <- function(kernel, x) {
-  change_leaves(kernel, function(leaf) {
-    if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
-    leaf
-  })
-}
+# Gives a linear mean over all inputs the units of x.
+with_basis <- function(leaf, x) replace(leaf, c("centre", "rate"), basis_units(x))
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
@@ -258,25 +256,8 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Returns TRUE for the parameters of the kernel that are the variance of a mean.
-is_mean_variance <- function(kernel) {
-  table <- kernel_parameters(kernel)
-  kernel <- as_sum(kernel)
-  of_mean <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  table$leaf == 0L & of_mean[table$term]
-}
-
 # Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
-  union(given_names(kernel, columns), kernel_parameter_names(kernel, columns)[is_mean_variance(kernel)])
-}
-
-# Returns the names of the parameters whose given value is kept.
-given_names <- function(kernel, columns) {
-  table <- kernel_parameters(kernel)
-  leaves <- as_sum(kernel)$leaves
-  given <- vapply(seq_len(nrow(table)), function(i) {
-    table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
-  }, NA)
-  kernel_parameter_names(kernel, columns)[given]
+  kernel <- compile_kernel(kernel)
+  kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }

@@ -21,16 +21,16 @@
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula: constant (`~ 1`), its log linear
-#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found if `transform = "auto"`, else constant.
+#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found, constant or smooth.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
-#'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.
+#'   `"auto"`: the best by log marginal likelihood, see `fit$response`.
 #' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
 #'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
@@ -131,7 +131,7 @@ NULL
 
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
-# Called by a default method, whose arguments (in `frame`) are the settings.
+# Fits rows of a matrix, for a default method whose arguments (in `frame`) are the settings.
 matrix_fit <- function(method, call, frame, dots) {
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
   check_dots_empty(dots, names(args))
@@ -145,7 +145,7 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Called by a formula method. The default method has the arguments that are known, and their defaults.
+# Fits a formula. The arguments and their defaults are those of the default method.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
@@ -157,8 +157,8 @@ formula_fit <- function(method, call, envir, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Returns the likelihood of the family given, or "by response" if a function with families is given neither a family
-# nor what only Gaussian noise has.
+# Returns the likelihood of the family given. Returns "by response" if the function takes families, no family was given,
+# and no argument is for Gaussian noise only.
 likelihood_asked <- function(args, given) {
   gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
@@ -174,7 +174,7 @@ fit_by_family <- function(method, data, call, args) {
 
 wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
-# Fits the rows of a source. Rows are kept only if they are so few that a data frame of them would be fitted exactly.
+# Fits the rows of a source. Rows are kept only if a data frame with so few rows would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
@@ -184,7 +184,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- data$whole$seen <= min(dense_rows, size) && args$keep_data &&
     gp_families[[method]]$chooses && leaves_points_open(args)
   if (few) {
-    assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample
+    assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, which draws no sample
     return(fit_of_few(method, source, call, args, envir, data$whole))
   }
   args$keep_data <- FALSE
@@ -234,7 +234,9 @@ start_fit <- function(method, data, call, args) fit_as_asked(data, check_setting
 # Fits the data as `asked`, which check_settings() returns.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
-  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, tolerance_so_far, tolerance_unmet))
+  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, function(fit) {
+    if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
+  }, tolerance_unmet))
   finish <- if (!is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])) add_reference
   run_fit(data, asked, function(data, asked, state) fit_by_plan(data, asked, state, finish))
 }

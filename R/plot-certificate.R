@@ -29,6 +29,7 @@
 #' plot_certificate(fit)
 #' more <- update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
 #' plot_certificate(list(fit, more))
+#' plot(certify(fit, effort = "fast"))
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
@@ -54,24 +55,16 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   invisible(out)
 }
 
-#' Plot certificates with ggplot2
-#'
-#' Draws what [plot_certificate()] returned or, for a result of [certify()], the certified interval of the exact mean
-#' and two of its sds at each row, in the order of the means.
-#'
-#' @param object A result of [plot_certificate()] or [certify()].
-#' @param ... For `plot()`, arguments of [plot.default()].
-#' @return A ggplot; for `plot()`, `x` invisibly.
-#' @examples
-#' plot(certify(gp_dtc(dist ~ speed, cars, m = 3)))
+#' @rdname plot_certificate
+#' @param x,object A result of `plot_certificate()` or [certify()]. For the latter the figure shows the certified
+#'   interval of the exact mean and two of its sds at each row, in the order of the means.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")
   ggplot_figure(certificate_figure(object))
 }
 
-#' @rdname autoplot.pfdtc_certificate
-#' @usage NULL
+#' @rdname plot_certificate
 #' @export
 plot.pfdtc_certificate <- function(x, ...) {
   draw_figure(certificate_figure(x, list(...)$log), list(...))
@@ -134,7 +127,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))
 }
 
-# Returns the number of points that a posterior rests on.
+# Returns the number of inducing points of a fit, or of rows of an exact posterior.
 size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 # ---- one fit --------------------------------------------------------------------------------------------------------
@@ -155,7 +148,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   response <- type == "response"
   if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
-  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"),
+                           names(certificate)[!vapply(certificate, is.matrix, TRUE)])
   p <- latent_at(at_mode(fit), s$grid$x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
   link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity
@@ -173,7 +167,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
             figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
 }
 
-# Wide bands are cut off at the height of the other parts above and below them.
+# Returns the range of the vertical axis. Wide certified bands are cut off: above and below, they take at most the
+# height of the other bands.
 certified_range <- function(data, points) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, points$y, finite = TRUE)
   all <- range(rest, data$lwr_certified, data$upr_certified, finite = TRUE)
@@ -183,7 +178,7 @@ certified_range <- function(data, points) {
 certified_curves_figure <- function(data, s) {
   range <- certified_range(data, s$points)
   has_exact <- !all(is.na(data$exact))
-  far <- clip_to(range + c(-1, 1) * diff(range)) # bands without an end cannot be filled
+  far <- clip_to(range + c(-1, 1) * diff(range)) # a band without an end could not be filled
   band <- function(p, lower, upper, col) layer("band", p$value, far(p[[lower]]), y1 = far(p[[upper]]), col = col)
   orange <- plot_colours["certified"]
   pale <- grDevices::adjustcolor(orange, 0.3)
@@ -268,8 +263,8 @@ certified_by_effort <- function(fit, new, efforts, reference) {
   })
 }
 
-# Lines and symbols fit into one another, because a certificate may equal the actual error. Dashes are in units of the
-# line width: all have the same length.
+# The looks of lines and symbols. Symbols fit inside one another, because a certificate may equal the actual error.
+# Dashes are in units of the line width, so that all have the same length.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
@@ -295,7 +290,7 @@ certified_errors_figure <- function(data, log) {
                 c(nrow(cases) / 2, 2L), list(xlab = "inducing points", ylab = "error"), top = 2.8, cex = 0.85)
 }
 
-# Makes a figure of panels over the number of inducing points, which share their axis titles.
+# Makes a figure of panels over the number of inducing points with common axis titles.
 over_m_figure <- function(panels, value, keys, legend, shape, outer, top, cex) {
   figure(panels, value, keys, legend, outer = outer,
          par = panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex))

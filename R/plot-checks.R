@@ -39,7 +39,8 @@ checks_figure <- function(fit, which) {
          par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
-# Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
+# Returns leave-one-out means and standardised residuals. Normal quantiles of the randomised PIT are standard normal if
+# the model holds (Dunn and Smyth 1996).
 loo_checks <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
@@ -97,7 +98,7 @@ scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
-# A class has at least ten expected rows. The band contains 95 % of binomial heights.
+# Draws the PIT histogram. A class has at least ten expected rows, and the band contains 95 % of binomial heights.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
@@ -123,11 +124,14 @@ calibration_figure <- function(fit) {
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
   d <- calibration_table(fit)
+  figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d)
+}
+
+# Draws shares against leave-one-out probabilities, with bars of 95 % about the diagonal.
+shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
-  figure(list(list(
-    args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows",
-                ylab = "share of successes"),
-    layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
-                                 y1 = pmin(d$predicted + half, 1), lwd = 6, lend = 1, col = band_colour()),
-               layer("dots", d$predicted, d$observed, pch = 16)))), d)
+  list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
+       layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
+                                    y1 = pmin(d$predicted + half, 1), col = bar, ...),
+                  layer("dots", d$predicted, d$observed, pch = 16, col = dot)))
 }

@@ -28,7 +28,8 @@ choices_figure <- function(fit) {
          par = if (length(tables) > 1L) panels_par(c(1L, length(tables)), c(3.5, 3.5, 1.8, 1)))
 }
 
-# The axis ends at four times the median: what matters are differences at the top. Labels say how far the others are.
+# Draws the candidates of one choice. The axis ends at four times the median, because differences at the top matter;
+# labels have the values beyond the axis.
 choice_panel <- function(d, title, unit) {
   n <- nrow(d)
   edge <- max(4 * stats::median(d$behind), 1e-3)

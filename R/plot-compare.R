@@ -43,7 +43,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, fits, base, !is.null(exact)), list(...))
 }
 
-# Returns the fit whose data set range and centre: one with data, the exact one if possible.
+# Returns the fit whose data define ranges and centre: one with data, the exact one if possible.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -56,7 +56,7 @@ comparison_base <- function(fits, exact) {
   if (is.null(with_data)) candidates[[1L]] else with_data
 }
 
-# Returns list(variable, data, points, foot): every fit and the exact one along one variable.
+# Returns list(variable, data, points, foot): the values of every fit and of the exact one along one variable.
 curves_compared <- function(fits, exact, base, newdata, input, at, n, points) {
   s <- slice_frame(base, input, at, n, most = 1L)
   if (length(s$variables) != 1L) abort_input("input", describe(input), "one input")

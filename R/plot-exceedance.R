@@ -1,6 +1,6 @@
 # The figure of exceedance(): a line for one numeric input, a map for two.
 
-# Returns fit_variables() by name.
+# Returns a list of the result of fit_variables(), by name.
 variables_by_name <- function(fit) {
   all <- fit_variables(fit)
   stats::setNames(all, panel_names(all))
@@ -45,7 +45,7 @@ exceedance_keys <- function(shown, about, pch = 22) {
   legend_keys(text[used], "grey40", pch = pch, size = 1.5, bg = region_colours[used])
 }
 
-# The regions are a strip along the bottom, below the probability and its certified bounds.
+# Draws the probability along one input, with its certified bounds. A strip along the bottom shows the regions.
 exceedance_line <- function(x, inputs, data, shown, about, variables) {
   o <- order(inputs[[1L]])
   at <- inputs[[1L]][o]
@@ -73,7 +73,7 @@ exceedance_label <- function(about) {
   sprintf("P(%s > %s)", if (about$of == "f") "f" else "y", than)
 }
 
-# Places on a grid are cells, others are dots.
+# Draws a map of the regions. Places on a grid are cells, other places are dots.
 exceedance_map <- function(x, inputs, data, shown, about, variables) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == nrow(x)

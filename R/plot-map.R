@@ -78,7 +78,7 @@ degree_labels <- function(at, axis) {
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Draws two maps, each with its key at the right.
+# Draws two maps, of the mean and of its sd, each with its key at the right.
 draw_map <- function(s, args) {
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))

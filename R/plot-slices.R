@@ -1,7 +1,7 @@
 # Slices through a fit: the data, and the figures of plot() and of partial_dependence().
 
-# Returns slice_frame() with what plot() draws: curves, points and inducing, data frames with a column `input`, and
-# residuals (are the points partial residuals?). `type`: "response" or "link".
+# Returns slice_frame() with the values that plot() draws: curves, points and inducing, data frames with a column
+# `input`, and residuals (are the points partial residuals?). `type`: "response" or "link".
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
@@ -27,7 +27,7 @@ with_marks <- function(s, base, fit, curves, points, type) {
   s
 }
 
-# Partial residuals of a term: its mean at each row plus the residual of the row.
+# Returns partial residuals of a term: its mean at each row plus the residual of the row.
 term_points <- function(fit, shown) {
   rows <- rows_to_draw(fit)
   mean <- term_values(fit, rows$x)$mean
@@ -41,7 +41,7 @@ term_curves <- function(fit, s, level) {
   curve_frame(s$grid, list(mean = p$mean, sd = sqrt(p$var)), normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE])
 }
 
-# With `certified` the bands contain those of the exact GP.
+# Returns the curves along the inputs. With `certified` the bands contain those of the exact GP.
 slice_curves <- function(fit, grid, level, certified, type) {
   p <- latent_at(if (certified) at_mode(fit) else fit, grid$x, re = certified)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
@@ -59,7 +59,7 @@ slice_curves <- function(fit, grid, level, certified, type) {
   curve_frame(grid, on_scale(fit, p, type, noise), f, y)
 }
 
-# `f` and `y` have the lower and upper ends of the bands.
+# Returns the columns of curves. `f` and `y` have the lower and upper ends of the bands.
 curve_frame <- function(grid, shown, f, y = NULL) {
   if (is.null(y)) y <- NA * f
   data.frame(grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L], upr = f[, 2L],
@@ -91,7 +91,7 @@ partial_points <- function(fit, all, shown, curves) {
   }))
 }
 
-# The rows of an exact posterior are not marked as inducing points.
+# Returns the inducing points to mark. The rows of an exact posterior are not marked.
 drawn_points <- function(fit) {
   if (!is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 }
@@ -107,7 +107,7 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns a fit to the transformed response for type "link": what is drawn then is f on its own scale.
+# Returns the fit as one to the transformed response if `type` is "link": f is then drawn on its own scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
 # Returns list(mean, sd) of f, or of the mean response averaged over f. `noise`: variances with Gaussian noise.
@@ -116,9 +116,9 @@ on_scale <- function(fit, p, type, noise = 0) {
   response_moments(response_of(fit), p$mean, p$var, noise)
 }
 
-# Shares of successes are drawn as they are, rates in proportion to the slice, numbers at the slice plus their residual.
-# `p` is the posterior at the rows, NULL for a single variable.
-# With a transform both are on its scale, and the sum is brought back.
+# Returns the responses to draw beside a slice: shares of successes as they are, rates in proportion to the slice, and
+# numbers as the slice plus their residual. `p` is the posterior at the rows, NULL for a single variable. With a
+# transform, slice and residual are added on its scale.
 partial_response <- function(fit, slice, rows, p) {
   if (response_of(fit)$reads %in% c("classes", "ordered")) return(fit$data$response[rows$keep])
   if (fit_link(fit) == "identity") {
@@ -133,7 +133,8 @@ partial_response <- function(fit, slice, rows, p) {
   fit$data$response[rows$keep] / exp(offset) * if (is.null(p)) 1 else slice / exp(p$mean + p$var / 2)
 }
 
-# A fit without its data has no rows to draw, and a class or a count of 0 no finite value on the link's scale.
+# Returns TRUE if there are responses to draw. A fit may lack its data, and on the link's scale a class or a count of 0
+# has no finite value.
 has_partial_response <- function(fit, type) {
   !is.null(fit$data) && (type == "response" || fit_link(fit) == "identity")
 }
@@ -182,7 +183,7 @@ slices_figure <- function(s, level, interval, own, certified, label) {
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
-    blocks <- nrow(curve) == 1L || !is.null(v$labels) # levels, and a single value
+    blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value
     pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
     list(args = list(xlab = axis_title(v), xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
@@ -220,8 +221,8 @@ band_layers <- function(p, interval) {
   }, if (interval != "credible") c(dashed(p$lwr_y), dashed(p$upr_y)))
 }
 
-mean_layer <- function(p) {
-  layer("line", p$value, p$fit, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = plot_colours["mean"])
+mean_layer <- function(p, y = p$fit, col = plot_colours["mean"]) {
+  layer("line", p$value, y, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = col)
 }
 
 # ---- partial dependence ---------------------------------------------------------------------------------------------

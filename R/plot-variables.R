@@ -40,7 +40,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   }
   span <- apply(x, 2L, function(v) diff(range(v)))
   relevance <- span / kernel_lengths(kernel, ncol(x))
-  other <- setdiff(kernel$inputs, which(relevance > 0)) # inputs that the kernel reads without a lengthscale
+  other <- setdiff(kernel$inputs, which(relevance > 0)) # inputs without a lengthscale
   relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)
   relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
   shown <- utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0))))
@@ -57,7 +57,8 @@ slice_centre <- function(fit, variables, at) {
     return(centre)
   }
   x <- slice_rows(fit)
-  every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group # merged rows count as often as they came
+  # each merged row counts as often as it occurred
+  every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
     rows <- if (is.null(v$values) || !is.null(fit$data)) x[every, , drop = FALSE] else fit_points(fit)
@@ -73,13 +74,13 @@ nearest_level <- function(x, v) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns values, or numbers of levels.
+# Returns the values of a variable at the rows of x, or the numbers of its levels.
 value_along <- function(v, x) {
   if (!is.null(v$axis)) return(degrees_of(x[, v$columns, drop = FALSE], v$middle)[, v$axis])
   if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
 }
 
-# Returns the rows x with these values of a variable.
+# Returns the rows x with other values of a variable.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
@@ -114,7 +115,8 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   as.integer(min(most, max(least, ceiling(size) + 1)))
 }
 
-# The lengthscale of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
+# Returns the shortest lengthscale or period along the columns. The lengthscale of a periodic kernel has no unit: below
+# 1 it is the share of the period over which f changes.
 shortest_length <- function(kernel, columns) {
   min(Inf, unlist(lapply(as_sum(kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% columns

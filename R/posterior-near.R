@@ -13,8 +13,8 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns the O(M^2) numbers that predictions need in addition to the rows, and the order of the rows. `evidence` is an
-# estimate of the log density of the cleaned rows, scaled by the roots of their weights.
+# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `evidence` estimates the
+# log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -81,14 +81,15 @@ remade_fit.near <- function(p, rows, model) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# The order of the rows and their lists of neighbours stay. Row j has the terms r_j, y~_j and d_j of its list p,
+# Leaving out a row keeps the order of the rows and their lists of neighbours. Row j has the terms r_j, y~_j and d_j of
+# its list p,
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d
 #
-# (not scaled by the roots of the weights). If the noise of row g is raised by delta = s2 / W' - s2 / W, to infinity for
-# a row that is left out, then its own d changes, and so do the terms of rows that have g in their lists. With
-# t = N^{-1} e_g, the column of g, and kappa = 1 / (1 / delta + t_g),
+# (not scaled by the roots of the weights). Let the noise of row g rise by delta = s2 / W' - s2 / W, to infinity for a
+# row that is left out. Then its own d changes, and so do the terms of rows that have g in their lists. With t = N^{-1}
+# e_g, the column of g, and kappa = 1 / (1 / delta + t_g),
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
@@ -169,7 +170,7 @@ near_terms <- function(p) {
   field$around <- native_neighbours(kernel, data$x, near$neighbours, query = data$x, control = p$control)
   child <- col(field$lists)[field$lists > 0L]
   field$children <- split(child, factor(field$lists[field$lists > 0L], levels = seq_len(n)))
-  # rows that are close to each other share rows that have them in their lists
+  # rows that are close to each other occur in the lists of the same rows
   field$order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
   field$batch <- max(100, floor(p$control$memory / (8 * m * max(1, s))))
   field
@@ -237,7 +238,7 @@ without_row <- function(field, lists, around, g, w, y) {
   rest <- W - w
   alone <- rest <= 1e-12 * W
   more <- if (alone) Inf else field$noise / rest - field$noise / W
-  change <- if (alone) 0 else (W * field$y[g] - w * y) / rest - field$y[g] # of the response of row g
+  change <- if (alone) 0 else (W * field$y[g] - w * y) / rest - field$y[g] # in the response of row g
 
   child <- field$children[[g]]
   at <- lists$place[child]
@@ -258,7 +259,7 @@ without_row <- function(field, lists, around, g, w, y) {
   }
   b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # the prediction at the row itself, with all rows and without this one
+  # the prediction at the row, given all rows and given all other rows
   near <- match(g, around$rows)
   hat <- sum(around_r(field, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u

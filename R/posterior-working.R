@@ -43,7 +43,7 @@ limited_shift <- function(at, z, kernel, x) {
   at$shift * min(1, most_shift / max(sds))
 }
 
-# Returns the share of the shift that was kept.
+# Returns the share of the shift that limited_shift() kept.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
 # Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
@@ -146,8 +146,8 @@ working_rows <- function(x, sites, f) {
 
 # ---- the parts of a fit ---------------------------------------------------------------------------------------------
 
-# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f) returns the
-# posterior with neighbours, from the mode f on inducing points (without offset and mean).
+# Returns the elements of a fit that depend on all rows. `start` has the factors of an earlier mode. near(f) returns the
+# posterior with neighbours, where f is the mode on inducing points without offset and mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
   if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
   variational <- sites$variational == 1L
@@ -189,7 +189,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   left <- at(f)$unexplained
   W <- pmax(l[3L, ], 0)
   value <- sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the mean of working rows with s / W added to the response
+  if (isTRUE(sites$skewed)) { # s / W is added to the working responses
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)

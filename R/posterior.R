@@ -65,7 +65,7 @@ posterior_at <- function(p, fun, joint = FALSE) {
   UseMethod("posterior_at")
 }
 
-# Returns posterior_at() of f at the rows of x. With `mean_only`, variances that take long may be NA.
+# Returns posterior_at() of f at the rows of x. `mean_only`: variances that take long may be NA.
 posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
   posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
 }
@@ -102,7 +102,7 @@ posterior_without.exact <- posterior_without.points <- function(p, groups = NULL
 # Returns list(mean, q, left, g, W, rest = 1 - W q, group), a number for each row used; `group` is its row of p$rows$x.
 row_parts <- function(p) UseMethod("row_parts")
 
-# 1 - leverage is rounding where the leverage is almost 1.
+# Sets 1 - leverage to 0 where the leverage is 1 up to rounding.
 without_rounded <- function(part) replace(part, "rest", list(replace(part$rest, part$rest < 1e-12, NaN)))
 
 # Returns list(Q, rest = 1 - W Q) for some of the rows used.

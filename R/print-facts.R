@@ -24,7 +24,7 @@ fit_facts <- function(fit) {
     groups = group_table(fit), fields = fields))
 }
 
-# A text with "%s" in place of numbers, which are formatted with the digits of the call.
+# Marks a text with "%s" in place of numbers, which are formatted with the digits of the call.
 with_numbers <- function(text, ...) structure(text, values = c(...))
 
 escape_percent <- function(text) gsub("%", "%%", text, fixed = TRUE)
@@ -68,20 +68,21 @@ describe_data <- function(fit) {
          if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
 }
 
-# Returns what is not in the title: a shape parameter or a transform.
+# Returns the parts of the response that the title lacks: a shape parameter or a transform.
 describe_response <- function(fit) {
   if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
   response <- response_of(fit)
   if (is_ordered(response)) return(describe_cuts(fit, response))
   if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
-  sprintf("%s, %s %s", response$full_label, response$shape, format(signif(fit$theta, 4)))
+  paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
+        collapse = ", ")
 }
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns NULL without a mean. Coefficients of a linear mean have a table.
 describe_mean <- function(fit, linear) {
-  if (is_ordered(response_of(fit))) return(NULL) # it is in the cut points
+  if (is_ordered(response_of(fit))) return(NULL) # the mean is in the cut points
   if ("(Intercept)" %in% rownames(linear)) return("linear")
   scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
   if (length(fit$center) > 1L) return("constant for each class")
@@ -113,7 +114,7 @@ describe_kernel <- function(fit) {
   words <- term_words(fit$kernel, fit$frame$columns)
   variance <- theta[grepl("(^|[.])variance$", names(theta))]
   own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
-  alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table
+  alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table of their own
   variance <- variance[!alone]
   own <- own[!alone]
   if (any(alone) && !length(own)) return(NULL)
@@ -121,7 +122,7 @@ describe_kernel <- function(fit) {
   with_numbers(paste0(escape_percent(own), ", sd %s", collapse = "; "), sqrt(variance))
 }
 
-# Returns what the posterior is made of, unless it is the exact one.
+# Returns a sentence about the inducing points and neighbours of the posterior, NULL for an exact one.
 describe_points <- function(fit) {
   if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
   how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
@@ -151,7 +152,7 @@ describe_neighbours <- function(fit) {
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 
-# `gain` is the mean difference of log densities, without neighbours less with them.
+# Describes the comparison by held-out rows. `gain` is the mean log density without neighbours less that with them.
 describe_trial <- function(trial) {
   if (is.null(trial)) return(NULL)
   sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
@@ -171,7 +172,7 @@ describe_aux <- function(fit) {
   format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
 }
 
-# Returns how many rows were used for what, where these are not all rows.
+# Returns the numbers of rows used for each purpose, if these are not all rows.
 describe_rows_used <- function(fit) {
   rows <- fit$looked_at
   if (!length(rows)) return(NULL)
@@ -205,7 +206,8 @@ describe_estimation <- function(fit) {
   sprintf("%s; the pilot was stopped %s", text, stopped)
 }
 
-# When one start alone reached the best value, the distance of the next shows whether that matters.
+# Describes the starts. If one start alone reached the best value, the distance of the next best shows whether that
+# matters.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood, stopped by `max_seconds`")
@@ -217,9 +219,9 @@ describe_starts <- function(learned) {
 }
 
 describe_convergence <- function(fit) {
-  idle <- c("nothing to optimise", unlist(fit$because)["move"]) # a reason that is printed as a choice
+  idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
   if (!response_of(fit)$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-  maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it in their control only
+  maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it only in their control
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped at `maxit` = %d%s", maxit, describe_late_gain(fit$trace)),
                 "52" = "interrupted; the fit is the best so far", fit$message)
@@ -228,8 +230,8 @@ describe_convergence <- function(fit) {
   paste("converged:", how)
 }
 
-# The share of the improvement that the last 10 % of evaluations gave shows whether a larger `maxit` is worth its time.
-# Values before and after a renewed auxiliary distribution are not comparable.
+# Returns the share of the improvement that the last 10 % of evaluations gave. It shows whether a larger `maxit` is
+# worth its time. Values before and after a renewed auxiliary distribution are not comparable.
 describe_late_gain <- function(trace) {
   if (!is.null(trace$round)) return("")
   value <- trace$objective[!is.na(trace$objective)]
@@ -334,6 +336,6 @@ input_table <- function(fit) {
 describe_noise <- function(fit) {
   if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
   paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
-    sprintf("; heavy tails: its log variance differs by %.2g (sd) from row to row", sqrt(fit$noise_tail))
+    sprintf("; heavy tails: its log variance has sd %.2g between rows", sqrt(fit$noise_tail))
   })
 }

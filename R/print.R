@@ -27,7 +27,8 @@ summary.gp_fit <- function(object, ...) {
   structure(out, class = "summary.gp_fit")
 }
 
-# Leave-one-out scores of a fit with neighbours are slow for many rows: the caller decides whether to compute them.
+# Returns the scores that summary() shows. For a fit with neighbours they are slow on many rows, so the caller decides
+# whether to compute them.
 summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
 
 #' @rdname gp_fit-methods
@@ -131,7 +132,7 @@ print_parameters <- function(about, show) {
           sep = "\n")
     }
   }
-  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # they have a table
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # grouped terms have a table
   printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
@@ -144,7 +145,7 @@ print_parameters <- function(about, show) {
   print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
 }
 
-# Lengths on the globe are also shown in degrees.
+# Formats a lengthscale. Lengths on the globe are also shown in degrees.
 show_length <- function(l, unit, show) {
   text <- show(l)
   ifelse(unit == "km" & !is.na(l), sprintf("%s (%s degrees)", text, signif(l / earth_radius * 180 / pi, 2)), text)
@@ -167,7 +168,8 @@ print_input_shares <- function(shares) {
   cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
 }
 
-# `se` is 0 for the kernel that others are held against, and NA for one compared by the log marginal likelihood.
+# Prints the kernels tried. `se` is 0 for the kernel that the others are compared with, and NA for a kernel compared by
+# the log marginal likelihood.
 print_kernels_tried <- function(kernels) {
   if (is.null(kernels)) return(cat("\n"))
   held_out <- !all(is.na(kernels$se))
@@ -223,7 +225,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   cat(wrap(certificate_title(x), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
   rows <- utils::head(seq_len(nrow(x)), n)
-  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
+  if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
   more <- nrow(x) - length(rows)
   if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
   invisible(x)
@@ -241,7 +243,7 @@ certificate_title <- function(x) {
   sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), paste(how, collapse = ", "))
 }
 
-# The bounds are about the exact GP with the hyperparameters of the fit.
+# Returns the fields for print(). The bounds are about the exact GP with the hyperparameters of the fit.
 certificate_fields <- function(x) {
   number <- function(v) format(signif(v, 3))
   known <- !is.na(x$mean_error)

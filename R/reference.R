@@ -55,7 +55,7 @@ points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
   effects <- vapply(c(fit$factors$groupings, fit$near$groupings), effects_of_grouping, 0)
-  m + min(250L, ceiling(sum(effects) / 4)) # the reference has a point for each of 1,000 effects
+  m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own, for at most 1,000 effects
 }
 
 # Adds a reference on the points of the auxiliary distribution to a fit; after an interrupt the fit is unchanged.
@@ -83,8 +83,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
                     "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)."
                   else "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`.")
     }
-    tell_classed("reference", paste("certify() computed a reference posterior. To reuse it:",
-                                    "fit$reference <- reference(fit)"))
+    tell_classed("reference", "A reference posterior was computed. To reuse it: fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
@@ -102,8 +101,9 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
-# Computes the reference by three passes, each with one block in memory, here or on workers: a random sample, from which
-# the points are chosen, and a check that these are the fit's rows; the sums of the posterior; the parts of its norms.
+# Computes the reference of a source by three passes, each with one block in memory, here or on workers. They draw a
+# random sample for the points and check that these are the fit's rows, add up the sums of the posterior, and compute
+# its norms.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
@@ -127,7 +127,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
 
-# These functions run on each block.
+# Returns the cleaned rows of a block.
 cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
 norms_of_block <- function(rows, p, z, model, control) {

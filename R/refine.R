@@ -37,7 +37,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
     if (found$why == rounding_stops && largest_error(found$inside) > goal && exact_is_cheap(fit, fun$n, 30)) {
-      # A factorisation of K + s2 I has less rounding error if the noise is almost 0. It may take half a minute.
+      # with noise of almost 0, a factorisation of K + s2 I has less rounding error; it may take half a minute
       exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
       if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
     }
@@ -74,8 +74,9 @@ refined_frame <- function(fit, new, inside) {
 }
 
 # Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
-# list(inside, iterations, why). Kriging certifies if the residual prior variance of the reference is large, else the
-# reference does. After an interrupt or R's time limit the solution so far is certified, unless a second one comes.
+# list(inside, iterations, why). Kriging certifies if the residual prior variance of the reference is large, otherwise
+# the reference does. After an interrupt or R's time limit the solution so far is certified; a second interrupt ends
+# that.
 iterate_to <- function(reference, data, fun, goal, maxit) {
   inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
   if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))
@@ -109,7 +110,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
     stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
     inside <- narrow(inside, tried$value$inside)
     open <- largest_error(inside) > goal
-    # Computing r anew, once, removes the rounding errors of the iterations so far.
+    # computing r anew, once, removes the rounding errors of the iterations so far
     if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
         isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
       so_far <- correction[c("v", "passes")]
@@ -123,7 +124,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   }
 }
 
-# Returns the rounding error of the residual by one product, as a share of that by all iterations.
+# Returns the rounding error of r after a single product, as a share of that after all iterations.
 rounding_at_hand <- function(reference, data, correction) {
   once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
   once$residual / correction$error$residual

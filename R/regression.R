@@ -84,7 +84,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     call$formula <- stats::update(stats::formula(object), formula.)
   }
   known <- names(extras) %in% names(call)
-  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL takes it out
+  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
   call <- as.call(c(as.list(call), extras[!known]))
   if (!isTRUE(evaluate)) return(call)
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))

@@ -19,8 +19,8 @@
 #' @export
 report <- function(x, ...) UseMethod("report")
 
-# Package report has a generic of the same name, which this one masks when pfdtc is attached later. Other objects go
-# to that one.
+# Package report has a generic of the same name. If pfdtc is attached later it masks that generic, and passes other
+# objects on to it.
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
@@ -76,7 +76,8 @@ report_certificate <- function(fit, newdata, number) {
   sprintf("posterior %s within %s (%s sd of %s) of the exact GP at %d rows%s", if (conjugate) "mean" else "mode of f",
           most(certified$mean_error), most(certified$mean_error / if (conjugate) fit$sd_y else certified$sd),
           if (conjugate) "the response" else "f", nrow(certified), if (conjugate || !length(off)) "" else
-            sprintf(", %s within %s", if (response_of(fit)$reads == "classes") "probabilities" else "rates", most(off)))
+            sprintf(", %s within %s", if (response_of(fit)$reads %in% c("classes", "ordered", "labels"))
+              "probabilities" else "rates", most(off)))
 }
 
 report_evidence <- function(fit) {

@@ -67,7 +67,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   programs <- list(l, g, W, call("-", slope(W)), weight)
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
-  lapply(programs, program_of, values = values(rep(1, length(learned)))) # refuses what the engine does not know
+  lapply(programs, program_of, values = values(rep(1, length(learned)))) # this refuses what the engine cannot compute
   row <- list(
     name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", conjugate = FALSE,
     concave = concave, discrete = FALSE, middle = 1, site = if (concave) "own" else "own_expected",

@@ -14,7 +14,8 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
   rows$size <- size
   m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
   ends <- pit_ends(response, y$y, f, rows)
-  seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y # no error of the mean is known of others
+  # for censored responses the error of the mean is unknown
+  seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y
   if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
   data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
@@ -30,7 +31,8 @@ pit_ends <- function(response, y, f, rows) {
   if (is.null(response$cdf)) return(data.frame(below = NA_real_ * y, upto = NA_real_ * y))
   if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
   upto <- cdf(y)
-  data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
+  below <- if (response$discrete) cdf(y - 1) else if (isTRUE(response$zeros)) ifelse(y > 0, upto, 0) else upto
+  data.frame(below = below, upto = upto)
 }
 
 # Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, brier and accuracy (of classes and

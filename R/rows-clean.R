@@ -24,7 +24,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
                              merge = TRUE, likelihood = NULL) {
   if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
   if (missing(y) || is.null(y)) abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
-  # Logical columns keep their unit, as with a formula.
+  # logical columns keep their unit, as with a formula
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
@@ -111,11 +111,11 @@ clean_again <- function(data, x, response, w, offset, center, scale, merge, name
   out
 }
 
-# Returns what leads from the log density (or ELBO) of the cleaned y to that of y as given. The engine computes the
-# density of sqrt(W_g) y_g as N(0, W^{1/2} K W^{1/2} + s2 I), with s2 in scaled units. Then
+# Returns the terms that convert the log density (or ELBO) of the cleaned y to that of y as given. The engine computes
+# the density of sqrt(W_g) y_g as N(0, W^{1/2} K W^{1/2} + s2 I), with s2 in scaled units. Then
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
-# sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against the engine's own.
+# Here sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against the engine's own.
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
 }
@@ -137,7 +137,7 @@ response_unit <- function(r, w, size, center, scale, name) {
   unit_of(n, mean_r, sd_r, range(r), size, center, scale, name)
 }
 
-# Returns the same from the moments of n numbers.
+# Returns centre and scale as response_unit() does, from the moments of n numbers.
 unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   if (n == 1L) sd_r <- NA_real_
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
@@ -272,12 +272,12 @@ take_rows <- function(data, rows) {
        twins = lapply(data$twins, `[`, rows))
 }
 
-# The number of rows on which moved inducing points predict as those moved on all rows, to 0.001 in log density. See
-# bench/large.R.
+# The number of rows on which moved inducing points predict as those moved on all rows, to 0.001 in log density
+# (bench/large.R).
 enough_rows <- 20000L
 
-# Returns a random part of the rows for moving m inducing points: `asked` of them, or enough. What merging adds to the
-# density is left out. If more rows are asked for than the sample of a source has, all rows are used, by passes.
+# Returns a random part of the rows for moving m inducing points: `asked` of them, or enough. The density leaves out the
+# terms of merged rows. If more rows are asked for than the sample of a source has, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- if (is.null(asked)) max(enough_rows, 100 * m) else asked
@@ -292,7 +292,7 @@ optimise_rows <- function(data, asked, m) {
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# Draws m rows before merging and returns the different ones.
+# Draws m rows before merging and returns the distinct ones.
 random_points <- function(data, m) {
   rows <- sample.int(data$n, m)
   if (!is.null(data$group)) rows <- unique(data$group[rows])

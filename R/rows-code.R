@@ -12,7 +12,7 @@ code_variable <- function(v, name) {
   levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
   width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
   check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-  columns <- switch(kind, factor = paste0(name, levels), matrix = { # named as by model.matrix()
+  columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
     paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
   }, name)
   list(name = name, kind = kind, levels = levels, width = width, columns = columns)

@@ -200,7 +200,7 @@ with_levels_of <- function(variables, mf) {
   })
 }
 
-# Tells, once for a call, which rows of `x` have levels that the fit does not know.
+# Sends one message for a call about rows of `x` with levels that the fit does not know.
 tell_new_levels <- function(variables, x) {
   for (v in variables) if (v$kind == "group") {
     new <- x[, v$columns] < 0

@@ -256,8 +256,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if the fit has neighbours. Rows
-# with a non-Gaussian likelihood are not merged.
+# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows are merged if the fit has
+# neighbours. Rows with a non-Gaussian likelihood are not merged.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0

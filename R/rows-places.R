@@ -63,7 +63,7 @@ with_sphere <- function(formula) {
 # The mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
-# 0 has no sign: equal places have equal bits.
+# Makes a sphere() value. Adding 0 removes the sign of 0, so that equal places have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export

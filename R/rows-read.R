@@ -8,7 +8,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- keep_given_levels(make_model_frame(call, envir, kernel, mean), kernel)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
-  # Default names "1", "2", ... take 64 bytes a row, so many rows go without.
+  # default names "1", "2", ... take 64 bytes a row, so many rows have none
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) no_complete_rows(call, envir)
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
@@ -133,7 +133,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "of another type", "numeric"))
   x <- bind_columns(variables, mf)
   check_complete(x, variables, labels, argument)
-  list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would name each row
+  list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would add names to the rows
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
 
@@ -256,7 +256,7 @@ needed_variables <- function(frame) {
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
-    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for its rounding
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for the rounding of the offset
     if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
     # plot() needs the minimum, median and maximum of each input. One column at a time saves memory.
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {

@@ -3,7 +3,7 @@
 # Equal input rows are merged: one row with the sum of their weights and the weighted mean of their responses. The
 # posterior and the exact GP stay the same. Rows that also repeat a response may be copies, which are recognised here.
 
-# Beyond this number of rows, copies of the data are avoided.
+# Beyond this number of rows, the code avoids copies of the data.
 many_rows <- 1e5
 
 # Returns for each row the number of its group of equal rows, groups in order of appearance; NULL if more than `most`
@@ -42,7 +42,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- if (is.null(weights)) rep(1, length(y)) else weights
-  # differences from the group's first response: exact for a row on its own and for equal responses
+  # differences from the group's first response are exact for a single row and for equal responses
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
   mean_y <- origin + sums[, 2L] / sums[, 1L]
@@ -52,7 +52,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows however few they are.
+# Merges equal rows, even if only a few rows are equal.
 merge_all_equal_rows <- function(data) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
@@ -156,10 +156,10 @@ data_signature <- function(data) {
     i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("center", "scale", "shift")]
     part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
-    if (start > 1L) part$shift$ss <- 0 # counts once
+    if (start > 1L) part$shift$ss <- 0 # this part counts once
     now <- signature_sums(part)
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
-    gc(FALSE, full = FALSE) # all copies together are as large as the data
+    gc(FALSE, full = FALSE) # all parts together are as large as the data
   }
   sums$sums[["n"]] <- sums$size[["n"]] <- data$n # rows before merging
   signature_of(sums, data$center)

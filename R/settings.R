@@ -6,7 +6,7 @@
 #   takers  the functions that have the argument
 #   kept    is it kept as `fit$asked`, for fits of other rows?
 #   null    may the value be NULL?
-#   check   function(value, method) that returns the checked value; NULL is not checked if it is allowed
+#   check   function(value, method), which returns the checked value; an allowed NULL is not checked
 settings <- local({
   every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
   setting <- function(part, takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
@@ -15,7 +15,7 @@ settings <- local({
   list(
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
     tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
-    kernel = setting("learn"),
+    kernel = setting("learn", check = function(value, method) check_kernel(value)),
     noise = setting("learn"),
     hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
@@ -39,7 +39,7 @@ settings <- local({
                         check = function(value, method) check_flag(value, "keep_data")))
 })
 
-# Returns the arguments, checked as far as that does not need the data, with the method, the call and the likelihood.
+# Returns the arguments with the method, the call and the likelihood, after all checks that need no data.
 check_settings <- function(method, call, args) {
   args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
@@ -77,14 +77,14 @@ check_inducing <- function(inducing) {
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
 }
 
-# Returns the arguments completed by `like` or `plain`.
+# Returns the arguments with the model of `like`, or with the defaults of `plain`.
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (!is.null(args$like)) return(model_of_like(args, plain))
   if (!plain) return(args)
   given <- c(transform = asks_for_transform(args$transform), noise = inherits(args$noise, "formula"))
   if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
-  replace(args, "transform", "none")
+  replace(args, "transform", "plain")
 }
 
 # Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
@@ -108,10 +108,10 @@ model_of_like <- function(args, plain) {
   args
 }
 
-# NULL is "none".
+# Reads NULL as "none". "plain" is "none" with constant noise.
 check_transform <- function(transform) {
   if (is.null(transform)) return("none")
-  if (inherits(transform, "pfdtc_transform")) return(transform)
+  if (inherits(transform, "pfdtc_transform") || identical(transform, "plain")) return(transform)
   check_choice(transform, c("auto", "none", transforms), "transform")
 }
 
@@ -131,17 +131,20 @@ complete_settings <- function(data, asked) {
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
   asked <- complete_kernel_asked(data, asked)
-  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns it
+  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
-  asked$fixed <- c(check_fixed(asked$control$fix, asked$kernel, asked$columns), if (zero) "noise")
-  asked$free <- learned_names(asked)
-  check_learnable(asked$kernel, data, asked$free, asked$columns)
+  compiled <- compile_kernel(asked$kernel)
+  asked$names <- parameter_names(compiled, asked$columns)
+  asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
+  asked$free <- learned_names(asked, compiled)
+  check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
   check_rows_to_learn(data, asked)
-  start <- new_model(asked$kernel, asked$noise, data$center, data$scale)
-  if (!varies(start$kernel)) {
-    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
+  start <- new_model(compiled, asked$noise, data$center, data$scale)
+  if (!varies(asked$kernel)) {
+    variances <- start$kernel$engine$values[compiled$table$leaf == 0L]
+    for (v in variances[!is.na(variances)]) check_beside_response(v, "kernel", "a variance")
   }
   asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- list(check_beside_response(start$noise, "noise", "a variance"))
@@ -169,7 +172,7 @@ complete_kernel_asked <- function(data, asked) {
   asked
 }
 
-# Refuses a group whose effects the data cannot tell apart.
+# Refuses a grouped term with effects that the data cannot separate.
 check_design <- function(term, x) {
   U <- group_design(term, x)
   if (qr(U)$rank == ncol(U)) return(invisible())
@@ -229,7 +232,7 @@ match_input_names <- function(z, x, named) {
   z
 }
 
-# Fourth powers of standard deviations must be finite numbers.
+# Checks that fourth powers of standard deviations are finite numbers.
 check_beside_response <- function(variance, argument, what) {
   if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
     abort_input(argument, sprintf("%.3g times that", variance),
@@ -239,10 +242,11 @@ check_beside_response <- function(variance, argument, what) {
 }
 
 # Returns the names of the hyperparameters to learn. The others must be given.
-learned_names <- function(asked) {
-  given <- c(!is.na(kernel_values(asked$kernel)), !is.null(asked$noise))
-  names <- parameter_names(asked$kernel, asked$columns)
-  held <- if (asked$hyper == "fixed") names else union(asked$fixed, held_names(asked$kernel, asked$columns))
+learned_names <- function(asked, compiled) {
+  given <- c(!is.na(compiled$engine$values), !is.null(asked$noise))
+  names <- asked$names
+  held <- if (asked$hyper == "fixed") names else
+    union(asked$fixed, names[c(compiled$table$held | compiled$table$mean, FALSE)])
   if (!is.null(asked$likelihood)) held <- union(held, "noise")
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
@@ -259,18 +263,17 @@ learned_names <- function(asked) {
   setdiff(names, held)
 }
 
-# Refuses free hyperparameters that no data could tell apart.
-check_learnable <- function(kernel, data, free, columns) {
+# Refuses free hyperparameters that no data could separate.
+check_learnable <- function(kernel, table, data, names, free) {
   if (!length(free) || has_one_factor(kernel)) return(invisible())
-  table <- kernel_parameters(kernel)
-  table$free <- kernel_parameter_names(kernel, columns) %in% free
+  table$free <- names[-length(names)] %in% free
   leaves <- kernel$leaves
   for (t in seq_along(kernel$terms)) {
     own <- kernel$terms[[t]]$leaves
     smooth <- own[vapply(leaves[own], function(l) identical(l$profile, "se"), NA)]
     read <- unlist(lapply(smooth, function(l) if (any(table$free[table$leaf == l])) leaves[[l]]$inputs))
     if (anyDuplicated(read)) {
-      twice <- columns[read[duplicated(read)][1L]]
+      twice <- colnames(data$x)[read[duplicated(read)][1L]]
       abort_input("kernel", sprintf("a product with two squared exponentials of `%s`", twice), "a product of one",
                   hint = "Their product is one squared exponential with 1 / l^2 = 1 / l1^2 + 1 / l2^2.")
     }

@@ -59,7 +59,7 @@ drop_rows <- function(fit, rows) {
   old <- rows_of_data(fit$data)
   kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
   data <- data_of_rows(fit$data, kept, fit)
-  data["na_action"] <- fit["na.action"] <- list(NULL) # it has numbers of the old rows
+  data["na_action"] <- fit["na.action"] <- list(NULL) # na.action has numbers of the old rows
   fit_of_data(fit, data, -length(rows))
 }
 
@@ -150,7 +150,7 @@ rounding_of_removed <- function(fit, p, sums, model, n) {
 }
 
 # Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
-# offset_squares). `tol` belonged to the old rows. A reference is left out, because it would need the data.
+# offset_squares). `tol` belonged to the old rows and is dropped, and so is a reference, which would need the data.
 count_rows <- function(fit, n, new, sign = 1) {
   fit$signature <- signature_with(fit$signature, new$signature, sign)
   # certificates allow for the rounding of the offset
@@ -180,7 +180,7 @@ with_more_near <- function(fit, rows, sign) {
     abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
                 hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   }
-  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # a fit by a version that did not keep this
+  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # an earlier version did not keep this
   fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
   count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
 }

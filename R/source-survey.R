@@ -20,7 +20,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   check_groups(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- reservoir_rows(survey$sample)
-  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # of matrices, too
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
@@ -40,7 +40,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns how rows are taken from a block: the call of a formula method without its data.
+# Returns how rows are read from a block: the call of a formula method without its data.
 source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
@@ -53,7 +53,7 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   list(formula = formula, given = given, grouped = grouped)
 }
 
-# Refuses variables from elsewhere with more than one value, because they would have to come in blocks as well.
+# Refuses a variable from outside the data with more than one value, because it would have to come in blocks as well.
 check_variables_in <- function(columns, formula, given) {
   used <- unlist(lapply(c(formula, given[names(given) != "na.action"]), all.vars))
   for (name in setdiff(used, columns)) {

@@ -1,24 +1,4 @@
-#' Rows on workers
-#'
-#' A row source whose rows are in parts, each read by a worker process, here or on other machines: the workers of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
-#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
-#'
-#' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
-#'   matrix or a row source, such as [rows_blocks()], on the worker. The environment of the function is sent with it,
-#'   but not the global environment.
-#' @return A source, of class `pfdtc_source`.
-#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. The fit is
-#'   that of all rows, to rounding, whichever worker did what. If a worker dies, another repeats its part.
-#' @examplesIf requireNamespace("future", quietly = TRUE)
-#' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
-#' parts <- unname(lapply(halves, function(half) function() half))
-#' # without future::plan("multisession", workers = 2) this session does both parts
-#' fit <- pfdtc(mag ~ depth + stations, rows_parts(parts), m = 20, kernel = kernel_se(),
-#'              hyper = "pilot", control = pfdtc_control(maxit = 0))
-#' nobs(fit)
-#' @seealso [rows_blocks()], [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments; `pfdtc_error_source` for failures on a worker.
+#' @rdname row_sources
 #' @export
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
@@ -86,7 +66,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 # The open parts of the last source that this process worked for.
 kept_parts <- new.env(parent = emptyenv())
 
-# Returns what is kept of a source under `name`; keeps `value` if nothing is.
+# Returns the value kept of a source under `name`, or keeps `value` there.
 kept_of <- function(id, name, value) {
   if (!identical(kept_parts$id, id)) {
     rm(list = ls(kept_parts), envir = kept_parts)
@@ -158,7 +138,7 @@ launch_parts <- function(work) {
     if (!inherits(flight, "error")) {
       work$flying[[as.character(i)]] <- flight
       work$waiting <- work$waiting[-1L]
-    } else if (leaves_others(work, flight)) { # nothing was lost: another worker takes the part
+    } else if (leaves_others(work, flight)) { # another worker takes the part
       work$slots <- max(1L, work$slots - 1L)
     } else if (length(work$flying)) { # the other workers are busy
       work$slots <- length(work$flying)
@@ -169,7 +149,7 @@ launch_parts <- function(work) {
   }
 }
 
-# Excludes the worker of a lost task, or of an error at its start. Returns whether other workers are left.
+# Excludes the worker of a lost task, or of an error at its start. Returns TRUE if other workers are left.
 leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
 
 land_part <- function(work, name) {
@@ -214,8 +194,8 @@ find_crew <- function() {
               hint = "Install one of them.")
 }
 
-# Clusters give a new task to their first free worker, and a dead worker counts as free. So later tasks use a cluster
-# without it.
+# Returns the crew of package future. Clusters give a new task to their first free worker, and a dead worker counts as
+# free. So later tasks use a cluster without it.
 future_crew <- function() {
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {

@@ -8,14 +8,14 @@ copy_rule <- c(kappa = 0.5, responses = 6)
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
-# The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel's variance
+# The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel
 # (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
-# Searches whose prior allows little noise: the gain in log likelihood, in nats, that chooses their end; most noise of
-# the first search and most rounding, as shares of the response's variance (bench/simulators.R).
+# Rule for searches whose prior allows little noise: the gain in log likelihood, in nats, that such a search needs; the
+# largest noise of the first search and the largest rounding, as shares of the response's variance (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ smooth_limit_rows <- 500L
 learning_sizes <- list(
   population = 1e6,                      # rows in which neighbours are searched, because their density matters
   first = 200L,                          # the first rows of the random order always count
-  starts = c(rows = 4000L, near = 10L),  # every start: with much noise, more rows help more than more neighbours
+  starts = c(rows = 4000L, near = 10L),  # every start: against much noise, more rows help more than neighbours
   finals = c(rows = 5000L, near = 15L),  # the best starts
   response = c(rows = 2000L, near = 15L), # every transform and noise
   kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
@@ -42,21 +42,21 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# Rows whose exact log marginal likelihood is maximised before that of up to exact_learning_rows (an evaluation takes an
-# eighth), and the nats that a step must promise, up to so many rows and beyond (bench/cliff.R).
+# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for
+# up to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
-# If the noise is at most this share of the response's variance, the exact log marginal likelihood of some of more rows
-# competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+# If the noise is at most this share of the response's variance, hyperparameters by the exact log marginal likelihood of
+# some rows compete with those by the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
-# With grouped effects, levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
-# last stage), and rows of each before others at random (bench/groups.R).
+# With grouped effects: levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
+# last stage), and rows taken from each level before others are drawn at random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
-# Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
-# (bench/groups.R).
+# Largest number of effects of groups and inducing points that are factorised together beside nearest neighbours, which
+# takes half a minute (bench/groups.R).
 dense_effects <- 4000L
 
 # With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
@@ -70,15 +70,15 @@ parameter_rows <- 3000L
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
 parameter_nats <- 2
 
-# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs. With more
+# Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
-# learned from `beyond` rows, and `held` others may refuse it. Its gain in the merit of a response is learned from
+# learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
 # `merit` rows (bench/structure.R).
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
 pair_nats <- 8
 
-# Levels up to which a factor may have a lengthscale for each level; with more levels it has one. bench/factors.R
+# Levels up to which a factor may have a lengthscale for each level; with more levels they share one (bench/factors.R).
 most_lengthscales <- 20L
 
 # Levels from which on a message offers (1 | g) in place of g.
@@ -100,17 +100,19 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
+# Distinct rows up to which all are used while the response is chosen; of more, those that count and their neighbours
+# (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
-# The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate; any is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R). Up to `terms` rows the merit of a transform has the gain of the additive kernel
-# (bench/structure.R).
-# With less noise than the share `noise` of its variance, and held-out squared errors below the share `left`, the
-# response stays as given: evidence would choose a transform by the shape of f.
+# The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
+# candidate. Any candidate is refused if its squared errors at `predicted` rows are larger by more than this factor
+# (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
+# (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
+# below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
+# far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
-                   left = 0.05)
+                   left = 0.05, nats = 0.0025)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
@@ -177,10 +179,11 @@ few_points <- 50L
 # Default number of nearest neighbours in a prediction. bench/near.R
 default_neighbours <- 40L
 
-# The same for cells of a grid of which many lack, as under clouds: the rows to predict lie far from all data, and 40
-# neighbours are on one edge of the hole. Held-out cells have RMSE 1.54 and not 1.67, interval score 6.8 and not 7.1;
-# with 200 inducing points 1.58 and 6.9, with 500 and 40 neighbours 1.66 and 7.2 (bench/satellite.R, with transform =
-# "none"). Shares of the cells that are there, between which a grid has holes.
+# Number of neighbours for cells of a grid with many cells missing, as under clouds: the rows to predict are far from
+# all data, and 40 neighbours are on one edge of the hole. Held-out cells have RMSE 1.54, not 1.67, and interval score
+# 6.8, not 7.1. With 200 inducing points they have 1.58 and 6.9, with 500 points and 40 neighbours 1.66 and 7.2
+# (bench/satellite.R, transform = "none"). The last two numbers are shares of the cells that have data, between which a
+# grid counts as one with holes.
 hole_neighbours <- 100L
 hole_shares <- c(0.3, 0.95)
 
@@ -194,7 +197,7 @@ trial_unexplained <- 0.5
 # The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
-# Residual prior variance over the prior variance up to which lengthscales are not short, however little noise there is.
+# Residual prior variance over the prior variance below which lengthscales do not count as short, even without noise.
 # For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
 short_left <- 0.5
 

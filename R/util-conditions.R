@@ -38,7 +38,7 @@ classed <- function(class, message, ...) {
   structure(class = c(class, "condition"), list(message = message, call = user_call(), ...))
 }
 
-# Tests for the errors of setTimeLimit() and setSessionTimeLimit(), which have no class.
+# Returns TRUE for the errors of setTimeLimit() and setSessionTimeLimit(), which have no class.
 is_time_limit <- function(e) {
   texts <- sprintf("reached %s time limit", c("elapsed", "CPU", "session elapsed", "session CPU"))
   conditionMessage(e) %in% c(texts, gettext(texts, domain = "R"))

@@ -25,4 +25,4 @@ export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export PFDTC_TEST_QUICK=1
 unset PFDTC_DATA # real data say how good results are; what memory is touched, the other tests
-LD_PRELOAD=${runtime# } Rscript --vanilla tools/test.R "$scratch/library" "${1:-}"
+LD_PRELOAD=${runtime# } TESTTHAT_PARALLEL=FALSE Rscript --vanilla tools/test.R "$scratch/library" "${1:-}"

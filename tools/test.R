@@ -1,6 +1,7 @@
 # Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER]
-# Prints "N passed, N failed, N skipped"; appends the three numbers to the file that PFDTC_COUNTS
-# names. PFDTC_TEST_STOP=1: the first failure ends it, for runs that only ask whether there is one.
+# Prints "N passed, N failed, N skipped", the slowest tests and files, and appends the three numbers to the file that
+# PFDTC_COUNTS names. Without FILTER the files run in two processes (TESTTHAT_PARALLEL=FALSE: in one).
+# PFDTC_TEST_STOP=1: the first failure ends the run.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 filter <- if (length(arguments) > 1 && nzchar(arguments[2])) arguments[2]
@@ -21,7 +22,9 @@ first_failure <- R6::R6Class("first_failure", inherit = ListReporter, public = l
     }
     super$add_result(context, test, result)
   }))
-reporter <- if (nzchar(Sys.getenv("PFDTC_TEST_STOP"))) first_failure$new() else "summary"
+stop_early <- nzchar(Sys.getenv("PFDTC_TEST_STOP"))
+reporter <- if (stop_early) first_failure$new() else "summary"
+if (is.na(Sys.getenv("TESTTHAT_PARALLEL", NA))) Sys.setenv(TESTTHAT_PARALLEL = is.null(filter) && !stop_early)
 begun <- proc.time()[["elapsed"]]
 results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "pfdtc",
                                   load_package = "installed", reporter = reporter,
@@ -30,6 +33,8 @@ seconds <- proc.time()[["elapsed"]] - begun
 
 slowest <- head(results[order(-results$real), ], 5)
 cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
+files <- utils::head(sort(tapply(results$real, results$file, sum), decreasing = TRUE), 10)
+cat("slowest files: ", toString(sprintf("%s %.0f s", sub("^test-(.*)[.]R$", "\\1", names(files)), files)), "\n", sep = "")
 
 # An error in a test is one failure more; a file that dies outside its tests is one too.
 counts <- c(passed = sum(results$passed), failed = sum(results$failed) + sum(results$error),

@@ -1,0 +1,189 @@
+# How far is the one line pfdtc(y ~ ., data) from the best of other packages, all with their defaults?
+#   R_LIBS=LIBRARY Rscript bench/best-peer.R peers     rows of peers that bench/results/best-peer.csv lacks
+#   Rscript bench/best-peer.R pfdtc [set;set]          rows of pfdtc, again ("lm;gam": rows of these peers)
+#   Rscript bench/best-peer.R                          prints distances to the best peer of each set
+# bench/unseen/sets.csv has the sets: none of them set a default. One split, at most 300 rows to learn from, at most 500
+# to predict. A response with two classes is a set of the second table.
+Sys.setenv(SETS_FOLDER = "bench/unseen", SETS_ROWS = "300")
+source("bench/sets.R")
+results <- Sys.getenv("RESULTS", "bench/results/best-peer.csv")
+
+# ---- peers: fit(s, d) -> list(mean, var) or list(mean, density), for s of split_set() and the number d of inputs ------
+# Predictive variances are those of bench/race.md. Without a variance of its own, a peer has its generalised
+# cross-validation (earth), out-of-bag (ranger) or held-out error (cubist).
+
+smooth_terms <- function(s) {
+  k <- apply(s$x, 2, function(column) length(unique(column))) - 1
+  v <- paste0("x[, ", seq_along(k), "]")
+  if (length(k) <= 2) return(sprintf("s(%s)", toString(v)))
+  ifelse(k >= 3, sprintf("s(%s, k = %d)", v, pmin(10, k)), v)
+}
+gam_of <- function(s, ...) {
+  fit <- mgcv::gam(stats::reformulate(smooth_terms(s), "y"), data = list(y = s$y, x = s$x), method = "REML", ...)
+  c(list(gam = fit), stats::predict(fit, list(x = s$new), se.fit = TRUE, type = "response"))
+}
+regressions <- list(
+  lm = function(s, d) {
+    p <- stats::predict(fit <- stats::lm(target ~ ., s$train), s$test, se.fit = TRUE)
+    list(mean = p$fit, var = p$se.fit^2 + p$residual.scale^2)
+  },
+  gam = function(s, d) {
+    p <- gam_of(s)
+    list(mean = p$fit, var = p$se.fit^2 + p$gam$sig2)
+  },
+  earth = function(s, d) {
+    fit <- earth::earth(s$x, s$y)
+    list(mean = stats::predict(fit, s$new)[, 1], var = fit$gcv)
+  },
+  ranger = function(s, d) {
+    fit <- ranger::ranger(target ~ ., s$train, num.threads = 1)
+    list(mean = stats::predict(fit, s$test, num.threads = 1)$predictions, var = fit$prediction.error)
+  },
+  cubist = function(s, d) {
+    fit <- function(rows) Cubist::cubist(data.frame(s$x)[rows, , drop = FALSE], s$y[rows], committees = 20)
+    held <- sample(length(s$y), ceiling(length(s$y) / 10))
+    error <- s$y[held] - stats::predict(fit(-held), data.frame(s$x)[held, , drop = FALSE])
+    list(mean = stats::predict(fit(seq_along(s$y)), data.frame(s$new)), var = mean(error^2))
+  },
+  bart = function(s, d) {
+    fit <- dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)
+    list(mean = fit$yhat.test.mean, var = apply(fit$yhat.test, 2, stats::var) + mean(fit$sigma^2), density = log(
+      vapply(seq_along(s$seen), function(i) mean(stats::dnorm(s$seen[i], fit$yhat.test[, i], fit$sigma)), 0)))
+  },
+  GpGp = function(s, d) {
+    fit <- GpGp::fit_model(s$y, s$x, matrix(1, length(s$y)), "matern15_scaledim", silent = TRUE)
+    known <- seq_along(s$y)
+    k <- GpGp::matern15_scaledim(fit$covparms, rbind(s$x, s$new))
+    w <- solve(k[known, known], k[known, -known])
+    list(mean = fit$betahat + drop(crossprod(w, s$y - fit$betahat)), var = diag(k)[-known] - colSums(w * k[known, -known]))
+  },
+  laGP = function(s, d) {
+    range <- laGP::darg(list(mle = TRUE), s$x)
+    g <- laGP::garg(list(mle = TRUE), s$y)
+    id <- laGP::newGPsep(s$x, s$y, d = range$start, g = g$start, dK = TRUE)
+    laGP::jmleGPsep(id, drange = c(range$min, range$max), grange = c(g$min, g$max), dab = range$ab, gab = g$ab)
+    p <- laGP::predGPsep(id, s$new, lite = TRUE)
+    list(mean = p$mean, var = p$s2)
+  },
+  hetGP = function(s, d) {
+    p <- stats::predict(hetGP::mleHetGP(s$x, s$y, covtype = "Matern5_2"), s$new)
+    list(mean = p$mean, var = p$sd2 + p$nugs)
+  },
+  DiceKriging = function(s, d) {
+    if (any(duplicated(rbind(s$x, s$new))[-seq_along(s$y)])) stop("test inputs repeat training inputs")
+    fit <- DiceKriging::km(design = data.frame(s$x), response = s$y, nugget.estim = TRUE, control = list(trace = FALSE))
+    p <- DiceKriging::predict(fit, data.frame(s$new), type = "UK", checkNames = FALSE)
+    list(mean = p$mean, var = p$sd^2)
+  })
+classes <- list( # fit(s, d) -> list(mean = probability of the second class)
+  glm = function(s, d) list(mean = stats::predict(stats::glm(target ~ ., "binomial", s$train), s$test, type = "response")),
+  lasso = function(s, d) list(mean = drop(stats::predict(glmnet::cv.glmnet(s$x, s$y, family = "binomial"), s$new,
+                                                         s = "lambda.min", type = "response"))),
+  lda = function(s, d) list(mean = stats::predict(MASS::lda(target ~ ., s$train), s$test)$posterior[, 2]),
+  gam = function(s, d) list(mean = gam_of(s, family = "binomial")$fit),
+  ranger = function(s, d) list(mean = stats::predict(ranger::ranger(target ~ ., s$train, probability = TRUE, num.threads = 1),
+                                                     s$test, num.threads = 1)$predictions[, 2]),
+  svm = function(s, d) list(mean = attr(stats::predict(e1071::svm(target ~ ., s$train, probability = TRUE), s$test,
+                                                       probability = TRUE), "probabilities")[, levels(s$train$target)[2]]),
+  bart = function(s, d) list(mean = colMeans(stats::pnorm(
+    dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)$yhat.test))))
+
+# ---- one row ---------------------------------------------------------------------------------------------------------
+
+# Returns data frames `train` and `test` with response `target` and numbers scaled by the training rows; the matrices `x`,
+# `new` of inputs; and the responses `y` and `seen`.
+split_set <- function(name) {
+  s <- train_and_test(name)
+  s$test <- utils::head(s$test, 500)
+  for (j in names(s$train)) if (is.numeric(s$train[[j]])) {
+    unit <- stats::sd(s$train[[j]])
+    middle <- mean(s$train[[j]])
+    for (part in c("train", "test")) s[[part]][[j]] <- (s[[part]][[j]] - middle) / if (unit > 0) unit else 1
+  }
+  names(s$train)[1] <- names(s$test)[1] <- "target"
+  both <- stats::model.matrix(target ~ ., rbind(s$train, s$test))[, -1, drop = FALSE]
+  n <- nrow(s$train)
+  s[c("x", "new")] <- list(both[seq_len(n), , drop = FALSE], both[-seq_len(n), , drop = FALSE])
+  s[c("y", "seen")] <- lapply(s[c("train", "test")], function(rows) rows$target)
+  if (is.factor(s$y)) s[c("y", "seen")] <- lapply(s[c("y", "seen")], function(y) as.numeric(y) - 1)
+  s
+}
+
+scores <- function(s, p, seconds) {
+  two <- is.factor(s$train$target)
+  if (two) p$mean <- pmin(pmax(p$mean, 1e-4), 1 - 1e-4)
+  density <- if (two) log(ifelse(s$seen == 1, p$mean, 1 - p$mean)) else if (!is.null(p$density)) p$density else
+    stats::dnorm(s$seen, p$mean, sqrt(pmax(p$var, 1e-12)), log = TRUE)
+  inside <- if (!is.null(p$inside)) p$inside else if (two) NA else abs(s$seen - p$mean) <= 1.96 * sqrt(p$var)
+  data.frame(nlpd = -mean(density), rmse = sqrt(mean((s$seen - p$mean)^2)), cover = mean(inside), seconds)
+}
+
+pfdtc_on <- function(s, d) {
+  fit <- pfdtc::pfdtc(target ~ ., s$train)
+  if (is.factor(s$train$target)) return(list(mean = stats::predict(fit, s$test, type = "response")))
+  band <- stats::predict(fit, s$test, interval = "prediction", level = 0.95, type = "response")
+  list(mean = band[, "fit"], density = stats::predict(fit, s$test, type = "density"),
+       inside = s$seen >= band[, "lwr"] & s$seen <= band[, "upr"])
+}
+
+# Runs a method in a process of its own, for at most five minutes.
+run <- function(set, method) {
+  fit <- if (method == "pfdtc") pfdtc_on else c(regressions, classes)[[method]]
+  job <- parallel::mcparallel(suppressMessages(suppressWarnings({
+    s <- split_set(set)
+    if (is.factor(s$train$target)) fit <- if (method == "pfdtc") fit else classes[[method]]
+    set.seed(1)
+    begun <- proc.time()
+    p <- fit(s, ncol(s$x))
+    cbind(rows = nrow(s$train), inputs = ncol(s$train) - 1, classes = is.factor(s$train$target),
+          round(scores(s, p, sum((proc.time() - begun)[1:2])), 4))
+  })), silent = TRUE)
+  found <- parallel::mccollect(job, wait = FALSE, timeout = 300)[[1]]
+  if (is.null(found)) tools::pskill(job$pid)
+  if (!is.data.frame(found)) {
+    message(set, " ", method, ": ", if (is.null(found)) "takes more than 5 minutes" else found)
+    found <- data.frame(rows = NA, inputs = NA, classes = method %in% setdiff(names(classes), names(regressions)),
+                        nlpd = NA, rmse = NA, cover = NA, seconds = NA)
+  }
+  cat(sprintf("%-30s %-12s nlpd %7.3f rmse %6.3f cover %5.3f %5.1f s\n", set, method, found$nlpd, found$rmse,
+              found$cover, found$seconds))
+  cbind(set, method, found)
+}
+
+# ---- all rows --------------------------------------------------------------------------------------------------------
+
+summarise <- function(table, limit) {
+  ours <- table[table$method == "pfdtc", ]
+  peers <- table[table$method != "pfdtc" & !is.na(table$nlpd), ]
+  best <- do.call(rbind, lapply(ours$set, function(set) {
+    rows <- peers[peers$set == set, ]
+    rows <- rows[order(rows$nlpd), ]
+    data.frame(peer = rows$method[1], nlpd_peer = rows$nlpd[1], least_rmse = min(rows$rmse),
+               rmse_peer = rows$method[which.min(rows$rmse)])
+  }))
+  d <- cbind(ours[c("set", "rows", "inputs", "nlpd")], best[1:2], behind = round(ours$nlpd - best$nlpd_peer, 3),
+             rmse = round(ours$rmse / best$least_rmse, 2), rmse_peer = best$rmse_peer, cover = ours$cover)
+  print(d[order(d$behind), ], row.names = FALSE)
+  clipped <- pmin(pmax(d$behind, -0.5), 0.5)
+  cat(sprintf(paste("%d sets: first on %d, mean distance %.3f, behind by more than %.2f on %d; RMSE over the least of all",
+                    "peers' %.3f; coverage %.3f; %.1f s a fit\n\n"), nrow(d), sum(d$behind <= 0), mean(clipped), limit,
+              sum(d$behind > limit), exp(mean(log(d$rmse))), mean(d$cover), mean(ours$seconds)))
+}
+
+arguments <- commandArgs(TRUE)
+table <- if (file.exists(results)) utils::read.csv(results)
+if (length(arguments)) {
+  asked <- if (length(arguments) > 1L) strsplit(arguments[2], ";")[[1]] else sets()
+  for (set in asked) {
+    peers <- setdiff(names(if (is.factor(one_set(set)$data[[1]])) classes else regressions), table$method[table$set == set])
+    methods <- if (arguments[1] == "peers") peers else
+      intersect(strsplit(arguments[1], ";")[[1]], c("pfdtc", peers))
+    for (method in methods) {
+      table <- rbind(table[!(table$set == set & table$method == method), ], run(set, method))
+      utils::write.csv(table, results, row.names = FALSE, quote = FALSE, na = "")
+    }
+  }
+} else {
+  summarise(table[!table$classes, ], 0.1)
+  summarise(table[table$classes, ], 0.02)
+}
