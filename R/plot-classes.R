@@ -20,9 +20,9 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
   panels <- lapply(s$variables, function(v) {
     one <- rows_of(s$grid[c("input", "value", "label")], v)
     blocks <- nrow(one) == 1L || !is.null(v$labels)
-    list(args = list(xlab = axis_title(v), xlim = range(one$value) + if (blocks) c(-0.5, 0.5) else 0,
+    list(args = list(xlab = v$name, xlim = range(one$value) + if (blocks) c(-0.5, 0.5) else 0,
                      ylab = paste("probability of", response_name(fit)), ylim = c(0, 1)),
-         levels = if (!is.null(v$labels)) one$label, blocks = blocks,
+         levels = if (!is.null(v$labels)) one$label, blocks = blocks, ticks = variable_ticks(v, range(one$value)),
          layers = of_class(v, function(curve, col) {
            if (blocks) return(layer("dots", curve$value, curve$probability, pch = 16, col = col))
            unlist(lapply(pieces_of(curve), function(piece) {
