@@ -15,9 +15,9 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  kernel <- done$model$kernel
-  known <- c(not_learned(s$learn), given_names(kernel, s$learn$columns))
-  learned <- setdiff(parameter_names(kernel, s$learn$columns), known)
+  kernel <- compile_kernel(done$model$kernel)
+  names <- parameter_names(kernel, s$learn$columns)
+  learned <- setdiff(names, c(not_learned(s$learn), names[c(kernel$table$held, FALSE)]))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
