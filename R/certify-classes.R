@@ -120,7 +120,7 @@ contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
        sd_lower = pmin(sqrt(v$lower), sqrt(v$upper)) * (1 - b$growth))
 }
 
-# Returns the matrices c c', column by column, one a row, from rows c.
+# Returns c c' for each row c of C. Each matrix becomes a row, column by column.
 squares_of <- function(C) {
   q <- seq_len(ncol(C))
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]

@@ -14,7 +14,8 @@
 #' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
 #'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
-#' @param hyper_uncertainty,... If `TRUE`, certifies the mixture of [predict()]; not used.
+#' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
+#' @param ... Not used.
 #' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
 #'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
@@ -108,8 +109,6 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
-
-passes_of <- function(correction) if (is.null(correction$passes)) 0L else correction$passes
 
 # Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.

@@ -67,7 +67,8 @@ check_fit_parts <- function(fit, argument) {
     need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))
   }
   need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
-  need(is.null(fit$aux) || is_aux(fit$aux), "`aux` is not an auxiliary distribution")
+  need(is.null(fit$aux) || inherits(fit$aux, "pfdtc_aux") && is.character(fit$aux$kind) && length(fit$aux$kind) == 1L,
+       "`aux` is not an auxiliary distribution")
   need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
   need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
   signature <- fit$signature

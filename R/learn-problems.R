@@ -279,7 +279,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {
-    beyond <- kernel_logs(at$kernel) - prior$middle
+    beyond <- log(kernel_values(at$kernel)) - prior$middle
     pull <- drop(prior$precision %*% beyond)
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
               if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
@@ -312,8 +312,6 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
        natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
        evaluate = evaluate)
 }
-
-kernel_logs <- function(kernel) log(kernel_values(kernel))
 
 laplace_prior <- function(kernel, x, unit, wanted) {
   units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)

@@ -10,9 +10,9 @@ learning_rows <- function(data, s) {
   most <- min(n, s$rows, learning_sizes$population)
   columns <- group_columns(s$kernel)
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
-  pool <- if (length(columns)) take_rows(data, rows_of_levels(data$x, columns, most)) else
-    if (most < n) take_rows(data, sort(sample.int(n, most))) else data # with all rows there is no copy
-  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+  of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
+  pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
+  pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),

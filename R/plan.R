@@ -148,16 +148,16 @@ because_points <- function(facts, asked, look) {
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
   } else if (!method_traits(asked)$chooses) {
-    "The function uses inducing points."
+    "Inducing points are used: the function requires them."
   } else if (!leaves_points_open(asked)) {
-    "Inducing points are used: an argument asks for them."
+    "Inducing points are used: an argument requires them."
   } else if (facts$n > most) {
     sprintf("Inducing points are used: there are more than %s rows%s.", show_count(most),
             if (is.null(look$dense)) "" else paste0(", and ", describe_dense(look$dense)))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used until further points would change the kernel matrix by rounding only."
+    "Inducing points are used, so many that further ones would only change rounding."
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
@@ -188,13 +188,13 @@ because_near <- function(asked, look, near, alone) {
 }
 
 because_moved <- function(asked, move, near, alone) {
-  if (isTRUE(asked$control$maxit == 0)) return("Inducing points stay where they start: `maxit` is 0.")
+  if (isTRUE(asked$control$maxit == 0)) return("Inducing points are not moved: `maxit` is 0.")
   if (!move) {
-    return(paste0("Inducing points stay where they start", if (near > 0L) ": neighbours explain the rest of f" else
+    return(paste0("Inducing points are not moved", if (near > 0L) ": neighbours explain the rest of f" else
       if (!alone) ": moving them would not change predictions", "."))
   }
-  if (identical(method_traits(asked)$objective, "none")) "Inducing points stay where they start." else
-    if (moves_points(asked)) "Inducing points are moved: the function or an argument asks for it." else
+  if (identical(method_traits(asked)$objective, "none")) "Inducing points are not moved." else
+    if (moves_points(asked)) "Inducing points are moved: the function or an argument requires it." else
       "Inducing points are moved: without neighbours, this changes predictions."
 }
 
@@ -218,7 +218,7 @@ points_settings <- function(asked, control, learn) {
   aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
-       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_objective(aux) == "white",
+       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",
        objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
        rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
        run = run_settings(control))

@@ -29,6 +29,7 @@
 #' plot_certificate(fit)
 #' more <- update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
 #' plot_certificate(list(fit, more))
+#' plot(certify(fit, effort = "fast"))
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
@@ -54,24 +55,16 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   invisible(out)
 }
 
-#' Plot certificates with ggplot2
-#'
-#' Draws what [plot_certificate()] returned or, for a result of [certify()], the certified interval of the exact mean
-#' and two of its sds at each row, in the order of the means.
-#'
-#' @param object A result of [plot_certificate()] or [certify()].
-#' @param ... For `plot()`, arguments of [plot.default()].
-#' @return A ggplot; for `plot()`, `x` invisibly.
-#' @examples
-#' plot(certify(gp_dtc(dist ~ speed, cars, m = 3)))
+#' @rdname plot_certificate
+#' @param x,object A result of `plot_certificate()` or [certify()]. For the latter the figure shows the certified
+#'   interval of the exact mean and two of its sds at each row, in the order of the means.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")
   ggplot_figure(certificate_figure(object))
 }
 
-#' @rdname autoplot.pfdtc_certificate
-#' @usage NULL
+#' @rdname plot_certificate
 #' @export
 plot.pfdtc_certificate <- function(x, ...) {
   draw_figure(certificate_figure(x, list(...)$log), list(...))

@@ -221,8 +221,8 @@ band_layers <- function(p, interval) {
   }, if (interval != "credible") c(dashed(p$lwr_y), dashed(p$upr_y)))
 }
 
-mean_layer <- function(p) {
-  layer("line", p$value, p$fit, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = plot_colours["mean"])
+mean_layer <- function(p, y = p$fit, col = plot_colours["mean"]) {
+  layer("line", p$value, y, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = col)
 }
 
 # ---- partial dependence ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ settings <- local({
   list(
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
     tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
-    kernel = setting("learn"),
+    kernel = setting("learn", check = function(value, method) check_kernel(value)),
     noise = setting("learn"),
     hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
@@ -84,7 +84,7 @@ model_asked <- function(args) {
   if (!plain) return(args)
   given <- c(transform = asks_for_transform(args$transform), noise = inherits(args$noise, "formula"))
   if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
-  replace(args, "transform", "none")
+  replace(args, "transform", "plain")
 }
 
 # Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
@@ -108,10 +108,10 @@ model_of_like <- function(args, plain) {
   args
 }
 
-# Reads NULL as "none".
+# Reads NULL as "none". "plain" is "none" with constant noise.
 check_transform <- function(transform) {
   if (is.null(transform)) return("none")
-  if (inherits(transform, "pfdtc_transform")) return(transform)
+  if (inherits(transform, "pfdtc_transform") || identical(transform, "plain")) return(transform)
   check_choice(transform, c("auto", "none", transforms), "transform")
 }
 

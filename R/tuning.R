@@ -42,8 +42,8 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for up
-# to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
+# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for
+# up to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
@@ -100,7 +100,8 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
+# Distinct rows up to which all are used while the response is chosen; of more, those that count and their neighbours
+# (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
@@ -108,8 +109,10 @@ transform_rows <- 10000L
 # (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
 # (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
 # below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
+# far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
-                   left = 0.05)
+                   left = 0.05, nats = 0.0025)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
@@ -194,7 +197,7 @@ trial_unexplained <- 0.5
 # The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
-# Residual prior variance over the prior variance up to which lengthscales are not short, however little noise there is.
+# Residual prior variance over the prior variance below which lengthscales do not count as short, even without noise.
 # For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
 short_left <- 0.5
 
