@@ -122,14 +122,20 @@ bounds_at_mode <- function(fit, data, tight) {
   b <- list(fit = fit, data = data, z = z, at = at, model = model, tight = tight, jitter = at$jitter,
             sites = sites,
             growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
+  b$enough <- 1e-9
+  b$stretch <- 1
+  bounds_around(b, at)
+}
+
+# Adds what follows from f, slopes g and weights W at the rows.
+bounds_around <- function(b, at) {
+  b$at <- at
   b$left <- pmax(at$W, 0) * at$left
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
-  b$enough <- 1e-9
   b$g_E <- norm_of_slopes(b)
   b$r <- residual_norm(b)
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  b$stretch <- 1
   b
 }
 
@@ -285,12 +291,12 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides.
-laplace_bracket <- function(b) {
+# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides. `psi` is minus the
+# log likelihood and prior density at the fit's mode.
+laplace_bracket <- function(b, psi = -(b$at$evidence + logdet(b$at$C) / 2)) {
   at <- b$at
   n <- nrow(b$data$x)
   slack <- b$slack * b$most
-  psi <- -(at$evidence + logdet(at$C) / 2)
   c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((at$beta - at$residual)^2)
   share <- if (c > 0) c / (c + b$g_E^2) else 0
   gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2

@@ -25,7 +25,8 @@ complete_likelihood <- function(data, asked) {
   middle <- as_response(asked$likelihood)$middle
   if (is.function(middle)) {
     w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
-    asked$likelihood$middle <- middle(data$sites, w, data$levels)
+    shapes <- length(as_response(asked$likelihood)$shape)
+    asked$likelihood$middle <- utils::head(middle(data$sites, w, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
   least <- as_response(asked$likelihood)$least

@@ -27,7 +27,7 @@
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
 #'   `"auto"`: the best by log marginal likelihood, see `fit$response`.

@@ -74,7 +74,8 @@ describe_response <- function(fit) {
   response <- response_of(fit)
   if (is_ordered(response)) return(describe_cuts(fit, response))
   if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
-  sprintf("%s, %s %s", response$full_label, response$shape, format(signif(fit$theta, 4)))
+  paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
+        collapse = ", ")
 }
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
