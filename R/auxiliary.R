@@ -101,12 +101,8 @@ print.pfdtc_aux <- function(x, ...) {
 # Returns the number of iterations between renewals, Inf if there are none.
 aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 
-aux_objective <- function(aux) aux_kinds[[aux$kind]]$objective
-
 # Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
-
-is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L
 
 # Fills in the sizes that a description leaves open, from n rows, m inducing points and `made` points of a reference.
 fill_aux <- function(aux, n, m, made = NULL) {

@@ -112,22 +112,34 @@ class_lam <- function(b, times) {
 # Returns bounds for contrasts (rows of `gamma`) at points with covariances S at alpha W and at beta W, residual prior
 # variance `left` and prior variance: list(e, sd_lower, sd_upper), a column for each contrast.
 contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
-  q <- ncol(gamma)
-  along <- function(S) (1 + b$growth) * pmax(S %*% apply(gamma, 1L, function(c) c(tcrossprod(c))), 0)
   size <- rowSums(gamma^2)
-  E <- left %o% size
-  lo <- along(S_lo)
-  hi <- pmax(along(S_hi) * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
-  upper <- pmin(lo + (sqrt(E) + sqrt(b$lo$lam * lo))^2, prior %o% size)
-  room <- b$slack * b$most
-  first <- sqrt(pmax(upper - hi, 0) + room) * b$g_E + sqrt(upper) * b$r
-  lower <- hi + pmax(0, sqrt(pmax(E - 2 * room, 0)) - sqrt(b$hi$lam * along(S_hi)))^2 / (1 + b$hi$lam)
-  list(e = (1 + b$growth) * pmin(first, sqrt(prior %o% size) * b$gamma), sd_upper = sqrt(upper) * (1 + b$growth),
-       sd_lower = pmin(sqrt(lower), sqrt(upper)) * (1 - b$growth))
+  squares <- t(squares_of(gamma))
+  v <- variance_range(b, S_lo %*% squares, S_hi %*% squares, left %o% size, prior %o% size, b$slack * b$most)
+  first <- sqrt(pmax(v$upper - v$points, 0) + b$slack * b$most) * b$g_E + sqrt(v$upper) * b$r
+  list(e = (1 + b$growth) * pmin(first, sqrt(prior %o% size) * b$gamma), sd_upper = sqrt(v$upper) * (1 + b$growth),
+       sd_lower = pmin(sqrt(v$lower), sqrt(v$upper)) * (1 - b$growth))
+}
+
+# Returns c c' for each row c of C. Each matrix becomes a row, column by column.
+squares_of <- function(C) {
+  q <- seq_len(ncol(C))
+  C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
+}
+
+# Returns bounds of variances of contrasts, or of sums of such variances: list(lower, upper, points) from the parts `lo`
+# and `hi` that inducing points have at alpha W and at beta W, the residual parts E and the prior ones. `points` is a
+# lower bound of `hi`.
+variance_range <- function(b, lo, hi, E, prior, room) {
+  lo <- (1 + b$growth) * pmax(lo, 0)
+  hi <- (1 + b$growth) * pmax(hi, 0)
+  points <- pmax(hi * (1 - 1e3 * b$growth) - room, 0)
+  list(upper = pmin(lo + (sqrt(E) + sqrt(b$lo$lam * lo))^2, prior), points = points,
+       lower = points + pmax(0, sqrt(pmax(E - 2 * room, 0)) - sqrt(b$hi$lam * hi))^2 / (1 + b$hi$lam))
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), e, sd, sd_lower, sd_upper).
+# mode), e, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
+# log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -147,9 +159,49 @@ pair_certificate <- function(b, x) {
   shift <- unname(b$fit$center)
   middle <- own$mean %*% t(gamma)
   e <- e + 2 * b$slack * pmax(b$most, prior) * size_of_weights(b$at) + b$growth * abs(middle)
-  c(list(pairs = pairs, mean = middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x)), e = e),
-    sds[c("sd_lower", "sd_upper")],
-    list(sd = sqrt(pmax(with_rest(own$S, own$left) %*% apply(gamma, 1L, function(c) c(tcrossprod(c))), 0))))
+  f <- list(mean = own$mean, var = with_rest(own$S, own$left))
+  odds <- as_log_odds(f, shift)
+  most <- function(v, kept) do.call(pmax, asplit(v[, kept, drop = FALSE], 2L))
+  reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
+  share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
+                           matrix(reach, nrow(x)))
+  # the contrast of a class with all others has their shares at the exact mode, which differ by tanh(e / 4)
+  odds_sd <- vapply(seq_len(b$K), function(k) {
+    p <- softmax_of(odds$mean)
+    c <- -p / rowSums(p[, -k, drop = FALSE])
+    c[, k] <- 1
+    c <- c %*% C
+    size <- rowSums(c^2)
+    v <- variance_range(b, rowSums(S$lo$S * squares_of(c)), rowSums(S$hi$S * squares_of(c)), left * size, prior * size,
+                        b$slack * b$most)
+    others <- colSums(pairs == k) == 0
+    sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sds$sd_upper, others) else 0
+  }, prior)
+  c(list(pairs = pairs, mean = middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x)), e = e,
+         odds_sd = matrix(odds_sd, nrow(x))),
+    sds[c("sd_lower", "sd_upper")], share,
+    list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
+}
+
+# Returns bounds of the probabilities averaged over the exact posterior, a column for each class: list(share,
+# share_lower, share_upper). With `reach` o, the largest distance between modes of pairs with the class, and D a bound
+# of the sum of |eigenvalues| by which covariances of contrasts differ,
+#
+#   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
+#
+# The fit's covariance, with trace `trace`, and the exact one are below a matrix with trace `upper`. The error of
+# averages is estimated.
+averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
+  q <- b$K - 1L
+  sum_of <- function(S) rowSums(S[, diagonals(q), drop = FALSE])
+  v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
+  D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
+  p <- class_moments(odds)$mean
+  room <- averaging_error(odds, p)
+  off <- reach / 4 + 0.1175 * D
+  ratio <- exp(pmin(reach + D, 500))
+  list(share = p, share_lower = pmax(p - room - off, (p - room) / ratio, 0),
+       share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
 # Returns the bounds on the fit's own points. If these leave prior variance, returns the bounds on `m2` of the rows.
@@ -169,54 +221,82 @@ bounds_of_classes <- function(fit, effort, m2) {
   list(own, with_fixed_seed(class_bounds(fit, data)))
 }
 
+# Returns what is certified at the rows of x: `fitted`, the certificate on the fit's own points, and `inside`, the
+# intersection with the certificate of the reference; attributes m2 and t.
+class_certificate <- function(fit, x, effort, m2 = NULL) {
+  used <- bounds_of_classes(fit, effort, m2)
+  each <- lapply(used, pair_certificate, x = x)
+  highest <- function(what) do.call(pmax, lapply(each, what))
+  lowest <- function(what) do.call(pmin, lapply(each, what))
+  fitted <- each[[1L]]
+  inside <- list(lower = highest(function(c) c$mean - c$e), upper = lowest(function(c) c$mean + c$e))
+  for (end in c("sd_lower", "share_lower")) inside[[end]] <- highest(function(c) c[[end]])
+  for (end in c("sd_upper", "share_upper", "odds_sd")) inside[[end]] <- lowest(function(c) c[[end]])
+  inside <- c(inside, probability_ends(fitted$pairs, inside))
+  structure(list(fitted = fitted, inside = inside), t = used[[length(used)]]$t,
+            m2 = if (length(used) > 1L) nrow(used[[2L]]$fit$inducing))
+}
+
 # certify() for several classes: a row for each row asked for and each class.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
-  used <- bounds_of_classes(fit, effort, m2)
+  found <- class_certificate(fit, new$x, effort, m2)
   levels <- response_of(fit)$levels
-  each <- lapply(used, pair_certificate, x = new$x)
-  fitted <- each[[1L]]
-  inside <- list(lower = do.call(pmax, lapply(each, function(c) c$mean - c$e)),
-                 upper = do.call(pmin, lapply(each, function(c) c$mean + c$e)),
-                 sd_lower = do.call(pmax, lapply(each, `[[`, "sd_lower")),
-                 sd_upper = do.call(pmin, lapply(each, `[[`, "sd_upper")))
-  parts <- lapply(seq_along(levels), function(k) certificate_of_class(fitted, inside, k))
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
-    data.frame(row = seq_along(new$index), class = factor(levels[k], levels), parts[[k]][new$index, ])
+    one <- certificate_of_class(found$fitted, found$inside, k)
+    data.frame(row = seq_along(new$index), class = factor(levels[k], levels), one[new$index, ])
   }))
   out <- out[order(out$row, out$class), ]
   if (!is.null(new$names)) out$row <- new$names[out$row]
   row.names(out) <- NULL
-  last <- used[[length(used)]]
-  structure(out, effort = effort, m2 = if (length(used) > 1L) nrow(last$fit$inducing), t = last$t,
+  structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
             seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
-# Returns a class's log odds against the first class with their bounds, and its probability at the mode:
-# 1 / (1 + sum_j exp(f_j - f_k)).
-certificate_of_class <- function(fitted, inside, k) {
-  pairs <- fitted$pairs
-  n <- nrow(fitted$mean)
-  sum_of <- function(lower_of_k) { # sum over j of exp(f_j - f_k) at an end
-    Reduce(`+`, lapply(which(pairs[1L, ] == k | pairs[2L, ] == k), function(i) {
-      first <- pairs[1L, i] == k # the pair is f_j - f_k
-      exp(if (first) (if (lower_of_k) inside$upper else inside$lower)[, i] else
-        -(if (lower_of_k) inside$lower else inside$upper)[, i])
-    }))
+# Returns bounds of probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from those of pairs: list(mode_lower,
+# mode_upper), a column for each class.
+probability_ends <- function(pairs, inside) {
+  each <- function(first, second) { # sum over j of exp(f_j - f_k), where the pair is f_j - f_k (first) or f_k - f_j
+    vapply(seq_len(max(pairs)), function(k) {
+      rowSums(cbind(exp(first[, pairs[1L, ] == k, drop = FALSE]), exp(-second[, pairs[2L, ] == k, drop = FALSE])))
+    }, first[, 1L])
   }
-  own <- Reduce(`+`, lapply(which(pairs[1L, ] == k | pairs[2L, ] == k), function(i) {
-    exp(if (pairs[1L, i] == k) fitted$mean[, i] else -fitted$mean[, i])
-  }))
-  i <- which(pairs[1L, ] == 1L & pairs[2L, ] == k)
-  at <- function(v) if (k == 1L) numeric(n) else v[, i]
   room <- 1e-13
-  data.frame(mean = at(fitted$mean), mean_error = pmax(at(fitted$mean) - at(inside$lower), at(inside$upper) -
-                                                         at(fitted$mean)),
-             mean_lower = at(inside$lower), mean_upper = at(inside$upper), sd = at(fitted$sd),
-             sd_lower = at(inside$sd_lower), sd_upper = at(inside$sd_upper), response = 1 / (1 + own),
-             response_lower = pmax(1 / (1 + sum_of(TRUE)) * (1 - room), 0),
-             response_upper = pmin(1 / (1 + sum_of(FALSE)) * (1 + room), 1))
+  at <- function(sums) matrix(1 / (1 + sums), nrow(inside$lower))
+  list(mode_lower = pmax(at(each(inside$upper, inside$lower)) * (1 - room), 0),
+       mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
+}
+
+# Returns a class's log odds against the first class with their bounds, and its probability: averaged over f, and at
+# the mode.
+certificate_of_class <- function(fitted, inside, k) {
+  i <- which(fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k)
+  at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, i]
+  mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
+  data.frame(mean = at(fitted$mean), mean_error = at(pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)),
+               mean_lower = at(inside$lower), mean_upper = at(inside$upper), sd = at(fitted$sd),
+               sd_lower = at(inside$sd_lower), sd_upper = at(inside$sd_upper), response = fitted$share[, k],
+               response_lower = inside$share_lower[, k], response_upper = inside$share_upper[, k],
+               mode = mode[, k], mode_lower = inside$mode_lower[, k], mode_upper = inside$mode_upper[, k])
+}
+
+# Returns ends(latent, level) of credible intervals that contain those of the exact GP's Laplace posterior, as
+# class_ends() defines them: list(lwr, upr).
+certified_class_ends <- function(fit, rows, effort = "reference") {
+  inside <- class_certificate(fit, rows$x, effort)$inside
+  at <- function(v) v[rows$index, , drop = FALSE]
+  first <- seq_along(fit$center[-1L]) # pairs of the first class with another
+  function(latent, level) {
+    z <- stats::qnorm((1 + level) / 2)
+    if (latent) {
+      half <- z * at(inside$sd_upper[, first, drop = FALSE])
+      return(list(lwr = at(inside$lower[, first, drop = FALSE]) - half,
+                  upr = at(inside$upper[, first, drop = FALSE]) + half))
+    }
+    list(lwr = stats::plogis(stats::qlogis(at(inside$mode_lower)) - z * at(inside$odds_sd)),
+         upr = stats::plogis(stats::qlogis(at(inside$mode_upper)) + z * at(inside$odds_sd)))
+  }
 }
 
 # Bounds the exact GP's Laplace evidence.

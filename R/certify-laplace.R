@@ -34,8 +34,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 # probability moves towards one half, so that its extremes are at the corners.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  # f itself, several numbers, or no known shape
-  if (likelihood$link %in% c("identity", "latent") || is_ordered(response)) return(out)
+  if (is_ordered(response)) return(with_shares(out, response))
+  if (likelihood$link %in% c("identity", "latent")) return(out) # f itself, or no known shape
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
@@ -44,6 +44,27 @@ with_response <- function(out, likelihood) {
   out$response <- corner(out$mean, out$sd)
   out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
   out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
+  out
+}
+
+# Adds the probabilities of ordered classes and their bounds, matrices with a column for each class. P(y <= k) falls in
+# the mean of f. In the variance v it moves towards one half, or its slope in v is at most `bend`.
+with_shares <- function(out, response) {
+  corner <- function(mean, sd) shares_upto(response, mean, sd)
+  room <- links$logit$error + if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
+  ends <- function(mean, furthest) {
+    one <- corner(mean, out$sd_lower)
+    other <- corner(mean, out$sd_upper)
+    if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
+  }
+  K <- length(response$levels)
+  low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
+  high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
+  low[, K + 1L] <- high[, K + 1L] <- 1
+  labelled <- function(P) `colnames<-`(P, response$levels)
+  out$response <- class_shares(response, out$mean, out$sd)
+  out$response_lower <- labelled(pmax(low[, -1L, drop = FALSE] - high[, -(K + 1L), drop = FALSE], 0))
+  out$response_upper <- labelled(pmin(high[, -1L, drop = FALSE] - low[, -(K + 1L), drop = FALSE], 1))
   out
 }
 
@@ -101,14 +122,20 @@ bounds_at_mode <- function(fit, data, tight) {
   b <- list(fit = fit, data = data, z = z, at = at, model = model, tight = tight, jitter = at$jitter,
             sites = sites,
             growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
+  b$enough <- 1e-9
+  b$stretch <- 1
+  bounds_around(b, at)
+}
+
+# Adds what follows from f, slopes g and weights W at the rows.
+bounds_around <- function(b, at) {
+  b$at <- at
   b$left <- pmax(at$W, 0) * at$left
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
-  b$enough <- 1e-9
   b$g_E <- norm_of_slopes(b)
   b$r <- residual_norm(b)
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  b$stretch <- 1
   b
 }
 
@@ -264,12 +291,12 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides.
-laplace_bracket <- function(b) {
+# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides. `psi` is minus the
+# log likelihood and prior density at the fit's mode.
+laplace_bracket <- function(b, psi = -(b$at$evidence + logdet(b$at$C) / 2)) {
   at <- b$at
   n <- nrow(b$data$x)
   slack <- b$slack * b$most
-  psi <- -(at$evidence + logdet(at$C) / 2)
   c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((at$beta - at$residual)^2)
   share <- if (c > 0) c / (c + b$g_E^2) else 0
   gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2

@@ -38,7 +38,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
-            passes = passes_of(job$correction), went = job$correction$went, left = job$left())
+            passes = c(job$correction$passes, 0L)[1L], went = job$correction$went, left = job$left())
 }
 
 # ---- the steps ------------------------------------------------------------------------------------------------------

@@ -14,15 +14,16 @@
 #' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
 #'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
-#' @param hyper_uncertainty,... If `TRUE`, certifies the mixture of [predict()]; not used.
+#' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
+#' @param ... Not used.
 #' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
 #'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
 #'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and
 #'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
 #'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
-#'   intervals). With several classes there is a row for each row and class: log odds against the first class, and the
-#'   probability at the mode.
+#'   intervals). With several classes there is a row for each row and class: log odds against the first class,
+#'   `response`, and `mode`, the probability at the mode. For ordered classes `response` and its ends are matrices.
 #' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
 #'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
 #'   wider interval beyond rounding.
@@ -108,8 +109,6 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
-
-passes_of <- function(correction) if (is.null(correction$passes)) 0L else correction$passes
 
 # Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.

@@ -99,7 +99,7 @@ settings_again <- function(fit, hyper) {
   if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1)
   if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # a fit of version 0.1.0
   if (is.null(asked$mean)) asked$mean <- ~ 1 # a fit of an earlier version
-  if (is.null(asked$transform)) asked$transform <- "none"
+  if (is.null(asked$transform)) asked$transform <- "plain"
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)

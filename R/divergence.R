@@ -1,23 +1,34 @@
-#' Kullback-Leibler divergence to the exact posterior
+#' Divergence from the exact posterior
 #'
-#' Returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior processes of a
-#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions. The theory
-#' vignette has the formulas.
+#' `kl_divergence()` returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior
+#' processes of a fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal
+#' distributions.
 #'
-#' @param fit A fit of any kind.
+#' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an
+#' auxiliary distribution, divided by \eqn{\sigma^2}{s2}. If the auxiliary distribution is the exact posterior, it
+#' bounds the 2-Wasserstein distance. The theory vignette has the formulas.
+#'
+#' @param fit A fit of any kind. For `pf_divergence()` a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data: one
+#'   with neighbours is measured by its inducing points alone, an exact one by DTC with all rows as inducing points.
 #' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
 #' @param newdata Rows at which the marginal distributions of the latent function are compared.
-#' @return A number of nats, not negative. It is `Inf` for SoR without `newdata`, because its posterior is singular.
-#' @section Errors and invariants: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit
-#'   with neighbours without `newdata`. 0 if the fit is exact;
+#' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
+#'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
+#' @return A number, not negative: nats, or for `pf_divergence()` without unit. The KL divergence is `Inf` for SoR
+#'   without `newdata`, because its posterior is singular.
+#' @section Errors and invariants: class `pfdtc_error_input` if data or hyperparameters differ, or for the KL divergence
+#'   of a fit with neighbours without `newdata`. Both are 0 at the exact posterior, and at every point
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
-#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL} at every point.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani (2016).
-#' @seealso [pf_divergence()], [compare_fits()]
+#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact posterior
+#'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
+#'   (2016).
+#' @seealso [pf_objective()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
 #' dtc <- gp_dtc(dist ~ speed, cars, m = 3, like = exact)
 #' kl_divergence(dtc, exact, newdata = cars)
+#' pf_divergence(dtc, aux_white())
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
@@ -70,24 +81,7 @@ fitc_bound <- function(fit) {
     data$shift$constant
 }
 
-#' Preconditioned Fisher divergence of a fit
-#'
-#' Returns \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an auxiliary distribution, divided by
-#' \eqn{\sigma^2}{s2}. If the auxiliary distribution is the exact posterior, it bounds the 2-Wasserstein distance.
-#'
-#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is measured by its
-#'   inducing points alone, an exact one by the DTC posterior with all rows as inducing points.
-#' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
-#'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
-#' @return A number, not negative, without unit.
-#' @section Errors and invariants: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
-#'   For a fit whose inducing points are all rows, 0 at the exact posterior; if `nu` is the exact posterior,
-#'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
-#' @seealso [pf_objective()], [kl_divergence()]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' pf_divergence(fit)
+#' @rdname kl_divergence
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")

@@ -14,6 +14,7 @@
 #' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
 #' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
 #' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does the rest.
+#'   `read_experiment()` reads this file, with the trace file beside it.
 #' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
 #' @param control,dir See [pfdtc_control()] and [load_dataset()].
 #' @param workers Number of processes, each with one thread.
@@ -29,10 +30,12 @@
 #'   `seed`, `version`. Attribute `trace` is a data frame.
 #' @section Errors and invariants: class `pfdtc_error_input` for missing data, and for a file of another experiment.
 #'   Interrupts, workers and the order of `m` change no number but the seconds.
-#' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()]
+#' @seealso [plot_rmse()], [paper_datasets()], `vignette("paper")`
 #' @examples
 #' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
+#' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
+#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,
                            seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
@@ -107,14 +110,7 @@ new_experiment <- function(results, trace) {
   structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
 }
 
-#' Read the results of an experiment
-#'
-#' @param file A file that [run_experiment()] wrote. The trace file beside it is read too.
-#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()].
-#' @section Errors: class `pfdtc_error_input` if the file does not exist or has other columns.
-#' @examples
-#' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
-#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
+#' @rdname run_experiment
 #' @export
 read_experiment <- function(file) {
   paths <- experiment_paths(file)
@@ -136,15 +132,22 @@ experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy"
 
 #' The data sets of the paper
 #'
-#' Lists the six data sets in Table 1 of Huggins et al. (2019), with the sizes of that table, and two larger ones.
-#' [load_dataset()] draws the synthetic set and reads the others from CSV files that you prepare.
+#' `paper_datasets()` lists the six data sets in Table 1 of Huggins et al. (2019), with the sizes of that table, and two
+#' larger ones. `load_dataset()` draws the synthetic set and reads the others from CSV files that you prepare.
 #'
+#' @param name A name from `paper_datasets()`.
+#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
 #' @return A data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows of the
 #'   auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`; `source`;
-#'   `prepare`, how to make the file from the source.
-#' @seealso [load_dataset()], [run_experiment()]
+#'   `prepare`, how to make the file from the source. `load_dataset()` returns a data frame in the units of the file.
+#'   `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on (0, 2) and
+#'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
+#'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
+#' @seealso [run_experiment()]
 #' @examples
 #' paper_datasets()[1:5]
+#' set.seed(1)
+#' str(load_dataset("synthetic"))
 #' @export
 paper_datasets <- function() {
   uci <- function(title, doi) sprintf("UCI Machine Learning Repository, %s, doi:%s", title, doi)
@@ -173,18 +176,7 @@ paper_datasets <- function() {
                 paste(joined, "the first 800,000 of them")))
 }
 
-#' Load a data set of the paper
-#'
-#' @param name A name from [paper_datasets()].
-#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
-#' @return A data frame in the units of the file, the response `y` last. `"synthetic"` has 2,000 random rows as in the
-#'   scripts of the authors: `x` uniform on (0, 2) and
-#'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
-#'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
-#' @seealso [paper_datasets()] for the source of each
-#' @examples
-#' set.seed(1)
-#' str(load_dataset("synthetic"))
+#' @rdname paper_datasets
 #' @export
 load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   sets <- paper_datasets()

@@ -67,7 +67,8 @@ check_fit_parts <- function(fit, argument) {
     need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))
   }
   need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
-  need(is.null(fit$aux) || is_aux(fit$aux), "`aux` is not an auxiliary distribution")
+  need(is.null(fit$aux) || inherits(fit$aux, "pfdtc_aux") && is.character(fit$aux$kind) && length(fit$aux$kind) == 1L,
+       "`aux` is not an auxiliary distribution")
   need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
   need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
   signature <- fit$signature
@@ -128,7 +129,7 @@ check_fit_factors <- function(fit, d, need) {
   need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
   near <- fit$near
   if (!is.null(near)) {
-    need(is.list(near) && is_number(near$neighbours) && near$neighbours >= 0 &&
+    need(is.list(near) && length(near$neighbours) %in% 1:2 && all(near$neighbours >= 0) &&
            is_number(near$train_neighbours) && near$train_neighbours >= 0 && (is.null(near$rows) || is.list(near$rows)),
          "`near` is not a list with `neighbours` and `train_neighbours`, two numbers")
     rank <- near$rank

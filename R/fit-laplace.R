@@ -25,7 +25,8 @@ complete_likelihood <- function(data, asked) {
   middle <- as_response(asked$likelihood)$middle
   if (is.function(middle)) {
     w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
-    asked$likelihood$middle <- middle(data$sites, w, data$levels)
+    shapes <- length(as_response(asked$likelihood)$shape)
+    asked$likelihood$middle <- utils::head(middle(data$sites, w, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
   least <- as_response(asked$likelihood)$least
@@ -76,7 +77,6 @@ message_if_response_constant <- function(data, likelihood) {
 # Returns list(model, center, theta, learned, kernels, trace, ...).
 learn_laplace_stage <- function(data, s, state) {
   kernel <- s$kernel
-  if (is.null(kernel$profile)) kernel <- place_kernel(with_shared(kernel_of("matern52"), kernel), data$x)
   if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
   start <- laplace_start(data, s, kernel)
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)

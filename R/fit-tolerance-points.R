@@ -235,7 +235,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
     k <- watch$iterations
     hopeless <- k >= 20L && max(watch$best$error) > 1.6 * sqrt(max(1, hopeful / k)) * tol
     watch$ended <- met || hopeless
-    if (met) list(convergence = 0L, message = "certified to be as accurate as asked for")
+    if (met) list(convergence = 0L, message = "reached the accuracy `tol`")
     else if (hopeless) list(convergence = 1L, message = "given up: more points are needed")
   }
   watch$after <- function(z, jitter, value) {

@@ -120,9 +120,6 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# Describes the accuracy so far, for run_fit() with any fit.
-tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
-
 tolerance_unmet <- function(fit) {
   if (!isFALSE(fit$tol$met)) return(NULL)
   sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), certified_at(fit),

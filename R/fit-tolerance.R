@@ -75,7 +75,7 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   m <- if (is.null(asked[["m"]])) facts$rows else asked[["m"]]
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(exact = FALSE, rho = Inf))
-  because <- c(posterior = sprintf("The posterior is the smallest one found that is certified to tol = %s.",
+  because <- c(posterior = sprintf("The posterior is the smallest one found that meets tol = %s.",
                                    format(asked$tol)))
   with_posterior(replace(plan, "because", list(because)), rho = NULL)
 }

@@ -154,36 +154,35 @@ print_sum <- function(x) {
 
 # Returns the names of the kernel's parameters in coef(). A kernel of one factor leaves out the name of the factor.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
-  table <- kernel_parameters(kernel)
-  sum <- as_sum(kernel)
-  leaves <- sum$leaves
+  kernel <- compile_kernel(kernel)
+  table <- kernel$table
+  sum <- as_sum(kernel$kernel)
   factors <- terms <- NULL
-  if (!has_one_factor(sum)) {
+  if (length(sum$leaves) > 1L) {
     factors <- paste0(leaf_names(sum), ".")
     terms <- paste0(term_names(sum), ".")
   }
   names <- paste0(terms[table$term], table$what)
-  for (i in which(table$leaf > 0L)) {
-    leaf <- leaves[[table$leaf[i]]]
-    own <- paste0(table$what[i], parameter_suffix(leaf, table$what[i], table$at[i], columns))
-    names[i] <- paste0(factors[table$leaf[i]], sub("^parameters[.]", "", own))
+  for (first in which(table$leaf > 0L & table$at == 1L)) {
+    l <- table$leaf[first]
+    what <- table$what[first]
+    own <- which(table$leaf == l & table$what == what)
+    names[own] <- paste0(factors[l], parameter_words(sum$leaves[[l]], what, columns))
   }
   names
 }
 
-parameter_suffix <- function(leaf, what, at, columns) {
-  if (what == "lengthscale") {
-    return(if (shares_lengthscale(leaf)) "" else paste0(".", lengthscale_names(leaf, columns)[at]))
-  }
+# Returns the names of the parameters of one kind of a factor.
+parameter_words <- function(leaf, what, columns) {
   levels <- leaf$levels
-  if (what == "scale") return(paste0(".", levels[at + 1L]))
-  if (what != "parameters") return("")
   n <- length(levels)
-  switch(leaf$correlation, exchangeable = ".distance", ordered = sprintf(".gap.%s.%s", levels[at], levels[at + 1L]),
-         full = {
-           pair <- which(lower.tri(diag(n)), arr.ind = TRUE)[at, ]
-           sprintf(".angle.%s.%s", levels[pair[[1L]]], levels[pair[[2L]]])
-         })
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) what else
+    paste0(what, ".", lengthscale_names(leaf, columns)), scale = paste0(what, ".", levels[-1L]),
+    parameters = switch(leaf$correlation, exchangeable = "distance",
+                        ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
+                          pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
+                          sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])
+                        }), what)
 }
 
 # Stops if a factor that reads the column has no slope in it.

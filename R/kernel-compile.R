@@ -65,28 +65,32 @@ change_leaves <- function(kernel, f) {
 }
 
 # Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
-# `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind).
+# `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind),
+# held (given and not learned), mean (the variance of a linear mean).
 # `engine$values` has the numbers in the same order, NA where there is none yet.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- as_sum(kernel)
   leaves <- parts$leaves
   met <- integer()
-  groups <- list() # term, leaf, what, how many, values
+  groups <- list() # term, leaf, what, how many, values, held, mean
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
     for (l in setdiff(term$leaves, met)) {
       for (what in leaf_parameters(leaves[[l]])) {
-        groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]])
+        groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]],
+                                              what %in% leaves[[l]]$held, FALSE)
       }
     }
     met <- c(met, term$leaves)
-    groups[[length(groups) + 1L]] <- list(t, 0L, "variance", 1L, term$variance)
+    groups[[length(groups) + 1L]] <- list(t, 0L, "variance", 1L, term$variance, FALSE,
+                                          identical(leaves[[term$leaves[1L]]]$profile, "mean"))
   }
   n <- vapply(groups, `[[`, 0, 4L)
   each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
   values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
-  table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n)))
+  table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n), held = each(6L),
+                        mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- vapply(leaves, function(leaf) is_additive(leaf) || has_shared(leaf), NA)
   tie <- if (any(tied)) expand_additive(parts, table)

@@ -6,10 +6,7 @@ kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 # Returns the kernel with inputs as positions among the columns of x and a lengthscale for each (NULL: not given).
 # `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
-  if (is.function(kernel)) kernel <- kernel()
-  if (!inherits(kernel, "pfdtc_kernel")) {
-    abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
-  }
+  kernel <- check_kernel(kernel, argument)
   if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
   if (has_one_factor(kernel)) {
     kernel <- place_leaf(kernel, x, argument, variables)
@@ -19,6 +16,12 @@ place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel$leaves <- lapply(kernel$leaves, place_leaf, x, argument, variables)
   kernel$label <- formula_of_kernel(kernel)
   with_columns(kernel, x)
+}
+
+check_kernel <- function(kernel, argument = "kernel") {
+  if (is.function(kernel)) kernel <- kernel()
+  if (inherits(kernel, "pfdtc_kernel")) return(kernel)
+  abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
 # Gives a sum of kernels the union of the columns that its factors read.
@@ -86,14 +89,6 @@ leaf_columns <- function(leaf, x, argument, variables) {
                 sprintf("a kernel over the %d columns of the inputs", ncol(x)))
   }
   inputs
-}
-
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
 }
 
 # Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
@@ -194,14 +189,12 @@ complete_kernel <- function(kernel, x, argument = "kernel") {
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
-    abort_input(argument, sprintf("a kernel without %s", paste(parameter_word(lacking), collapse = " and ")),
+    abort_input(argument, sprintf("a kernel without %s", paste(sub("parameters", "correlation", lacking), collapse = " and ")),
                 if (has_one_factor(kernel)) "a kernel with lengthscales and variance given" else
                   "a kernel with all its parameters given")
   }
   kernel
 }
-
-parameter_word <- function(what) ifelse(what == "parameters", "correlation", what)
 
 #' Kernel matrix
 #'

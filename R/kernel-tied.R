@@ -123,17 +123,18 @@ expand_additive <- function(parts, table) {
   list(leaves = leaves, terms = terms, M = M, weights = weights)
 }
 
-# Returns the logs of the weights of additive factors (`slopes`: and the matrix of their slopes in log theta).
+# Returns the logs of the weights of additive factors and the matrix of their slopes in log theta.
 log_weights <- function(tie, values) {
   logs <- slopes <- NULL
   for (i in seq_len(nrow(tie$weights))) {
     at <- tie$weights[i, 1:2]
     G <- tie$weights[[i, 3L]]
-    odds <- ifelse(at > 0L, values[pmax(at, 1L)], 0)
+    odds <- c(0, values)[at + 1L]
     S <- 1 + sum(odds)
     logs <- c(logs, log(c(1, odds / c(G, max(G * (G - 1) / 2, 1)))) - log(S))
+    known <- which(at > 0L)
     rows <- matrix(0, 3L, length(values))
-    for (j in which(at > 0L)) rows[, at[j]] <- (0:2 == j) - odds[j] / S
+    rows[, at[known]] <- rbind(0, diag(2L))[, known] - rep(odds[known] / S, each = 3L)
     slopes <- rbind(slopes, rows)
   }
   list(logs = logs, slopes = slopes)
@@ -144,7 +145,7 @@ engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie
   if (is.null(tie)) return(engine)
-  values <- ifelse(is.na(engine$values), 1, engine$values)
+  values <- replace(engine$values, is.na(engine$values), 1)
   logs <- c(log(values), log_weights(tie, values)$logs)
   logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
   engine$values <- exp(drop(tie$M %*% logs))

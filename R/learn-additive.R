@@ -108,8 +108,7 @@ scores_given <- function(problem, theta, some, rows) {
   if (is.null(exact)) return(Inf)
   at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
   noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
-  scores <- -stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE)
-  vapply(unname(groups_of(rows)), function(i) mean(scores[i]), 0)
+  means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
 }
 
 # `kernels`: the table of the kernels tried.

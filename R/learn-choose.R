@@ -49,7 +49,7 @@ two_scales <- "matern32+matern32"
 # Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed
 # to have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
-  few <- is_small_enough(pool)
+  few <- pool$few
   shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
   learn <- function(profile, ...) {
     tell(profile_label(profile))
@@ -86,7 +86,7 @@ two_scales_start <- function(theta) {
 
 # Searches from theta; returns NULL if the first steps do not reach `least`.
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
-  few <- is_small_enough(problem$pool)
+  few <- problem$pool$few
   size <- if (few) "few" else "kernels"
   theta <- pmin(pmax(theta, problem$lower), problem$upper)
   run <- climb(problem, theta, budget(size, 6L), neighbours)
@@ -113,17 +113,14 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  now <- problem$at(theta)
-  groups <- groups_of(rows)
-  input <- vecchia_input(pool, length(groups[[1L]]), problem$run)
-  scores <- vapply(groups, function(i) {
-    value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE, at = input)$value
-    if (is.finite(value)) -value / length(i) else Inf # NA or Inf cannot be computed
-  }, 0)
-  unname(scores)
+  at <- native_vecchia(pool, problem$at(theta), rows, neighbours, slopes = FALSE, control = problem$run)
+  loss <- if (is.null(at$residual)) rep(Inf, length(rows)) else
+    (log(2 * pi * at$variance) + at$residual^2 / at$variance) / 2
+  means_of_groups(loss)
 }
 
-groups_of <- function(rows) split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
+# Returns the means of v over random groups of rows.
+means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, length(v))), mean, 0))
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows, judged by leave-one-out --------------------
 
@@ -163,7 +160,8 @@ choose_shared <- function(now, s) {
   }
   tied <- s
   tied$kernel$shared <- shared_by(groups)
-  tied$free <- setdiff(parameter_names(tied$kernel, s$columns), not_learned(s))
+  tied$names <- parameter_names(tied$kernel, s$columns)
+  tied$free <- setdiff(tied$names, not_learned(s))
   problem <- learning_problem(pool, tied, now$problem$profile)
   run <- learn_exactly(problem, climb(problem, start_shared(now, problem, s$kernel$shared, tied$kernel$shared),
                                       budget("few", 8L)))
@@ -215,7 +213,7 @@ choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   share <- prior_share(pool$n, ncol(pool$x))
   if (share == 1) return(now)
-  few <- is_small_enough(pool)
+  few <- pool$few
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right

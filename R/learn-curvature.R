@@ -9,8 +9,8 @@
 #' exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000 rows scaled to all, or the exact one of
 #' the 800 rows that chose an additive kernel; for `"pilot"` and `"joint"` the ELBO; for a non-Gaussian likelihood
 #' Laplace's approximation (or the variational bound) of 3,000 rows.
-#' Coefficients of a linear `mean` come first, those of `noise = ~` last, not as logs; covariances with them are 0. A
-#' direction without information has sd 4. At the end of its range a hyperparameter is no maximum: its variance is too
+#' Coefficients of a linear `mean` come first, those of `noise = ~` last. They are no logs, and covariances with them
+#' are 0. A direction without information has sd 4. The variance of a hyperparameter at the end of its range is too
 #' small.
 #'
 #' @param object a fit with its data (`keep_data = TRUE`) and learned hyperparameters.
@@ -20,8 +20,8 @@
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale is named `log(noise)`, say;
 #'   a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two columns, the
 #'   lower and the upper end. `model_parameters()` and `tidy()` have the intervals in the units of `coef()`.
-#' @section Errors: class `pfdtc_error_input` if nothing was learned or the fit has no data, and for unknown names.
-#' @section Invariants: the same call gives the same numbers and leaves R's random numbers as they were.
+#' @section Errors and invariants: class `pfdtc_error_input` if nothing was learned or the fit has no data, and for
+#'   unknown names. The same call gives the same numbers and leaves R's random numbers as they were.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples
@@ -119,9 +119,9 @@ density_of_evidence <- function(fit, data, s) {
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-                 upper = problem$upper[problem$free], exact = is_small_enough(pool) && !some,
+                 upper = problem$upper[problem$free], exact = pool$few && !some,
                  prior = function(par) problem$prior(all(par))$value)
-  if (is_small_enough(pool)) {
+  if (pool$few) {
     exact <- exact_density(problem)
     evaluate <- function(par) exact$evaluate(all(par))
     information <- function() {

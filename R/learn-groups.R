@@ -23,7 +23,7 @@ learn_groups <- function(data, s, state) {
   compiled <- compile_kernel(start$kernel)
   units <- parameter_units(compiled, data$x, signal_power(data))
   noise <- response_variance(data) * mean_weight(data)
-  free <- parameter_names(s$kernel, s$columns) %in% s$free
+  free <- s$names %in% s$free
   theta <- log(c(compiled$engine$values, start$noise))
   lower <- pmin(log(c(units$unit * units$low, noise_floor(data) * mean_weight(data))), theta)
   upper <- pmax(log(c(units$unit * units$high, 10 * noise)), theta)
@@ -39,7 +39,7 @@ learn_groups <- function(data, s, state) {
     restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
   }
   # If all variances and the noise are learned, the noise follows from the others.
-  variances <- c(compiled$table$leaf == 0L & !is_mean_variance(compiled), FALSE)
+  variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   if (all(free[variances]) && free[last]) {
     free[last] <- FALSE
     rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]

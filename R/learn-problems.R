@@ -16,12 +16,10 @@
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
 # / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
-  asked <- compiled <- compile_kernel(s$kernel)
-  if (is_open(s$kernel)) compiled <- compile_kernel(with_profile(s$kernel, profile, pool$x))
+  compiled <- compile_kernel(if (is_open(s$kernel)) with_profile(s$kernel, profile, pool$x) else s$kernel)
   table <- parameter_units(compiled, pool$x, pool$signal)
-  names <- of_asked <- parameter_names(asked, s$columns)
-  if (nrow(table) != nrow(asked$table)) names <- parameter_names(compiled, s$columns) # else those of s$free
-  last <- length(names)
+  last <- nrow(table) + 1L
+  names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
   placed <- compiled$kernel # with its periods
@@ -36,13 +34,11 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   season <- !is.null(placed$season)
-  grouped <- has_groups(kernel)
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
-  if (!is_small_enough(pool) && !is_mean(kernel)) {
-    fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
-  }
-  free <- !names %in% c(setdiff(of_asked, s$free), given_names(kernel, s$columns))
-  if (is_small_enough(pool)) table$sd[table$what == "variance"] <- wide_variance_sd
+  composite <- length(placed$leaves) > 1L
+  if (!pool$few && !is_mean(kernel)) fade[which(table$what == "variance")] <- if (composite) 1 else 4
+  free <- !names %in% not_learned(s) & !c(table$held, FALSE)
+  if (pool$few) table$sd[table$what == "variance"] <- wide_variance_sd
   if (season) {
     table <- season_priors(table, placed, pool$x)
     fade[c(table$keep, TRUE)] <- 1
@@ -58,11 +54,11 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
                   unit = unit, last = last, table = table, profile = profile, periods = s$kernel$periods,
-                  composite = !has_one_factor(kernel), run = s$run, little_noise = little_noise)
+                  composite = composite, run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
     kernel <- at(theta)$kernel
-    if (grouped) kernel <- smooth_part(kernel)
+    if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
     native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
@@ -146,12 +142,6 @@ add_merged <- function(result, problem, noise, share, theta) {
   out
 }
 
-# The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
-is_small_enough <- function(pool) pool$share == 1 && pool$n <= min(exact_learning_rows, most_in_memory())
-
-# Returns the largest number of rows for which two dense matrices are allowed.
-most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
-
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
@@ -185,11 +175,14 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile, kernel$periods)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
-  chosen <- change_leaves(chosen, function(l) {
-    if (is_additive(l)) l$groups <- kernel$groups
-    l
-  })
-  if (has_one_factor(kernel)) return(place_kernel(with_shared(with_basis(chosen, x), kernel), x))
+  if (has_one_factor(kernel)) {
+    return(place_kernel(change_leaves(chosen, function(l) {
+      if (is_mean(l)) return(with_basis(l, x))
+      if (is_additive(l)) l$groups <- kernel$groups
+      if (is.null(l$inputs)) l$shared <- kernel$shared
+      l
+    }), x))
+  }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))
@@ -286,7 +279,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {
-    beyond <- kernel_logs(at$kernel) - prior$middle
+    beyond <- log(kernel_values(at$kernel)) - prior$middle
     pull <- drop(prior$precision %*% beyond)
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
               if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
@@ -319,8 +312,6 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
        natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
        evaluate = evaluate)
 }
-
-kernel_logs <- function(kernel) log(kernel_values(kernel))
 
 laplace_prior <- function(kernel, x, unit, wanted) {
   units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)

@@ -22,11 +22,7 @@ reason_to_refuse <- function(model, first, from) {
     behind <- response_scores(model, from) - response_scores(first, from)
     if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
   }
-  square <- function(model) {
-    held <- if (is.null(model$held)) held_out_response(model, from) else model$held
-    mean((held$y - held$mean)^2)
-  }
-  if (!isTRUE(square(model) <= response_rule[["error"]] * square(first))) {
+  if (!isTRUE(squared_error(model, from) <= response_rule[["error"]] * squared_error(first, from))) {
     "its squared errors at held-out rows are larger"
   }
 }
@@ -35,8 +31,20 @@ reason_to_refuse <- function(model, first, from) {
 # by the shape of f. Little noise alone may come from a skewed response, whose outliers f follows.
 is_deterministic <- function(model, from) {
   if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
-  held <- held_out_response(model, from)
-  isTRUE(mean((held$y - held$mean)^2) < response_rule[["left"]] * stats::var(held$y))
+  model$held <- held_out_response(model, from)
+  isTRUE(squared_error(model, from) < response_rule[["left"]] * stats::var(model$held$y))
+}
+
+# Returns the mean squared error of the predicted means of the response at held-out rows.
+squared_error <- function(model, from) {
+  held <- if (is.null(model$held)) held_out_response(model, from) else model$held
+  mean <- model$problem$center + model$problem$scale * held$f
+  transform <- model$transform
+  if (!is.null(transform)) {
+    transform$ends <- transformed(transform, range(from$rows$y))
+    mean <- moments_back(transform, mean, model$problem$scale^2 * (held$var + held$size))$mean
+  }
+  mean((held$y - mean)^2)
 }
 
 # Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
@@ -54,42 +62,26 @@ response_scores <- function(model, from) {
     noise <- problem$natural(model$theta)$noise * factor
     more <- more + merged_log_density(lapply(pool$twins, `[`, rows), noise[rows])
   }
-  scores - unname(vapply(split(more, seq_along(rows) %% length(scores)), mean, 0))
+  scores - means_of_groups(more)
 }
 
-# Returns y and its predicted mean at some rows, given their nearest rows among all others, and in the units of the
-# problem the modelled response z, mean and variance of f, and its noise. Equal inputs have the mean of their responses;
-# `single` marks the others.
+# Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
+# all others. Equal inputs have the mean of their responses; `single` marks the others, and `size` is the noise of one.
 held_out_response <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool
   rows <- pool$take(min(pool$n, response_rule[["predicted"]]))
   now <- problem$at(model$theta)
-  size <- now$noise * rep_len(noise_factor(model$trend, pool$x), pool$n)
-  noise <- if (is.null(pool$weights)) size else size / pool$weights
+  factor <- rep_len(noise_factor(model$trend, pool$x), pool$n)
+  pool$weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
+  noise <- now$noise / pool$weights[rows]
   near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
-  at_once <- if (pool$n <= 1000L) length(rows) else 10L # a kernel matrix of at most 1,000 points
-  f <- do.call(cbind, lapply(split(seq_along(rows), (seq_along(rows) - 1L) %/% at_once), function(block) {
-    points <- unique(c(rows[block], near[, block]))
-    x <- pool$x[points, , drop = FALSE]
-    K <- native_kernel_matrix(now$kernel, x, x, problem$run)
-    vapply(block, function(i) {
-      i <- c(rows[i], near[, i])
-      at <- match(i, points)
-      others <- at[-1L]
-      R <- chol(K[others, others] + diag(noise[i[-1L]], length(others)))
-      a <- backsolve(R, cbind(K[others, at[1L]], pool$y[i[-1L]]), transpose = TRUE)
-      c(sum(a[, 1L] * a[, 2L]), K[at[1L], at[1L]] - sum(a[, 1L]^2))
-    }, numeric(2L))
-  }))
-  middle <- problem$center + problem$scale * f[1L, ]
-  var <- problem$scale^2 * (pmax(f[2L, ], 0) + size[rows])
+  at <- native_vecchia(pool, now, rows, near, slopes = FALSE, control = problem$run)
+  if (is.null(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
   count <- tabulate(from$rows$group)
   y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
-  transform <- model$transform
-  if (!is.null(transform)) transform$ends <- transformed(transform, range(from$rows$y))
-  data.frame(y, mean = if (is.null(transform)) middle else moments_back(transform, middle, var)$mean,
-             z = pool$y[rows], f = f[1L, ], var = pmax(f[2L, ], 0), noise = noise[rows], single = count[rows] == 1,
+  data.frame(y, z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0), noise,
+             size = now$noise * factor[rows], single = count[rows] == 1,
              spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
 }
 
@@ -102,7 +94,7 @@ with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   best <- best_of(tried)
   pool <- tried[[1L]]$problem$pool
-  open <- is.null(from$asked$kernel) && length(constant) > 1L && best %in% constant
+  open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant
   if (!open || pool$n > response_rule[["terms"]] || ncol(pool$x) < 2L || !in_time(pool)) return(tried)
   terms <- list()
   add <- function(labels) terms[labels] <<- lapply(tried[labels], gain_of_terms, from = from)
@@ -121,10 +113,9 @@ with_terms_in_merit <- function(tried, from) {
 # Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
 # Matern 3/2 for all rows.
 gain_of_terms <- function(model, from) {
-  s <- replace(first_plan(rows_transformed(from$rows, model$transform), from$asked)$learn, "rows", list(NULL))
   pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
-  problem <- learning_problem(pool, s, "matern32")
+  problem <- learning_problem(pool, from$s, "matern32")
   run <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
-  wide <- learn_additive("additive", model_of_run(problem, run), s)
+  wide <- learn_additive("additive", model_of_run(problem, run), from$s)
   c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n)
 }

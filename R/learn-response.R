@@ -40,28 +40,27 @@ data_as_modelled <- function(data, model, asked) {
 
 # ---- what is tried --------------------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails): transforms, of which NULL is the identity; trends of the noise, of which NULL
-# is constant noise; and whether the noise may have heavy tails.
+# Returns list(transforms, trends, tails, plain): transforms, of which NULL is the identity; trends of the noise, of
+# which NULL is constant noise; whether the noise may have heavy tails; and plain_response(), if the transform is open.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
-  plain <- if (auto) plain_response(data, asked)
-  open <- auto && is.null(plain)
-  values <- if (open) values_of_response(data) else "many"
-  if (values != "many") message_values(values, data)
+  plain <- plain_response(data, asked)
+  values <- if (is.null(plain)) values_of_response(data) else "many"
+  if (auto && values != "many") message_values(values, data)
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
-    c(list(NULL), if (open) auto_transforms(data, values))
-  uneven <- open && is.null(asked$noise) && values == "many"
+    c(list(NULL), if (is.null(plain)) auto_transforms(data, values))
+  uneven <- is.null(plain) && is.null(asked$noise) && values == "many"
   smooth <- smooth_columns(data$x, data_variables_of(data))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
     c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
-  list(transforms = transforms, trends = trends, tails = uneven, plain = plain)
+  list(transforms = transforms, trends = trends, tails = uneven, plain = if (auto) plain)
 }
 
 # Returns the argument that asks for the response as given with constant noise, where nothing else is asked for; NULL:
 # there is none. Numbers in units of y ask for that, and arguments of the paper's method.
 plain_response <- function(data, asked) {
   given <- c(
-    plain = isTRUE(asked$plain),
+    plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
     m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
@@ -77,7 +76,7 @@ plain_response <- function(data, asked) {
 because_plain <- function(plain) {
   what <- switch(if (is.null(plain)) "" else plain,
                  groups = "there is no smooth part", data = "rows come from a source",
-                 m = "inducing points are asked for",
+                 m = "an argument requires inducing points",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
 }
@@ -138,24 +137,31 @@ find_response <- function(data, asked, open, first, state) {
   pool <- learning_rows(start, s)
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
-  from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
-               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals",
-               tails = open$tails)
-  found <- length(open$transforms) > 1L && is.null(open$trends[[1L]])
-  if (found && is_deterministic(list(problem = c(problem, start[c("center", "scale")]), theta = begun$theta), from)) {
-    state$begun <- begun
-    state$because <- c(response = "Response: as given, with constant noise: there is next to no noise.")
-    return(list(transform = first))
+  from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
+  from[c("s", "scale", "tails")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails)
+  found <- max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])
+  if (found && is_deterministic(list(problem = response_problem(from, first), theta = begun$theta), from)) {
+    state$because <- if (length(open$transforms) > 1L) {
+      c(response = "Response: as given, with constant noise: there is next to no noise.")
+    } else {
+      c(sizes = "Noise: constant: there is next to none.")
+    }
+    open <- list(transforms = open$transforms[1L], trends = list(NULL))
+    from$tails <- FALSE
+    if (!isTRUE(is.na(open$transforms[[1L]]$lambda))) {
+      state$begun <- begun
+      return(list(transform = first))
+    }
   }
   candidates <- response_candidates(open, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, from, tell)
-  }), function(model) list(score = 2 * model$parameters - model$merit))
+  }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
   choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
   best <- choice$best
   state$response <- table_of_responses(choice, names(candidates))
-  state$because <- because_response(choice, open)
+  state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)
   state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale)) {
     list(theta = best$theta, report = begun$report)
@@ -204,26 +210,14 @@ trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else 
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
-# Returns the rows whose density counts: those used, in the distinct inputs `taken`, without copies. list(x, y, w,
-# offset, group): y as given, `group` the number of the distinct input.
-rows_for_response <- function(data, taken) {
-  inputs <- training_inputs(data)
-  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
-  copy <- copies_in(data)
-  if (!is.null(copy)) used <- used[!duplicated(copy)]
-  x <- inputs$x[inputs$index[used], , drop = FALSE]
-  group <- equal_rows(x)
-  if (is.null(group)) group <- seq_along(used)
-  kept <- group %in% taken
-  used <- used[kept]
-  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
-       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
-}
-
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
-  s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
+  s <- from$s
+  by <- (from$scale / data$scale)^2
+  s$kernel <- scale_kernel(s$kernel, by)
+  if (!is.null(s$noise)) s$noise <- s$noise * by
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
+  pool[names(from$order)] <- from$order
   pool$until <- from$until
   c(learning_problem(pool, s, "matern32"), data[c("center", "scale")])
 }
@@ -258,8 +252,7 @@ with_noise_asked <- function(model, trend, from) {
 with_uneven_noise <- function(model, trend, from) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size)
   if (is.null(learned)) return(NULL)
-  counted <- counted_rows(model$problem, from$size)
-  share <- model$problem$pool$n / length(counted)
+  share <- from$n / length(counted_rows(model$problem, from$size))
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
   model[c("theta", "trend")] <- learned[c("theta", "trend")]
   model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
@@ -270,18 +263,23 @@ with_uneven_noise <- function(model, trend, from) {
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails) return(model)
   model$held <- held_out_response(model, from)
-  used <- model$held[model$held$single, ]
+  used <- model$held[model$held$single & is.finite(model$held$f), ]
   if (nrow(used) < response_rule[["rows"]]) return(model)
+  price <- price_of_response(model$problem, from)
   tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
   gain <- tail[["gain"]] * length(counted_rows(model$problem, from$size)) / nrow(model$held)
-  if (min(tail[["gain"]], gain) <= parameter_nats) return(model)
+  if (min(tail[["gain"]] * price / parameter_nats, gain) <= price) return(model)
   model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
   model$merit <- model$merit + gain
   model$parameters <- model$parameters + 1L
   model
 }
 
-counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
+# Returns the nats that a parameter costs.
+price_of_response <- function(problem, from) {
+  max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
+}
+
 
 # Adds the merit and the number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
@@ -340,7 +338,7 @@ table_of_responses <- function(choice, labels) {
 }
 
 # Returns a sentence for the transform and one for the noise, where there was a choice.
-because_response <- function(choice, open) {
+because_response <- function(choice, open, price) {
   gain <- function(what) {
     without <- Filter(function(model) is.null(model[[what]]), choice$tried)
     nats <- min(vapply(without, `[[`, 0, "score")) - choice$best$score
@@ -349,20 +347,24 @@ because_response <- function(choice, open) {
   transform <- choice$best$transform
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
-    paste0(if (is.null(transform)) "Response: as given; no transform gains 4 nats of log marginal likelihood." else
-      sprintf("Response: %s, %s nats better than none, after a price of %g.", transform_label(transform),
-              gain("transform"), parameter_nats * transform_parameters),
+    paste0(if (is.null(transform)) {
+      sprintf("Response: as given; no transform gains %g nats of log marginal likelihood.",
+              price * transform_parameters)
+    } else {
+      sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
+              gain("transform"), price * transform_parameters)
+    },
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
     if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
       "smooth noise was refused by held-out rows."
     } else {
-      "smooth noise gains less than 4 nats."
+      sprintf("smooth noise gains less than %g nats.", 2 * price)
     }) else
-      sprintf("Noise: smooth in the inputs, %s nats better than constant, after a price of %g.", gain("trend"),
-              parameter_nats * length(trend$v))
+      sprintf("Noise: smooth in the inputs; it gains %s nats over constant noise, net of a penalty of %g.",
+              gain("trend"), price * length(trend$v))
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Tails: heavier than normal, %.3g nats better, before a price of %g.", choice$best$tail_gain,
-            parameter_nats)
+    sprintf("Tails: heavier than normal; they gain %.3g nats, before a penalty of %g.", choice$best$tail_gain,
+            price)
   })
 }

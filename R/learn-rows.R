@@ -10,9 +10,9 @@ learning_rows <- function(data, s) {
   most <- min(n, s$rows, learning_sizes$population)
   columns <- group_columns(s$kernel)
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
-  pool <- if (length(columns)) take_rows(data, rows_of_levels(data$x, columns, most)) else
-    if (most < n) take_rows(data, sort(sample.int(n, most))) else data # with all rows there is no copy
-  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+  of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
+  pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
+  pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
@@ -30,8 +30,15 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
+  pool$few <- pool$share == 1 && is_small_enough(pool$n)
   if (length(columns)) with_levels(pool, columns) else pool
 }
+
+# The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
+is_small_enough <- function(n) n <= min(exact_learning_rows, most_in_memory())
+
+# Returns the largest number of rows for which two dense matrices are allowed.
+most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
 
 # Returns the pool of the first `count` rows that count.
 some_of_pool <- function(pool, count) {
@@ -42,6 +49,7 @@ some_of_pool <- function(pool, count) {
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
   some$share <- 1
+  some$few <- is_small_enough(length(rows))
   some$take <- function(count) seq_len(min(count, length(rows)))
   some
 }

@@ -222,7 +222,7 @@ distinct_ends <- function(thetas) {
 
 # Continues the best starts on more rows; returns the runs, best first.
 finish_starts <- function(problem, thetas) {
-  few <- is_small_enough(problem$pool)
+  few <- problem$pool$few
   effort <- budget("finals", c(6L, if (few) 6L else 2L))
   runs <- search(problem, thetas, effort)
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)

@@ -31,7 +31,7 @@ choose_season <- function(now, s) {
   best <- choice$best
   if (!is_season(best$problem$profile)) return(now)
   gained <- c(nats = best$value - here$value, parameters = best$parameters - here$parameters)
-  attr(now$kernels, "season") <- c(gained, if (!is_small_enough(pool)) c(rows = some$n))
+  attr(now$kernels, "season") <- c(gained, if (!pool$few) c(rows = some$n))
   if (!few) best <- on_all_rows(best, s, pool)
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(now, same, best[same])
@@ -53,7 +53,7 @@ on_rows <- function(model, s, pool) {
 # Returns the model on all rows, learned again if the exact log marginal likelihood has the last word.
 on_all_rows <- function(model, s, pool) {
   problem <- learning_problem(pool, s, model$problem$profile)
-  if (!is_small_enough(pool)) return(replace(model, "problem", list(problem)))
+  if (!pool$few) return(replace(model, "problem", list(problem)))
   more <- pool$n / model$problem$pool$n
   end <- ascend(exact_density(problem), model$theta, maxit = 15L, enough = exact_enough[["few"]],
                 information = model$information * more)

@@ -16,6 +16,46 @@ with_transform <- function(data, transform, s) {
   out
 }
 
+# ---- the rows that candidates are learned from -----------------------------------------------------------------------
+
+# Returns the rows whose density counts: those used, in the distinct inputs `taken`, without copies. list(x, y, w,
+# offset, group): y as given, `group` the number of the distinct input.
+rows_for_response <- function(data, taken) {
+  inputs <- training_inputs(data)
+  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  copy <- copies_in(data)
+  if (!is.null(copy)) used <- used[!duplicated(copy)]
+  x <- inputs$x[inputs$index[used], , drop = FALSE]
+  group <- equal_rows(x)
+  if (is.null(group)) group <- seq_along(used)
+  kept <- group %in% taken
+  used <- used[kept]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
+}
+
+# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are those
+# that count and their neighbours, because in a thinned sample what f does between its rows looks like noise. `n` is the
+# number of all rows, `order` the order of `rows` among them.
+rows_around <- function(data, problem, theta, size) {
+  pool <- problem$pool
+  taken <- seq_len(pool$n)
+  thinned <- pool$n > transform_rows
+  if (thinned) {
+    near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
+    taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
+      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
+        near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
+    taken <- sort(unique(taken[taken > 0L]))
+  }
+  list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
+       until = pool$until, size = size, n = pool$n, order = if (thinned && is.null(pool$levels)) {
+         list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
+       })
+}
+
+counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
+
 # Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
 slopes_of_rows <- function(rows, transform, scale) {
   each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
@@ -34,7 +74,7 @@ rows_transformed <- function(rows, transform) {
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {
-  if (is.null(transform) || identical(transform, "none")) return(NULL)
+  if (!asks_for_transform(transform)) return(NULL)
   known <- inherits(transform, "pfdtc_transform")
   if (!known) {
     kind <- check_choice(transform, transforms, "transform")

@@ -78,7 +78,7 @@ message_copies <- function(copies, n) {
 # if the kernel was open. `terms`: the additive kernel that was learned for the response. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
-  exact <- is_small_enough(problem$pool)
+  exact <- problem$pool$few
   run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
@@ -134,7 +134,7 @@ compare_little_noise <- function(model, s) {
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
-  s$priors && is_small_enough(pool) && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
+  s$priors && pool$few && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
     pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
     theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
     pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, ncol(pool$x)) > 0.1

@@ -3,7 +3,7 @@
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", register_marginaleffects)
-  when_loaded("mlr3", register_mlr3)
+  when_loaded("mlr3", function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner()))
   when_loaded("parsnip", register_parsnip)
 }
 

@@ -17,8 +17,8 @@
 #'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
 #' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
 #' * `fitted()`, `residuals()`: mean response at the training rows, and response minus mean, with `NA` for rows that
-#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()], of T(y) with a transform, as `sigma()`;
-#'   `"loo"` and `"pit"` are in [leave_one_out].
+#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()]; with a transform they are those of T(y).
+#'   For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1).
 #'   100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
@@ -29,7 +29,7 @@
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML see `logLik()` above.
+#' @param REML See `logLik()` in Details.
 #' @param k Penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
@@ -57,10 +57,10 @@ coef.gp_fit <- function(object, ...) {
   response <- response_of(object)
   linear <- mean_coefficients(object)$estimate
   if (response$conjugate) {
-    vague <- is_mean_variance(object$kernel)
+    vague <- kernel_parameters(object$kernel)$mean
     return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, response$shape)
+  shape <- if (!is.null(object$theta)) stats::setNames(shown_theta(response, object$theta), response$shape)
   c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 

@@ -1,25 +1,32 @@
-#' The pF-DTC objective
+#' Objectives of inducing points
 #'
-#' The preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and an auxiliary
-#' distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and others (2019).
-#' The data are neither centred nor scaled.
+#' `pf_objective()` is the preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and
+#' an auxiliary distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and
+#' others (2019). `vfe_objective()` is minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS:
+#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
+#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
 #'
 #' @usage pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
+#' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
 #' @inheritParams auxiliary
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
 #' @param noise noise variance, a positive number.
 #' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
-#'   matrix of the shape of `z`, with nu held fixed.
-#' @section Errors: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky factor.
-#' @seealso [vfe_objective()], [pf_divergence()], [aux_sor()], `vignette("paper")`
+#' @return `list(value, gradient)`. For `pf_objective()` the value is in the fourth power of the units of `y`, and the
+#'   gradient, in `z` with nu held fixed, has the shape of `z`. For `vfe_objective()` the gradient is
+#'   `list(z, log_lengthscale, log_variance, log_noise)`; the jitter moves with the variance.
+#' @section Errors and invariants: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky
+#'   factor. `vfe_objective()` is never below minus the log marginal likelihood of the exact GP, and equal to it at
+#'   `z = x` and `jitter = 0`.
+#' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)
 #' k <- kernel_se(lengthscale = 5, variance = 500)
 #' nu <- auxiliary(x, y, k, noise = 200, aux_sor(rows = seq(1, 50, 5)))
 #' pf_objective(c(6, 12, 20), x, y, k, noise = 200, nu)
+#' vfe_objective(c(6, 12, 20), x, y, k, noise = 200)
 #' @export
 pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
@@ -32,20 +39,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   list(value = value, gradient = name_columns(result$gradient, args$x))
 }
 
-#' The variational objective
-#'
-#' Minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS, and its gradient:
-#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
-#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
-#'
-#' @inheritParams pf_objective
-#' @return `list(value, gradient)`; the gradient is `list(z, log_lengthscale, log_variance, log_noise)`: a matrix of the
-#'   shape of `z`, a number for each lengthscale of the kernel, and two numbers. The jitter moves with the variance.
-#' @section Errors and invariants: as [pf_objective()]. The value is never below minus the log marginal likelihood of
-#'   the exact GP, and equal to it at `z = x` and `jitter = 0`.
-#' @examples
-#' vfe_objective(c(6, 12, 20), cars$speed, cars$dist - mean(cars$dist),
-#'               kernel_se(lengthscale = 5, variance = 500), noise = 200)
+#' @rdname pf_objective
 #' @export
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)

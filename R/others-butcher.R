@@ -1,23 +1,29 @@
 # Methods for packages butcher and vetiver, registered when these are loaded.
 
-#' Methods for butcher
+#' Methods for butcher and vetiver
 #'
 #' `butcher::butcher(fit)` removes what prediction does not need. Predictions stay the same to the bit.
+#' `vetiver::vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. A formula with
+#' other terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v, interval
+#' = "prediction")` passes arguments to [predict.gp_fit()].
 #'
 #' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs.
 #' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
 #' * `axe_call()` removes the call, `axe_fitted()` the inducing points along the optimisation.
 #'
-#' @param x A fit.
-#' @param verbose,... Not used.
-#' @return A smaller fit.
+#' @param x,model A fit.
+#' @param vetiver_model,verbose,... Passed on by the packages.
+#' @return A smaller fit, or as vetiver documents. The answer to a request is a list with `.pred`, and with an
+#'   `interval` also `.pred_lower` and `.pred_upper`.
 #' @seealso [pfdtc()] with `keep_data = FALSE`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
 #' if (requireNamespace("butcher", quietly = TRUE)) {
 #'   predict(butcher::butcher(fit), data.frame(speed = c(5, 15)))
 #' }
+#' if (requireNamespace("vetiver", quietly = TRUE)) vetiver::vetiver_model(fit, "dist")$prototype
 #' @name butcher-methods
+#' @aliases vetiver-methods
 NULL
 
 #' @rdname butcher-methods
@@ -61,41 +67,24 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 
 # ---- vetiver --------------------------------------------------------------------------------------------------------
 
-#' Methods for vetiver
-#'
-#' `vetiver_model(fit, "name")` makes a model that can be pinned and served, without its data. A formula with other
-#' terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v, interval =
-#' "prediction")` passes arguments to [predict.gp_fit()].
-#'
-#' @param model A fit.
-#' @param vetiver_model,... Passed on by vetiver.
-#' @return As vetiver documents. The answer to a request is a list with `.pred`, and with an `interval` also
-#'   `.pred_lower` and `.pred_upper`.
-#' @seealso [butcher-methods]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
-#' if (requireNamespace("vetiver", quietly = TRUE)) vetiver::vetiver_model(fit, "dist")$prototype
-#' @name vetiver-methods
-NULL
-
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
 
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_meta
 vetiver_create_meta.gp_fit <- function(model, metadata) vetiver::vetiver_meta(metadata, required_pkgs = "pfdtc")
 
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @usage NULL
 #' @exportS3Method vetiver::vetiver_prepare_model
 vetiver_prepare_model.gp_fit <- function(model) {
   axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
 }
 
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @exportS3Method vetiver::vetiver_ptype
 vetiver_ptype.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -115,12 +104,12 @@ vetiver_ptype.gp_fit <- function(model, ...) {
   as.data.frame(stats::setNames(lapply(frame$variables, of_kind), names), optional = TRUE)
 }
 
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @usage NULL
 #' @exportS3Method vetiver::handler_startup
 handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
 
-#' @rdname vetiver-methods
+#' @rdname butcher-methods
 #' @exportS3Method vetiver::handler_predict
 handler_predict.gp_fit <- function(vetiver_model, ...) {
   function(req) {

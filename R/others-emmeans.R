@@ -1,27 +1,6 @@
 # Methods for package emmeans, registered when it is loaded.
 
-#' Methods for emmeans
-#'
-#' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula: posterior means of f and their covariance at the
-#' rows of the reference grid.
-#'
-#' Intervals are credible ones, with hyperparameters held. `type = "response"` applies the inverse link. A Gaussian
-#' process has interactions: contrasts depend on the values of the other inputs.
-#'
-#' @param object A fit from a formula. A fit from a matrix is an error of class `pfdtc_error_input`.
-#' @param data The data, if the call of the fit no longer finds them.
-#' @param ... Passed on by emmeans.
-#' @return As emmeans documents.
-#' @seealso [predict.gp_fit()]
-#' @examples
-#' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
-#' if (requireNamespace("emmeans", quietly = TRUE)) {
-#'   emmeans::emmeans(fit, pairwise ~ wool | tension)
-#' }
-#' @name emmeans-methods
-NULL
-
-#' @rdname emmeans-methods
+#' @rdname insight-methods
 #' @exportS3Method emmeans::recover_data
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
@@ -29,7 +8,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   emmeans::recover_data(object$call, stats::delete.response(object$terms), object$na.action, data = data, ...)
 }
 
-#' @rdname emmeans-methods
+#' @rdname insight-methods
 #' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {

@@ -1,26 +1,41 @@
 # Methods for packages insight, performance and parameters, registered when these are loaded.
 
-#' Methods for insight, performance and parameters
+#' Methods for emmeans, marginaleffects, insight, performance and parameters
 #'
-#' Let packages around insight (performance, parameters, modelbased, ...) work with fits.
+#' Functions of these packages work with fits, those of emmeans and marginaleffects with fits from a formula.
+#' Uncertainty is posterior, with hyperparameters held.
 #'
-#' @param x,model A fit.
-#' @param data Rows to predict at. Default: the training rows.
-#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
-#'   likelihood, `"link"` (f).
-#' @param ci Probability of the intervals, or `NULL`.
-#' @param verbose,... Not used.
-#' @return As these packages document. `model_parameters()` has the hyperparameters in the units of `coef()`.
+#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use posterior means of f and their covariance at the rows of
+#'   the reference grid; `type = "response"` applies the inverse link. A Gaussian process has interactions, so contrasts
+#'   depend on the values of the other inputs.
+#' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
+#'   posterior draws of f, no delta method. Estimates are posterior means of quantities that are linear in f, and
+#'   medians of draws of others. Time grows with the cube of the rows of a call, seconds for 2,000.
+#' * insight, performance, parameters: `model_parameters()` has the hyperparameters in the units of `coef()`.
 #'   `model_performance()` has `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`, or for
 #'   a non-Gaussian likelihood `NLPD`, `RMSE`, `Brier`. It needs the data of the fit.
+#'
+#' @param x,model,object A fit.
+#' @param data,newdata Rows to predict at. Default: the training rows. For emmeans the data, if the call of the fit no
+#'   longer finds them.
+#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
+#'   likelihood, `"link"` (f).
+#' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
+#' @param ci Probability of the intervals, or `NULL`.
+#' @param verbose,... Passed on by the packages.
+#' @return As these packages document. `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute
+#'   `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns. A fit from a matrix is an error of class
+#'   `pfdtc_error_input` for emmeans and marginaleffects.
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
-#' if (requireNamespace("insight", quietly = TRUE)) {
-#'   insight::get_predicted(fit, data.frame(speed = c(10, 20)), ci = 0.95)
-#' }
-#' if (requireNamespace("performance", quietly = TRUE)) performance::model_performance(fit)
+#' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
+#' has <- function(...) all(vapply(c(...), requireNamespace, NA, quietly = TRUE))
+#' if (has("emmeans")) emmeans::emmeans(fit, pairwise ~ wool | tension)
+#' if (has("marginaleffects", "collapse") && getRversion() >= "4.4") marginaleffects::avg_comparisons(fit)
+#' if (has("insight")) insight::get_predicted(fit, warpbreaks[1:2, ], ci = 0.95)
+#' if (has("performance")) performance::model_performance(fit)
 #' @name insight-methods
+#' @aliases emmeans-methods marginaleffects-methods
 NULL
 
 #' @rdname insight-methods

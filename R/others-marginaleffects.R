@@ -1,29 +1,5 @@
 # Methods for package marginaleffects, registered when it is loaded.
 
-#' Methods for marginaleffects
-#'
-#' `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms, for fits from a formula. Uncertainty
-#' is that of joint posterior draws of f, with hyperparameters held at their estimates; there is no delta method.
-#'
-#' Estimates are posterior means of quantities that are linear in f, and medians of draws of others. Intervals are
-#' quantiles of the draws. Time grows with the cube of the rows of a call, seconds for 2,000.
-#'
-#' @param model A fit from a formula.
-#' @param newdata Rows, a data frame.
-#' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
-#' @param ... Not used.
-#' @return `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute `posterior_draws`, a matrix
-#'   with `getOption("pfdtc.draws", 2000)` columns.
-#' @seealso [predict.gp_fit()], [simulate()][gp_fit-methods]
-#' @examples
-#' fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se())
-#' if (all(vapply(c("marginaleffects", "collapse"), requireNamespace, NA, quietly = TRUE)) &&
-#'     getRversion() >= "4.4") {
-#'   marginaleffects::avg_slopes(fit)
-#' }
-#' @name marginaleffects-methods
-NULL
-
 # One call of marginaleffects asks for predictions more than once. An environment beside the fit keeps the draws of that
 # call, so that equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
@@ -34,7 +10,7 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
   model
 }
 
-#' @rdname marginaleffects-methods
+#' @rdname insight-methods
 #' @exportS3Method marginaleffects::get_predict
 get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   draws <- attr(model, "draws")
@@ -61,7 +37,7 @@ draws_given <- function(response, f, noise) {
   }, f[1L, ]))
 }
 
-#' @rdname marginaleffects-methods
+#' @rdname insight-methods
 #' @usage NULL
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL

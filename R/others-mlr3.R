@@ -1,20 +1,6 @@
 # A learner for package mlr3, registered when it is loaded.
 
-#' Gaussian process regression as an mlr3 learner
-#'
-#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same. It predicts the mean and,
-#' with `predict_type = "se"`, the sd of f. Weights of a task are precisions.
-#'
-#' @param ... Arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`, `inducing`, `aux`, `mean`,
-#'   `control`. `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
-#' @return An R6 object of class `LearnerRegr`, with the fit in `$model` after training.
-#' @section Errors: class `pfdtc_error_input` if mlr3 is not installed.
-#' @seealso [pfdtc()], [gp_reg()]
-#' @examples
-#' if (requireNamespace("mlr3", quietly = TRUE)) {
-#'   learner <- mlr3_learner(kernel = kernel_se())
-#'   learner$train(mlr3::as_task_regr(cars, target = "dist"))
-#' }
+#' @rdname gp_reg
 #' @export
 mlr3_learner <- function(...) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
@@ -57,6 +43,3 @@ mlr3_parameters <- function() {
               neighbours = paradox::p_int(0, tags = "train"), inducing = any(), aux = any(), mean = any(),
               control = any())
 }
-
-# `...` comes from the hook that calls this function.
-register_mlr3 <- function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())

@@ -1,27 +1,36 @@
 # A model specification for package parsnip, registered when it is loaded.
 
-#' Gaussian process regression as a parsnip model
+#' Gaussian process regression for parsnip and mlr3
 #'
-#' A model specification for `fit()`, workflows, recipes and `tune`.
+#' `gp_reg()` is a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` is
+#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same.
 #'
-#' Prediction types are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes `"class"`, `"prob"`,
-#' `"conf_int"` and `"raw"`. Case weights are precisions. Other arguments, such as `tol` or `family = poisson()`, go to
+#' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
+#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
-#' and kernels in a list column.
+#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f; its `m`,
+#' `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
 #'
 #' @param mode `"regression"`, or `"classification"` for a factor.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
 #' @param noise Noise variance to start from. Default: learned.
-#' @param object,parameters,fresh,... As in `parsnip::set_args()`: a specification, arguments to change, and whether
-#'   others are reset.
-#' @return A specification of class `c("gp_reg", "model_spec")`. Predictions are those of the fit of the engine.
+#' @param object,parameters,fresh As in `parsnip::set_args()`: a specification, arguments to change, and whether others
+#'   are reset.
+#' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
+#'   `inducing`, `aux`, `mean`, `control`.
+#' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` with the fit in
+#'   `$model` after training. Without the package an error of class `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
 #'   fitted <- parsnip::fit(gp_reg(kernel = kernel_se()), dist ~ speed, cars)
 #'   predict(fitted, data.frame(speed = c(5, 15)), type = "pred_int")
+#' }
+#' if (requireNamespace("mlr3", quietly = TRUE)) {
+#'   learner <- mlr3_learner(kernel = kernel_se())
+#'   learner$train(mlr3::as_task_regr(cars, target = "dist"))
 #' }
 #' @export
 gp_reg <- function(mode = "regression", engine = "pfdtc", kernel = NULL, inducing_points = NULL, neighbors = NULL,

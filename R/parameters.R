@@ -4,14 +4,14 @@
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
 # Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
-not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
+not_learned <- function(s) setdiff(s$names, s$free)
 
 # Returns the problem of learning kernel and noise except the parameters `fixed`:
 # list(start, natural, at, too_far, free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the
 # same as users see it. Variances are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
-  names <- parameter_names(kernel, columns)
   compiled <- compile_kernel(kernel)
+  names <- parameter_names(compiled, columns)
   start <- stats::setNames(log(c(compiled$engine$values, noise)), names)
   free <- !names %in% fixed
   last <- length(start)
@@ -38,8 +38,8 @@ as_users_see <- function(model) {
   model
 }
 
-check_fixed <- function(fix, kernel, columns) {
-  names <- parameter_names(kernel, columns)
+# `names`: those of all parameters.
+check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   if (length(unknown)) {
     abort_input("fix", sprintf("\"%s\"", unknown[1L]), sprintf("among %s", list_quoted(names, "\"", most = 12L)))
@@ -55,8 +55,8 @@ parameter_units <- function(kernel, x, power) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  table[c("unit", "start", "middle", "sd", "low", "high", "ard")] <- list(1, 1, 0, 1, 1e-3, 1e3, FALSE)
-  for (i in seq_len(nrow(table))) {
+  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE)
+  rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
@@ -64,8 +64,9 @@ parameter_units <- function(kernel, x, power) {
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
                   parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
                   unit_of_share(table$what[i], leaf))
-    table[i, names(row)] <- row
-  }
+    replace(usual, names(row), row)
+  })
+  table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
   table
 }
 
@@ -96,7 +97,8 @@ unit_of_share <- function(what, leaf) {
 }
 
 unit_of_variance <- function(leaves, x, power, n_terms) {
-  of_rows <- mean(kernel_diagonal(one_term(leaves, x), x))
+  term <- one_term(leaves, x)
+  of_rows <- if (varies(term)) mean(kernel_diagonal(term, x)) else 1
   list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
 }
 
@@ -209,13 +211,8 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Gives the linear means of a kernel over all inputs the units of x.
-with_basis <- function(kernel, x) {
-  change_leaves(kernel, function(leaf) {
-    if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
-    leaf
-  })
-}
+# Gives a linear mean over all inputs the units of x.
+with_basis <- function(leaf, x) replace(leaf, c("centre", "rate"), basis_units(x))
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
@@ -259,25 +256,8 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Returns TRUE for the parameters of the kernel that are the variance of a mean.
-is_mean_variance <- function(kernel) {
-  table <- kernel_parameters(kernel)
-  kernel <- as_sum(kernel)
-  of_mean <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  table$leaf == 0L & of_mean[table$term]
-}
-
 # Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
-  union(given_names(kernel, columns), kernel_parameter_names(kernel, columns)[is_mean_variance(kernel)])
-}
-
-# Returns the names of the parameters whose given value is kept.
-given_names <- function(kernel, columns) {
-  table <- kernel_parameters(kernel)
-  leaves <- as_sum(kernel)$leaves
-  given <- vapply(seq_len(nrow(table)), function(i) {
-    table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
-  }, NA)
-  kernel_parameter_names(kernel, columns)[given]
+  kernel <- compile_kernel(kernel)
+  kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }

@@ -21,16 +21,16 @@
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula: constant (`~ 1`), its log linear
-#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found if `transform = "auto"`, else constant.
+#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found, constant or smooth.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 40 (200 far from the data) or 0.
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
-#'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.
+#'   `"auto"`: the best by log marginal likelihood, see `fit$response`.
 #' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
 #'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
@@ -234,7 +234,9 @@ start_fit <- function(method, data, call, args) fit_as_asked(data, check_setting
 # Fits the data as `asked`, which check_settings() returns.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
-  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, tolerance_so_far, tolerance_unmet))
+  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, function(fit) {
+    if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
+  }, tolerance_unmet))
   finish <- if (!is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])) add_reference
   run_fit(data, asked, function(data, asked, state) fit_by_plan(data, asked, state, finish))
 }

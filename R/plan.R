@@ -1,12 +1,11 @@
 # The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
 # never change it.
 
-# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before; `holes`:
-# are they cells of a grid with many cells missing?
+# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
-       memory = getOption("pfdtc.max_memory", 2^32), holes = has_holes(data$x))
+       memory = getOption("pfdtc.max_memory", 2^32))
 }
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
@@ -26,7 +25,7 @@ decide <- function(facts, asked, look = list()) {
   control <- asked$control
   control$maxit <- most_iterations(asked)
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
-                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain))
+                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
     if (is.null(method_traits(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
@@ -87,8 +86,7 @@ decide_posterior <- function(facts, asked, look) {
   open <- open && (facts$keep || facts$sample) && (!grouped || dense)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  usual <- if (isTRUE(facts$holes)) hole_neighbours else default_neighbours
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) usual else 0L
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
   if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
@@ -142,15 +140,15 @@ because_points <- function(facts, asked, look) {
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
   } else if (!method_traits(asked)$chooses) {
-    "The function uses inducing points."
+    "Inducing points are used: the function requires them."
   } else if (!leaves_points_open(asked)) {
-    "Inducing points are used: an argument asks for them."
+    "Inducing points are used: an argument requires them."
   } else if (facts$n > most) {
     sprintf("Inducing points are used: there are more than %s rows.", show_count(most))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used until further points would change the kernel matrix by rounding only."
+    "Inducing points are used, so many that further ones would only change rounding."
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
@@ -175,13 +173,13 @@ because_near <- function(asked, look, near, alone) {
 }
 
 because_moved <- function(asked, move, near, alone) {
-  if (isTRUE(asked$control$maxit == 0)) return("Inducing points stay where they start: `maxit` is 0.")
+  if (isTRUE(asked$control$maxit == 0)) return("Inducing points are not moved: `maxit` is 0.")
   if (!move) {
-    return(paste0("Inducing points stay where they start", if (near > 0L) ": neighbours explain the rest of f" else
+    return(paste0("Inducing points are not moved", if (near > 0L) ": neighbours explain the rest of f" else
       if (!alone) ": moving them would not change predictions", "."))
   }
-  if (identical(method_traits(asked)$objective, "none")) "Inducing points stay where they start." else
-    if (moves_points(asked)) "Inducing points are moved: the function or an argument asks for it." else
+  if (identical(method_traits(asked)$objective, "none")) "Inducing points are not moved." else
+    if (moves_points(asked)) "Inducing points are moved: the function or an argument requires it." else
       "Inducing points are moved: without neighbours, this changes predictions."
 }
 
@@ -190,8 +188,8 @@ because_moved <- function(asked, move, near, alone) {
 # Returns the part `learn` of the plan. `most`: the number of inducing points that learning by Laplace's approximation
 # may use. `additive`: may an additive kernel be chosen?
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
-                              center = TRUE, additive = TRUE) {
-  list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
+                              center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
+  list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
        likelihood = likelihood, center = center, additive = additive,
        restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
        steps = steps_settings(control), run = run_settings(control))
@@ -205,7 +203,7 @@ points_settings <- function(asked, control, learn) {
   aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
-       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_objective(aux) == "white",
+       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",
        objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
        rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
        run = run_settings(control))

@@ -29,6 +29,7 @@
 #' plot_certificate(fit)
 #' more <- update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
 #' plot_certificate(list(fit, more))
+#' plot(certify(fit, effort = "fast"))
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
@@ -54,24 +55,16 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   invisible(out)
 }
 
-#' Plot certificates with ggplot2
-#'
-#' Draws what [plot_certificate()] returned or, for a result of [certify()], the certified interval of the exact mean
-#' and two of its sds at each row, in the order of the means.
-#'
-#' @param object A result of [plot_certificate()] or [certify()].
-#' @param ... For `plot()`, arguments of [plot.default()].
-#' @return A ggplot; for `plot()`, `x` invisibly.
-#' @examples
-#' plot(certify(gp_dtc(dist ~ speed, cars, m = 3)))
+#' @rdname plot_certificate
+#' @param x,object A result of `plot_certificate()` or [certify()]. For the latter the figure shows the certified
+#'   interval of the exact mean and two of its sds at each row, in the order of the means.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")
   ggplot_figure(certificate_figure(object))
 }
 
-#' @rdname autoplot.pfdtc_certificate
-#' @usage NULL
+#' @rdname plot_certificate
 #' @export
 plot.pfdtc_certificate <- function(x, ...) {
   draw_figure(certificate_figure(x, list(...)$log), list(...))
@@ -155,7 +148,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   response <- type == "response"
   if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
-  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"),
+                           names(certificate)[!vapply(certificate, is.matrix, TRUE)])
   p <- latent_at(at_mode(fit), s$grid$x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
   link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity

@@ -124,11 +124,14 @@ calibration_figure <- function(fit) {
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
   d <- calibration_table(fit)
+  figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d)
+}
+
+# Draws shares against leave-one-out probabilities, with bars of 95 % about the diagonal.
+shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
-  figure(list(list(
-    args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows",
-                ylab = "share of successes"),
-    layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
-                                 y1 = pmin(d$predicted + half, 1), lwd = 6, lend = 1, col = band_colour()),
-               layer("dots", d$predicted, d$observed, pch = 16)))), d)
+  list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
+       layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
+                                    y1 = pmin(d$predicted + half, 1), col = bar, ...),
+                  layer("dots", d$predicted, d$observed, pch = 16, col = dot)))
 }

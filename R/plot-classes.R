@@ -8,44 +8,24 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
   levels <- response_of(fit)$levels
   p <- class_moments(latent_at(fit, s$grid$x))$mean
   colours <- class_colours(length(levels))
-  curves <- do.call(rbind, lapply(seq_along(levels), function(k) {
+  curves <- lapply(seq_along(levels), function(k) {
     cbind(s$grid[c("input", "value", "label")], class = levels[k], probability = p[, k], outside = s$grid$outside)
-  }))
-  of_class <- function(v, make) {
-    unlist(lapply(seq_along(levels), function(k) {
-      curve <- rows_of(curves[curves$class == levels[k], ], v)
-      make(curve, colours[k])
-    }), FALSE)
-  }
-  panels <- lapply(s$variables, function(v) {
-    one <- rows_of(s$grid[c("input", "value", "label")], v)
-    blocks <- nrow(one) == 1L || !is.null(v$labels)
-    list(args = list(xlab = axis_title(v), xlim = range(one$value) + if (blocks) c(-0.5, 0.5) else 0,
-                     ylab = paste("probability of", response_name(fit)), ylim = c(0, 1)),
-         levels = if (!is.null(v$labels)) one$label, blocks = blocks,
-         layers = of_class(v, function(curve, col) {
-           if (blocks) return(layer("dots", curve$value, curve$probability, pch = 16, col = col))
-           unlist(lapply(pieces_of(curve), function(piece) {
-             layer("line", piece$value, piece$probability, col = col, lwd = 2, lty = if (piece$outside[1L]) 3 else 1)
-           }), FALSE)
-         }))
   })
+  panels <- Map(function(d, colour) {
+    slice_panels(s, d, paste("probability of", response_name(fit)), c(0, 1), function(p) NULL,
+                 function(p) mean_layer(p, p$probability, colour))
+  }, curves, colours)
+  panels <- Reduce(function(a, b) Map(function(a, b) replace(a, "layers", list(c(a$layers, b$layers))), a, b), panels)
+  curves <- do.call(rbind, curves)
   k <- length(panels)
   figure(panels, curves, legend_keys(levels, colours, 1, 2), foot = s$foot,
          par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
 }
 
-# Returns list(p, y): leave-one-out probabilities and classes of the training rows.
-loo_of_labels <- function(fit) {
-  loo <- loo_rows(fit)
-  used <- which(!is.na(loo$mean[, 1L]))
-  list(p = class_moments(take_rows_of(loo[c("mean", "var")], used))$mean, y = training_data(fit)$sites$y)
-}
-
 # Draws for each class its share among rows with about the same leave-one-out probability.
 class_calibration_figure <- function(fit) {
   levels <- response_of(fit)$levels
-  at <- loo_of_labels(fit)
+  at <- loo_shares(fit)
   d <- do.call(rbind, lapply(seq_along(levels), function(k) {
     p <- at$p[, k]
     group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
@@ -54,27 +34,21 @@ class_calibration_figure <- function(fit) {
     data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
                sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
   }))
-  half <- stats::qnorm(0.975) * d$sd
   colours <- class_colours(length(levels))
   own <- colours[match(d$class, levels)]
-  figure(list(list(
-    args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows",
-                ylab = "share of the class"),
-    layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
-                                 y1 = pmin(d$predicted + half, 1), col = grDevices::adjustcolor(own, 0.5)),
-               layer("dots", d$predicted, d$observed, pch = 16, col = own)))), d,
-    legend_keys(levels, colours, pch = 16))
+  figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
+         legend_keys(levels, colours, pch = 16))
 }
 
 # Draws the classes (down) against the most probable classes by the other rows (across). Darker boxes have larger shares
 # of their row. The value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (!has_labels(response_of(fit))) {
+  if (!has_labels(response_of(fit)) && !is_ordered(response_of(fit))) {
     abort_input("which", "\"confusion\"", "\"calibration\" or \"checks\" without several classes")
   }
   levels <- response_of(fit)$levels
-  at <- loo_of_labels(fit)
+  at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
   counts <- table(class = as_class(at$y), predicted = as_class(max.col(at$p, "first")))
   K <- length(levels)

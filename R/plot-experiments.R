@@ -22,87 +22,65 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
   x
 }
 
-#' Plot errors against the number of inducing points
+#' Plot the results of an experiment
 #'
-#' Draws a panel for each data set and a line for each method, on logarithmic axes. Lines join medians over the
-#' repetitions, bars show their range.
+#' Figures of [run_experiment()] on logarithmic axes, with a panel for each data set.
 #'
-#' @param results A result of [run_experiment()], or the name of its file.
+#' `plot_rmse()` draws errors against the number of inducing points: a line for each method joins medians over the
+#' repetitions, and bars show their range. `plot_kl()` draws Kullback-Leibler divergences likewise, or against the
+#' error of the posterior mean (a point for each fit).
+#'
+#' `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence, along optimisations. A
+#' thin line is a repetition, from start (open) to end (filled). The heavy line is a least squares fit, with its slope
+#' above.
+#'
+#' @param results A result of [run_experiment()], or the name of its file; for `plot_divergence_error()` with `trace`.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
 #'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
-#' @param datasets,methods Names of those to show. Default: all.
-#' @param ... Arguments of [plot.default()].
-#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions). Class
+#' @param against Horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
+#' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
+#'   distributions at the test rows.
+#' @param best Should only the repetition with the smallest error be shown?
+#' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
+#'   posterior.
+#' @param datasets,methods,method,dataset,m What to show. Default: all; for `plot_divergence_error()` the first data set
+#'   and number of points in the trace.
+#' @param object,figure A result, and which figure `autoplot()` draws with ggplot2 (`"trace"`: [plot_trace()]).
+#' @param ... Arguments of [plot.default()]; for `autoplot()` those of the figure, by name.
+#' @return Invisibly, a data frame: `dataset`, `method`, `m`, and `middle` (median), `low`, `high`, `n` (repetitions),
+#'   or `repetition`, `error`, `kl` (nats). For `plot_divergence_error()`: `repetition`, `evaluation`, `divergence`,
+#'   `what`, `error`, and attribute `slope`, the coefficients of the two lines. `autoplot()` returns a ggplot. Class
 #'   `pfdtc_error_input` for other results, or names that are not in them.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
-#' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019): figures 3 and 5, 4, 1b and 1c.
+#' @seealso [run_experiment()], [plot_trace()] for figure 1a, [kl_divergence()]
 #' @examples
 #' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
-#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4), reps = 2,
+#'                           trace = 4, control = pfdtc_control(maxit = 5))
 #' plot_rmse(results)
+#' plot_kl(results, against = "error")
+#' plot_divergence_error(results)
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
 #' @export
 plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
   draw_figure(panels_figure(summary_rmse(as_experiment(results), what, datasets, methods)), list(...))
 }
 
-#' Plot Kullback-Leibler divergences of an experiment
-#'
-#' Draws a panel for each data set: KL divergences against the number of inducing points (medians and range), or against
-#' the error of the posterior mean (a point for each fit).
-#'
-#' @inheritParams plot_rmse
-#' @param against Horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
-#' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
-#'   distributions at the test rows.
-#' @param best Should only the repetition with the smallest error be shown?
-#' @return Invisibly, as [plot_rmse()], or a data frame: `dataset`, `method`, `m`, `repetition`, `error`, `kl` (nats).
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 4.
-#' @seealso [kl_divergence()], [plot_rmse()]
-#' @examples
-#' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, c("pf", "vfe"), m = c(2, 4), reps = 2)
-#' plot_kl(results)
-#' plot_kl(results, against = "error")
+#' @rdname plot_rmse
 #' @export
 plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
                     methods = NULL, ...) {
   draw_figure(panels_figure(summary_kl(as_experiment(results), against, kl, best, datasets, methods)), list(...))
 }
 
-#' Plot errors against the divergence, along optimisations
-#'
-#' Draws root mean square errors of posterior mean and sd against the pF divergence. A thin line is a repetition, from
-#' start (open) to end (filled). The heavy line is a least squares fit on logarithmic axes, with its slope above.
-#'
-#' @param results A result of [run_experiment()] with `trace`, or the name of its file.
-#' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
-#'   posterior.
-#' @param method,dataset,m What to show. Default: the first data set and number of points in the trace.
-#' @param ... Arguments of [plot.default()].
-#' @return Invisibly, a data frame: `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or `"sd"`), `error`;
-#'   attribute `slope` has the coefficients of the two lines.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 1b and 1c.
-#' @seealso [plot_trace()] for figure 1a
-#' @examples
-#' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, "pf", m = 3, reps = 2, trace = 3)
-#' plot_divergence_error(results)
+#' @rdname plot_rmse
 #' @export
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
   draw_figure(course_figure(summary_course(as_experiment(results), divergence, method, dataset, m)), list(...))
 }
 
-#' Plot an experiment with ggplot2
-#'
-#' @param object A result of [run_experiment()] or [read_experiment()].
-#' @param figure That of [plot_rmse()], [plot_kl()], [plot_divergence_error()] or [plot_trace()].
-#' @param ... Arguments of that function, by name.
-#' @return A ggplot.
-#' @examples
-#' results <- run_experiment(cars, "vfe", m = 2, reps = 1)
-#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
+#' @rdname plot_rmse
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
   figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")

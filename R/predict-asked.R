@@ -33,12 +33,12 @@ allowed <- local({
   })
   classes$class <- row("none", "hyper_uncertainty", "newdata")
   ordered <- utils::modifyList(other[setdiff(names(other), c("median", "quantile"))], list(
-    response = row("none", "se.fit", "hyper_uncertainty", "newdata"), loo = row("none", "se.fit"),
-    class = classes$class))
+    response = row(c("none", "credible"), "se.fit", "certified", "hyper_uncertainty", "newdata"),
+    loo = row("none", "se.fit"), class = row(c("none", "prediction", "conformal"), "hyper_uncertainty", "newdata")))
   own <- other[setdiff(names(other), c("median", "quantile"))]
   own <- lapply(own, function(row) replace(row, "intervals", list(setdiff(row$intervals, "prediction"))))
   times <- c(other, list(survival = row(c("none", "credible"), "certified", "hyper_uncertainty", "newdata")))
-  each_class <- row(c("none", "credible"), "se.fit", "newdata")
+  each_class <- row(c("none", "credible"), "se.fit", "certified", "newdata")
   labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
                  class = row(c("none", "prediction", "conformal"), "newdata"),
                  loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))

@@ -1,4 +1,4 @@
-# Predictions, residuals and draws for several classes (multinomial()).
+# Predictions for ordered classes, and predictions, residuals and draws for several classes (multinomial()).
 
 # predict() for several classes. Matrices have a row for each row asked for and a column for each class; log odds have
 # none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
@@ -14,14 +14,33 @@ say_labels <- function(response, f, names, ask) {
   said <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
     known_moments(f)
   said <- lapply(said, `dimnames<-`, list(names, levels))
-  if (ask$type == "class") return(say_class(said$mean, response$levels, ask))
+  if (ask$type == "class") return(say_class(said$mean, response, ask))
   value <- said$mean
   if (ask$interval != "none") {
-    ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else class_ends(f, latent, ask$level)
-    value <- array(c(value, ends$lwr, ends$upr), c(dim(value), 3L))
-    value <- `dimnames<-`(aperm(value, c(1L, 3L, 2L)), list(names, c("fit", "lwr", "upr"), levels))
+    value <- with_ends(value, if (!is.null(f$bounds)) f$bounds(latent, ask$level) else class_ends(f, latent, ask$level))
   }
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
+}
+
+# Returns an array (rows, ends, classes) from a matrix and those of the ends.
+with_ends <- function(fit, ends) {
+  aperm(array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr")))),
+        c(1L, 3L, 2L))
+}
+
+# predict() of probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
+# interval are those of the probability given f in its interval.
+predict_ordered <- function(fit, response, f, ask) {
+  if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
+  said <- shares_asked(response, f$mean, f$var, ask$se.fit)
+  if (ask$type == "class") return(say_class(said, response, ask))
+  if (ask$interval == "none") return(said)
+  value <- if (ask$se.fit) said$fit else said
+  known <- which(!is.na(f$mean))
+  of_f <- normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known), list(noise = 0), ask$level)
+  ends <- shares_between(response, unname(of_f$lwr), unname(of_f$upr))
+  value <- with_ends(value, lapply(ends, function(v) replace(NA * value, cbind(known, c(col(v))), v)))
+  if (ask$se.fit) replace(said, "fit", list(value)) else value
 }
 
 # Returns class_moments(), NA for unknown rows.
@@ -61,11 +80,14 @@ class_ends <- function(f, latent, level) {
 # Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most
 # probable classes until their probability is at least `level`, or all classes that are at least as probable as
 # `ask$least`, and at least one. Attribute "probability" has the probability of each set.
-say_class <- function(p, levels, ask) {
+say_class <- function(p, response, ask) {
   best <- rep(NA_integer_, nrow(p))
   known <- which(!is.na(p[, 1L]))
   best[known] <- max.col(p[known, , drop = FALSE], "first")
-  if (ask$interval == "none") return(stats::setNames(factor(levels[best], levels), rownames(p)))
+  levels <- response$levels
+  if (ask$interval == "none") {
+    return(stats::setNames(factor(levels[best], levels, ordered = is_ordered(response)), rownames(p)))
+  }
   if (is.null(ask$least)) {
     inside <- t(apply(p, 1L, function(row) {
       before <- cumsum(sort(row, decreasing = TRUE)) - sort(row, decreasing = TRUE)
@@ -81,12 +103,20 @@ say_class <- function(p, levels, ask) {
 # Returns the least probability of a class in a conformal set: a quantile of the leave-one-out probabilities of the
 # training rows' classes.
 conformal_share <- function(fit, level) {
-  data <- training_data(fit)
-  loo <- loo_rows(fit)
-  used <- which(!is.na(loo$mean[, 1L]))
-  own <- class_moments(take_rows_of(loo[c("mean", "var")], used))$mean[cbind(seq_along(used), data$sites$y)]
+  loo <- loo_shares(fit)
+  own <- loo$p[cbind(seq_along(loo$y), loo$y)]
   k <- ceiling(level * (length(own) + 1) * (1 - 1e-12))
   if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
+}
+
+# Returns list(p, y): leave-one-out probabilities and classes of the training rows.
+loo_shares <- function(fit) {
+  loo <- loo_rows(fit)
+  used <- which(!is.na(as.matrix(loo$mean)[, 1L]))
+  f <- take_rows_of(loo[c("mean", "var")], used)
+  response <- response_of(fit)
+  list(p = if (is_ordered(response)) class_shares(response, f$mean, sqrt(pmax(f$var, 0))) else class_moments(f)$mean,
+       y = training_data(fit)$sites$y)
 }
 
 # ---- leave-one-out, residuals, draws --------------------------------------------------------------------------------

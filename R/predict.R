@@ -43,23 +43,18 @@
 #' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
-#' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
-#' otherwise sds are those of the mean given f.
-#' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
-#' its mean, at the outermost training response. For other
-#' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
-#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Classes have
-#' none, but sets with `type = "class"` (several classes). Their f is about its posterior mean; with `certified` and in
-#' [certify()] it is about the mode of Laplace's approximation with the exact GP prior.
+#' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
+#' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
+#' response is computed with y cut off at the outermost training response. For other families, prediction intervals are
+#' quantiles of a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have.
+#' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
-#' @section Invariants: intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
-#'   to rounding.
-#' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
-#'   a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS; formulas are in `vignette("theory")`.
+#' @section Errors and invariants: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go
+#'   together, and a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes. Intervals with normal noise
+#'   are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless certified or transformed. Terms, constant and offset
+#'   sum to the mean. Several rows are predicted as each alone, up to rounding.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -101,8 +96,9 @@ answer_asked <- function(fit, response, rows, new, ask) {
   rows$size <- sizes_asked(fit, response, rows, new, ask)
   f <- latent_asked(fit, rows, ask)
   if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
-  if (is_ordered(response) && ask$type == "response") {
-    return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, ask$se.fit))
+  if (is_ordered(response) && ask$type %in% c("response", "class")) {
+    f$mean <- stats::setNames(f$mean, rows$names)
+    return(predict_ordered(fit, response, f, ask))
   }
   switch(ask$type,
          class = class_of(response, f),
@@ -164,7 +160,10 @@ latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
-  if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
+  if (inherits(posterior, "classes")) {
+    return(c(take_rows_of(latent_at(fit, rows$x), rows$index),
+             list(bounds = if (ask$certified) certified_class_ends(fit, rows))))
+  }
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
@@ -204,7 +203,6 @@ sizes_asked <- function(fit, response, rows, newdata, ask) {
 class_of <- function(response, f) {
   levels <- response$levels
   mean <- f$mean
-  if (is_ordered(response)) return(likeliest_class(response, mean, f$var))
   if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
   if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
   stats::setNames(factor(levels[1L + (mean > 0)], levels = levels), names(mean))

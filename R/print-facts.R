@@ -74,7 +74,8 @@ describe_response <- function(fit) {
   response <- response_of(fit)
   if (is_ordered(response)) return(describe_cuts(fit, response))
   if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
-  sprintf("%s, %s %s", response$full_label, response$shape, format(signif(fit$theta, 4)))
+  paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
+        collapse = ", ")
 }
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
@@ -147,7 +148,8 @@ describe_neighbours <- function(fit) {
   kept <- fit$near$rows$x
   rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                       show_bytes(8 * length(kept)))
-  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), rows,
+  far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
+  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 
@@ -335,6 +337,6 @@ input_table <- function(fit) {
 describe_noise <- function(fit) {
   if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
   paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
-    sprintf("; heavy tails: its log variance differs by %.2g (sd) from row to row", sqrt(fit$noise_tail))
+    sprintf("; heavy tails: its log variance has sd %.2g between rows", sqrt(fit$noise_tail))
   })
 }

@@ -225,7 +225,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   cat(wrap(certificate_title(x), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
   rows <- utils::head(seq_len(nrow(x)), n)
-  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
+  if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
   more <- nrow(x) - length(rows)
   if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
   invisible(x)

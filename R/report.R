@@ -76,7 +76,8 @@ report_certificate <- function(fit, newdata, number) {
   sprintf("posterior %s within %s (%s sd of %s) of the exact GP at %d rows%s", if (conjugate) "mean" else "mode of f",
           most(certified$mean_error), most(certified$mean_error / if (conjugate) fit$sd_y else certified$sd),
           if (conjugate) "the response" else "f", nrow(certified), if (conjugate || !length(off)) "" else
-            sprintf(", %s within %s", if (response_of(fit)$reads == "classes") "probabilities" else "rates", most(off)))
+            sprintf(", %s within %s", if (response_of(fit)$reads %in% c("classes", "ordered", "labels"))
+              "probabilities" else "rates", most(off)))
 }
 
 report_evidence <- function(fit) {

@@ -97,17 +97,28 @@ softmax_of <- function(odds) {
 # Returns list(z, weight): points and weights of an average over q standard normals. Up to two of them it is the
 # trapezoid rule, whose error is below 1e-5 for sds of f up to 4. Beyond it is a lattice of 1,024 points (roots of
 # primes) with their mirror images, whose error bench/classes-average.R measures.
-normal_rule <- function(q) {
+normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   if (q <= 2L) {
-    grid <- seq(-6.6, 6.6, by = 0.3)
+    grid <- seq(-6.6, 6.6, by = step)
     z <- as.matrix(expand.grid(rep(list(grid), q)))
     weight <- exp(-rowSums(z^2) / 2)
     return(list(z = unname(z), weight = weight / sum(weight)))
   }
-  n <- class_draws
-  unit <- abs(2 * ((seq_len(n) %o% sqrt(first_primes(q)) + 0.5) %% 1) - 1)
-  z <- stats::qnorm(pmin(pmax(unit, 1e-12), 1 - 1e-12))
-  list(z = rbind(z, -z), weight = rep(1 / (2 * n), 2 * n))
+  u <- abs(2 * ((unit %o% sqrt(first_primes(q)) + 0.5) %% 1) - 1)
+  z <- stats::qnorm(pmin(pmax(u, 1e-12), 1 - 1e-12))
+  list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
+}
+
+# Returns an estimate of the error of averaged probabilities p, n x K: the difference from a grid with twice the step,
+# or four standard errors by eighths of the lattice. Errors of eighths partly cancel, so these are too large.
+averaging_error <- function(f, p) {
+  q <- ncol(f$mean)
+  if (q <= 2L) return(abs(p - class_moments(f, normal_rule(q, 0.6))$mean) + 1e-10)
+  squares <- lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
+    (class_moments(f, normal_rule(q, unit = unit))$mean - p)^2
+  })
+  total <- Reduce(`+`, squares)
+  4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 0 * p
 }
 
 first_primes <- function(n) {
@@ -121,10 +132,9 @@ first_primes <- function(n) {
 }
 
 # Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd.
-class_moments <- function(f) {
+class_moments <- function(f, rule = normal_rule(q)) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
-  rule <- normal_rule(q)
   L <- row_choleskys(f$var, q)
   mean <- square <- matrix(0, n, q + 1L)
   for (s in seq_along(rule$weight)) {

@@ -93,8 +93,9 @@ response_to_learn <- function(likelihood, sites) {
 theta_slope <- function(response, sites, engine, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   slopes <- function(f) {
-    if (is.null(response$theta_slopes)) theta_differences(response, sites, f) else
-      response$theta_slopes(response$theta, engine$y, f)
+    if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
+    learned <- seq_along(response$likelihood$theta) # what is given has no slope
+    lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
   }
   if (response$approx == "vi") {
     return(sum_up(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
@@ -125,6 +126,9 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   column <- function(k) vapply(each, function(slope) slope[, k], numeric(length(f)))
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
+
+# Returns shape parameters as users see them.
+shown_theta <- function(response, theta) if (is.null(response$shown)) theta else response$shown(theta)
 
 # Returns the middle of the prior of the shape parameter.
 theta_middle <- function(response) response$middle * response$unit

@@ -6,7 +6,8 @@
 # Log-concave noise makes log p concave in f.
 
 # cdf, quantile: of the noise. growth(s): E e^(s e), variance: of e. best(L, U, s): the f that makes [L, U] most likely.
-# parts: the W of an interval as a sum of terms with one extreme each, and turns: where these are.
+# parts: the W of an interval as a sum of terms with one extreme each, and turns: where these are. bend: half of the
+# largest |F''|, where F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3,
@@ -23,7 +24,7 @@ noises <- list(
     turns = function(sites) list((sites$y + sites$size) / 2)),
   gumbel = list(
     cdf = function(z) -expm1(-exp(z)), quantile = function(p) log(-log1p(-p)), variance = pi^2 / 6,
-    growth = function(s) gamma(1 + s),
+    growth = function(s) gamma(1 + s), bend = 0.1547,
     best = function(L, U, s) {
       ifelse(L == U, L, ifelse(is.infinite(U - L), (L + U) / 2, L + s * log(expm1((U - L) / s) / ((U - L) / s))))
     },
@@ -53,7 +54,7 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
   scale <- function(theta) ends(list(y = 1, size = 1), theta)$scale
   draw <- function(p, mean, theta, link) down(link(mean) + scale(theta) * e$quantile(p), theta)
   c(list(...), list(
-    name = name, site = noise, engine = engine, parts = e$parts, turns = e$turns,
+    name = name, site = noise, engine = engine, parts = e$parts, turns = e$turns, bend = e$bend,
     cdf = function(y, mean, size, theta) e$cdf((up(y, theta) - link(mean)) / scale(theta)),
     quantile = function(p, mean, size, theta) draw(p, mean, theta, link),
     draw = function(mean, size, theta) draw(stats::runif(length(mean)), mean, theta, link),

@@ -16,13 +16,15 @@ shares_asked <- function(response, mean, var, se, padded = identity) {
   list(fit = fill(P), se.fit = fill(sqrt(pmax(square - P^2, 0))))
 }
 
-# Returns the class with the largest probability.
-likeliest_class <- function(response, mean, var) {
-  P <- shares_asked(response, mean, var, FALSE)
-  number <- rep(NA_integer_, nrow(P))
-  known <- !is.na(P[, 1L])
-  number[known] <- max.col(P[known, , drop = FALSE], "first")
-  stats::setNames(factor(response$levels[number], response$levels, ordered = TRUE), rownames(P))
+# Returns the ends of the probability of each class where f is between `low` and `high`: list(lwr, upr), matrices with a
+# column for each class. A probability is largest where its class is most likely, and falls from there on both sides.
+shares_between <- function(response, low, high) {
+  at <- lapply(list(low, high), class_shares, response = response)
+  top <- vapply(seq_along(response$levels), function(k) {
+    best <- pmin(pmax(response$best(list(y = k), response$theta), low), high)
+    class_shares(response, best)[, k]
+  }, low)
+  list(lwr = pmin(at[[1L]], at[[2L]]), upr = matrix(top, length(low)))
 }
 
 # Returns numbers of classes as ordered factors, column by column.

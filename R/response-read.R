@@ -55,10 +55,10 @@ print.pfdtc_family <- function(x, ...) {
     cat(sprintf("Family: log density %s\n", x$text))
     return(invisible(x))
   }
-  row <- response_rows[[x$family]]
-  shape <- if (!is.null(row$shape)) paste0(", ", row$shape, " ", if (is.null(x$theta)) "learned" else
-    format(x$theta, digits = 4))
-  cat("Family: ", full_label(row, x$link, x$df), shape, "\n", sep = "")
+  response <- as_response(as_likelihood(x))
+  value <- if (is.null(x$theta)) "learned" else format(shown_theta(response, x$theta), digits = 4)
+  said <- c(response$full_label, if (length(response$shape)) paste(response$shape, value))
+  cat("Family: ", paste(said, collapse = ", "), "\n", sep = "")
   invisible(x)
 }
 
@@ -114,12 +114,10 @@ as_likelihood <- function(family, approx = "laplace") {
 }
 
 full_label <- function(row, link, df) {
-  if (is.null(df) && link == "identity") return(row$label)
-  if (is.null(df)) sprintf("%s, %s link", row$label, link) else
-    sprintf("%s, %s degrees of freedom", row$label, format(df))
+  paste(c(row$label, if (!is.null(df)) row$known(df), if (link != "identity") paste(link, "link")), collapse = ", ")
 }
 
-# Returns the negative binomial families of mgcv and MASS as nb(). Both have the log link only if asked to.
+# Returns the negative binomial families of mgcv and MASS as nb().
 known_family <- function(family) {
   if (!inherits(family, "family") || !grepl("^negative binomial", family$family, ignore.case = TRUE)) return(family)
   learned <- isTRUE(family$n.theta > 0) # mgcv::nb() without theta
@@ -138,8 +136,9 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 classes = read_binomial(response, weights, argument, n),
                 labels = read_labels(response, weights, argument, n),
                 own = read_own(response, weights, argument, n, likelihood),
-                counts = list(y = read_counts(response, argument, n), weight = weights),
-                positive = list(y = read_positive(response, argument, n), weight = weights),
+                counts = list(y = read_counts(response, argument, n, response_row(likelihood)$from), weight = weights),
+                positive = list(y = read_positive(response, argument, n, isTRUE(response_row(likelihood)$zeros)),
+                                weight = weights),
                 ordered = read_ordered(response, weights, argument),
                 times = read_censored(response, weights, argument, n, likelihood, TRUE),
                 censored = read_censored(response, weights, argument, n, likelihood, FALSE),
@@ -166,15 +165,16 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-read_counts <- function(response, argument, n) {
+read_counts <- function(response, argument, n, from = NULL) {
+  if (is.null(from)) from <- 0
   if (is.factor(response) || is.character(response) || is.logical(response)) {
-    abort_input(argument, describe(response), "counts: whole numbers of at least 0")
+    abort_input(argument, describe(response), sprintf("counts: whole numbers of at least %d", from))
   }
   y <- check_vector(response, argument, n)
-  bad <- which(y < 0 | y != round(y) | y > 1e9)
+  bad <- which(y < from | y != round(y) | y > 1e9)
   if (length(bad)) {
     abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
-                "counts: whole numbers from 0 to 1e9")
+                sprintf("counts: whole numbers from %d to 1e9", from))
   }
   y
 }

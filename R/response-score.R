@@ -31,7 +31,8 @@ pit_ends <- function(response, y, f, rows) {
   if (is.null(response$cdf)) return(data.frame(below = NA_real_ * y, upto = NA_real_ * y))
   if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
   upto <- cdf(y)
-  data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
+  below <- if (response$discrete) cdf(y - 1) else if (isTRUE(response$zeros)) ifelse(y > 0, upto, 0) else upto
+  data.frame(below = below, upto = upto)
 }
 
 # Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, brier and accuracy (of classes and

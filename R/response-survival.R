@@ -121,10 +121,12 @@ read_censored <- function(response, weights, argument, n, likelihood, positive) 
   list(y = ends$L, size = ends$U, weight = weights, response = ifelse(is.na(known), 0, known))
 }
 
-read_positive <- function(response, argument, n) {
+read_positive <- function(response, argument, n, zeros = FALSE) {
   y <- check_vector(response, argument, n)
-  bad <- which(!(y > 0))
-  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "positive numbers")
+  bad <- which(!(y > 0 | zeros & y == 0))
+  want <- if (zeros) "numbers of at least 0" else "positive numbers"
+  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
+  if (!any(y > 0)) abort_input(argument, "0 in all rows", "numbers of at least 0, some of them above 0")
   y
 }
 

@@ -25,6 +25,8 @@
 #   expected(f, theta)                    E(y | f) where it is not the inverse link; growth(theta): their ratio
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
+#   zeros, from          TRUE: positive numbers may be 0; the smallest count, where it is not 0
+#   shown(theta), known(df)               the shape parameters as users see them; words for what is given
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
@@ -63,6 +65,13 @@ links <- list(
     moments = function(mean, var) probit_moments(mean, sqrt(var)),
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
+  above_0 = list( # of a Poisson count that is not 0
+    fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9,
+    moments = function(mean, var) {
+      s <- sqrt(pmax(var, 0))
+      average <- normal_average(function(f) mean_above_0(f), mean, s)
+      list(mean = average, sd = sqrt(pmax(normal_average(function(f) mean_above_0(f)^2, mean, s) - average^2, 0)))
+    }),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 share_of <- function(sites, w) {
@@ -114,10 +123,6 @@ probit_moments <- function(mu, s) {
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
-
-# Quantiles of R take ages above this number, or do not exist; 1 / y is then below rounding. A Poisson count is
-# y + sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
-large_count <- 1e9
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE)
@@ -203,7 +208,7 @@ gamma_row <- list(
     u <- k * y * exp(-f)
     list(l = k * (1 + log(k) - digamma(k) + log(y) - f) - u, g = u - k, W = u)
   },
-  start = function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y)),
+  start = log_of_mean,
   cdf = function(y, mean, size, k) stats::pgamma(y / mean, k, k),
   quantile = function(p, mean, size, k) mean * stats::qgamma(p, k, k),
   draw = function(mean, size, k) mean * stats::rgamma(length(mean), k, k),
@@ -215,7 +220,7 @@ gamma_row <- list(
 # responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
-  site = "student", shape = "sigma", middle = 0.5,
+  site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
   least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # as the noise, see noise_floor()
   constant = function(y, size, theta) {
     df <- theta[2L]
@@ -253,7 +258,8 @@ multinomial_row <- list(
 
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
-       nb = nb_row, student = student_row, Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
+       nb = nb_row, student = student_row, Gamma = gamma_row, tweedie = tweedie_row,
+       truncated_poisson = truncated_row, ordinal = ordinal_row("logistic", "logit"),
        ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog"),
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row),
@@ -319,10 +325,4 @@ concave_quantile <- function(p, x, average) {
     if (!any(step > 1e-9 * x, na.rm = TRUE)) break
   }
   x
-}
-
-# Returns log(sum(exp(.))) of each row.
-log_row_sums <- function(logs) {
-  top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
-  top + log(rowSums(exp(logs - top)))
 }

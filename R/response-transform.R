@@ -11,7 +11,7 @@
 transforms <- c("log", "yeojohnson")
 
 asks_for_transform <- function(transform) {
-  !is.null(transform) && !identical(transform, "auto") && !identical(transform, "none")
+  !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
 # (exp(lambda v) - 1) / lambda and its inverse, of v = log(1 + |u|)

@@ -40,22 +40,26 @@ moments_of_expected <- function(response, mean, var) {
 
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
 class_shares <- function(response, mu, s = NULL) {
-  classes <- response$levels
-  upto <- vapply(seq_along(classes), function(k) {
+  upto <- shares_upto(response, mu, s)
+  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
+  dimnames(out) <- list(names(mu), response$levels)
+  out
+}
+
+# Returns P(y <= k) for each class k (columns).
+shares_upto <- function(response, mu, s = NULL) {
+  upto <- vapply(seq_along(response$levels), function(k) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
       predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
   }, mu)
-  upto <- matrix(upto, length(mu))
-  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
-  dimnames(out) <- list(names(mu), classes)
-  out
+  matrix(upto, length(mu))
 }
 
 # Returns the log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu), by
 # the trapezoid rule around the mode of the product.
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
-  if (!is.null(response$averaged)) return(response$averaged$log_density(response$theta, sites, mu, v))
+  if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
   sites$offset <- numeric(length(mu))
   plain <- engine_sites(likelihood, sites, 0)
   at <- function(f) native_likelihood(plain, f + plain$offset)
@@ -100,24 +104,17 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the f at which y has cdf pnorm(-u): by the row's formula, else by bisection, as the cdf falls in f.
+# Returns the f at which y has cdf pnorm(-u): by the row's formula, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
-  low <- 0 * y - 700
-  high <- 0 * y + 700
-  for (i in 1:60) {
-    middle <- (low + high) / 2
-    above <- response$cdf(y, response$link$inv(middle), size, response$theta) > stats::pnorm(-u)
-    low[above] <- middle[above]
-    high[!above] <- middle[!above]
-  }
-  (low + high) / 2
+  bisect_cdf(function(f) response$cdf(y, response$link$inv(f), size, response$theta), u, y)
 }
 
 # Returns the smallest response whose cdf is at least p. Half of 1 - p beyond a quantile of f, and half beyond a
 # quantile given that f, are no more than 1 - p; likewise below.
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
+  p <- rep_len(p, length(mu))
   given <- function(p) {
     mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
     pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
@@ -129,7 +126,7 @@ predictive_quantile <- function(response, p, size, mu, s) {
   while (length(open <- which(high - low > pmax(least, 1e-12 * pmax(abs(low), abs(high)))))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
-    above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p
+    above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p[open]
     high[open[above]] <- middle[above]
     low[open[!above]] <- middle[!above]
   }

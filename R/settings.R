@@ -15,7 +15,7 @@ settings <- local({
   list(
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
     tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
-    kernel = setting("learn"),
+    kernel = setting("learn", check = function(value, method) check_kernel(value)),
     noise = setting("learn"),
     hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
@@ -84,7 +84,7 @@ model_asked <- function(args) {
   if (!plain) return(args)
   given <- c(transform = asks_for_transform(args$transform), noise = inherits(args$noise, "formula"))
   if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
-  replace(args, "transform", "none")
+  replace(args, "transform", "plain")
 }
 
 # Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
@@ -108,10 +108,10 @@ model_of_like <- function(args, plain) {
   args
 }
 
-# Reads NULL as "none".
+# Reads NULL as "none". "plain" is "none" with constant noise.
 check_transform <- function(transform) {
   if (is.null(transform)) return("none")
-  if (inherits(transform, "pfdtc_transform")) return(transform)
+  if (inherits(transform, "pfdtc_transform") || identical(transform, "plain")) return(transform)
   check_choice(transform, c("auto", "none", transforms), "transform")
 }
 
@@ -135,13 +135,16 @@ complete_settings <- function(data, asked) {
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
-  asked$fixed <- c(check_fixed(asked$control$fix, asked$kernel, asked$columns), if (zero) "noise")
-  asked$free <- learned_names(asked)
-  check_learnable(asked$kernel, data, asked$free, asked$columns)
+  compiled <- compile_kernel(asked$kernel)
+  asked$names <- parameter_names(compiled, asked$columns)
+  asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
+  asked$free <- learned_names(asked, compiled)
+  check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
   check_rows_to_learn(data, asked)
-  start <- new_model(asked$kernel, asked$noise, data$center, data$scale)
-  if (!varies(start$kernel)) {
-    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
+  start <- new_model(compiled, asked$noise, data$center, data$scale)
+  if (!varies(asked$kernel)) {
+    variances <- start$kernel$engine$values[compiled$table$leaf == 0L]
+    for (v in variances[!is.na(variances)]) check_beside_response(v, "kernel", "a variance")
   }
   asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- list(check_beside_response(start$noise, "noise", "a variance"))
@@ -239,10 +242,11 @@ check_beside_response <- function(variance, argument, what) {
 }
 
 # Returns the names of the hyperparameters to learn. The others must be given.
-learned_names <- function(asked) {
-  given <- c(!is.na(kernel_values(asked$kernel)), !is.null(asked$noise))
-  names <- parameter_names(asked$kernel, asked$columns)
-  held <- if (asked$hyper == "fixed") names else union(asked$fixed, held_names(asked$kernel, asked$columns))
+learned_names <- function(asked, compiled) {
+  given <- c(!is.na(compiled$engine$values), !is.null(asked$noise))
+  names <- asked$names
+  held <- if (asked$hyper == "fixed") names else
+    union(asked$fixed, names[c(compiled$table$held | compiled$table$mean, FALSE)])
   if (!is.null(asked$likelihood)) held <- union(held, "noise")
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
@@ -260,17 +264,16 @@ learned_names <- function(asked) {
 }
 
 # Refuses free hyperparameters that no data could separate.
-check_learnable <- function(kernel, data, free, columns) {
+check_learnable <- function(kernel, table, data, names, free) {
   if (!length(free) || has_one_factor(kernel)) return(invisible())
-  table <- kernel_parameters(kernel)
-  table$free <- kernel_parameter_names(kernel, columns) %in% free
+  table$free <- names[-length(names)] %in% free
   leaves <- kernel$leaves
   for (t in seq_along(kernel$terms)) {
     own <- kernel$terms[[t]]$leaves
     smooth <- own[vapply(leaves[own], function(l) identical(l$profile, "se"), NA)]
     read <- unlist(lapply(smooth, function(l) if (any(table$free[table$leaf == l])) leaves[[l]]$inputs))
     if (anyDuplicated(read)) {
-      twice <- columns[read[duplicated(read)][1L]]
+      twice <- colnames(data$x)[read[duplicated(read)][1L]]
       abort_input("kernel", sprintf("a product with two squared exponentials of `%s`", twice), "a product of one",
                   hint = "Their product is one squared exponential with 1 / l^2 = 1 / l1^2 + 1 / l2^2.")
     }

@@ -1,8 +1,13 @@
-#' Rows from databases and files
+#' Row sources: data larger than memory, or elsewhere
 #'
-#' Row sources for [pfdtc()], read block by block in every pass: `rows_db()` reads a table or the result of a query
-#' (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and `rows_arrow()`
-#' Arrow array streams, as of ADBC drivers (package `nanoarrow`).
+#' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes one as `data` of a
+#' formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query (package
+#' `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), `rows_arrow()` Arrow array
+#' streams, as of ADBC drivers (package `nanoarrow`), and `rows_blocks()` whatever two functions return.
+#'
+#' `rows_parts()` has rows in parts, each read by a worker process, here or on other machines: the workers of the
+#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
+#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #'
 #' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
 #' @param query name of a table, or a query that returns the same rows every time.
@@ -11,15 +16,39 @@
 #' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block.
 #' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
-#' @return A source, of class `pfdtc_source`, see [rows_blocks()].
+#' @param rewind function without arguments. It makes the next block the first one.
+#' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
+#'   rows, `NULL` after the last block.
+#' @param columns names of the columns, which every block has. Default: those of the first block.
+#' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
+#'   matrix or a row source on the worker. The environment of the function is sent with it, but not the global
+#'   environment.
+#' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @details Package `duckdb` holds the whole result in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet
-#'   data larger than memory need several files.
+#'   data larger than memory need several files. Each part is sent to or opened on a worker once, and kept there until
+#'   another source is used. The fit is that of all rows, to rounding, whichever worker did what. If a worker dies,
+#'   another repeats its part.
+#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
+#'   the original condition (`parent`) and the number of rows read before (`rows`).
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(quakes, file, row.names = FALSE)
-#' pfdtc(mag ~ stations + depth, rows_csv(file), kernel = kernel_se(c(60, 300), 0.1),
-#'       noise = 0.04, hyper = "fixed", m = 20)
-#' @seealso [rows_blocks()] and its errors, [rows_parts()] for rows on workers, `vignette("large")`
+#' same <- list(mag ~ stations + depth, m = 20, kernel = kernel_se(c(60, 300), 0.1),
+#'              noise = 0.04, hyper = "fixed")
+#' do.call(pfdtc, c(same, list(data = rows_csv(file))))
+#' at <- 0
+#' rows_blocks(
+#'   rewind = function() at <<- 0,
+#'   next_block = function() {
+#'     rows <- at + seq_len(min(100, nrow(quakes) - at))
+#'     at <<- at + length(rows)
+#'     if (length(rows)) quakes[rows, ]
+#'   },
+#'   columns = names(quakes))
+#' # without future::plan("multisession", workers = 2) this session does both parts
+#' halves <- unname(split(quakes, seq_len(nrow(quakes)) > 500))
+#' if (requireNamespace("future", quietly = TRUE)) do.call(pfdtc, c(same, list(data = rows_parts(halves))))
+#' @seealso [pfdtc()], [add_rows()], `vignette("large")`
 #' @name row_sources
 NULL
 

@@ -1,24 +1,4 @@
-#' Rows on workers
-#'
-#' A row source whose rows are in parts, each read by a worker process, here or on other machines: the workers of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
-#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
-#'
-#' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
-#'   matrix or a row source, such as [rows_blocks()], on the worker. The environment of the function is sent with it,
-#'   but not the global environment.
-#' @return A source, of class `pfdtc_source`.
-#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. The fit is
-#'   that of all rows, to rounding, whichever worker did what. If a worker dies, another repeats its part.
-#' @examplesIf requireNamespace("future", quietly = TRUE)
-#' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
-#' parts <- unname(lapply(halves, function(half) function() half))
-#' # without future::plan("multisession", workers = 2) this session does both parts
-#' fit <- pfdtc(mag ~ depth + stations, rows_parts(parts), m = 20, kernel = kernel_se(),
-#'              hyper = "pilot", control = pfdtc_control(maxit = 0))
-#' nobs(fit)
-#' @seealso [rows_blocks()], [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments; `pfdtc_error_source` for failures on a worker.
+#' @rdname row_sources
 #' @export
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&

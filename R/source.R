@@ -1,27 +1,4 @@
-#' Rows that come in blocks
-#'
-#' A row source returns the rows of a data set block by block, as often as needed, for data larger than memory or stored
-#' elsewhere. [pfdtc()] takes one as `data` of a formula, and keeps one block and a sample in memory. `rows_blocks()`
-#' makes a source from two functions.
-#'
-#' @param rewind function without arguments. It makes the next block the first one.
-#' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
-#'   rows, `NULL` after the last block.
-#' @param columns names of the columns, which every block has. Default: those of the first block.
-#' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
-#' @examples
-#' at <- 0
-#' rows_blocks(
-#'   rewind = function() at <<- 0,
-#'   next_block = function() {
-#'     rows <- at + seq_len(min(100, nrow(quakes) - at))
-#'     at <<- at + length(rows)
-#'     if (length(rows)) quakes[rows, ]
-#'   },
-#'   columns = names(quakes))
-#' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
-#'   the original condition (`parent`) and the number of rows read before (`rows`).
+#' @rdname row_sources
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")

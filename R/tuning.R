@@ -42,8 +42,8 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for up
-# to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
+# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for
+# up to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
@@ -100,7 +100,8 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
+# Distinct rows up to which all are used while the response is chosen; of more, those that count and their neighbours
+# (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
@@ -108,8 +109,10 @@ transform_rows <- 10000L
 # (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
 # (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
 # below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
+# far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
-                   left = 0.05)
+                   left = 0.05, nats = 0.0025)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
@@ -176,13 +179,11 @@ few_points <- 50L
 # Default number of nearest neighbours in a prediction. bench/near.R
 default_neighbours <- 40L
 
-# Number of neighbours for cells of a grid with many cells missing, as under clouds: the rows to predict are far from
-# all data, and 40 neighbours are on one edge of the hole. Held-out cells have RMSE 1.54, not 1.67, and interval score
-# 6.8, not 7.1. With 200 inducing points they have 1.58 and 6.9, with 500 points and 40 neighbours 1.66 and 7.2
-# (bench/satellite.R, transform = "none"). The last two numbers are shares of the cells that have data, between which a
-# grid counts as one with holes.
-hole_neighbours <- 100L
-hole_shares <- c(0.3, 0.95)
+# The same for a row to predict that is far from the data, as under clouds: its nearest rows lie on one side
+# (src/neighbours.c). In holes of Matern fields the error of the mean is about half of that with 40 (bench/gaps.R), and
+# 4,000 cells under clouds have RMSE 1.58, not 1.70, and interval score 6.99, not 7.29; with 100 for each row 1.61 and
+# 7.08 (bench/satellite.R). As many neighbours from random subsamples, which lie in farther rings, are worse.
+far_neighbours <- 200L
 
 # Residual prior variance at the rows, on average, over the noise variance. From this share on, neighbours (or moved
 # points) change predictions; below, held-out log densities differ by less than 0.001 nats. bench/trial.R
@@ -194,7 +195,7 @@ trial_unexplained <- 0.5
 # The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
-# Residual prior variance over the prior variance up to which lengthscales are not short, however little noise there is.
+# Residual prior variance over the prior variance below which lengthscales do not count as short, even without noise.
 # For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
 short_left <- 0.5
 

@@ -186,8 +186,8 @@ reason_not_numeric <- function(x) {
 #'
 #' Options of the computation. Only `priors`, `fix` and `restarts` change the model.
 #'
-#' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number moves the
-#'   points in any case, 0 never. Default: 200 if an argument asks for moved points, else 50.
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number
+#'   above 0 always moves the points, 0 never does. Default: 200 if an argument requires moved points, else 50.
 #' @param reltol an optimisation ends after three iterations in a row that each reduce the objective by less than this
 #'   share of its total reduction.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, multiplied

@@ -33,7 +33,7 @@ for (profile in c("matern32", "matern12", "matern52", "se", inside$two_scales)) 
   judged$scores <- inside$conditional_scores(problem, judged$theta)
   if (profile == "matern32") rough <- judged$theta
   result <- inside$climb(problem, judged$theta, inside$budget("whole", c(8L, 6L, 6L)))
-  if (inside$is_small_enough(pool)) result <- c(inside$learn_exactly(problem, result)["theta"], result["value"])
+  if (pool$few) result <- c(inside$learn_exactly(problem, result)["theta"], result["value"])
   kept <- problem$natural(result$theta)
   fit <- pfdtc(x[rows, ], data$y[rows], kernel = kept$kernel, noise = kept$noise, hyper = "fixed", center = FALSE,
                scale = FALSE, control = control)

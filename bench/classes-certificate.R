@@ -29,12 +29,20 @@ attack_classes <- function(case, kernel_of, K, M, N = 60, n_new = 20) {
   sd <- c(apply(at$cov, 1L, function(V) sqrt(pmax(diag(V) + V[1L] - 2 * V[1L, ], 0))))
   tol <- 1e-8 * max(1, sqrt(prior[1L]))
   bracket <- evidence_bounds(fit)
+  D <- cbind(-1, diag(K - 1))
+  of_odds <- list(mean = at$mean %*% t(D), var = t(apply(at$cov, 1L, function(V) c(D %*% V %*% t(D)))))
+  rule <- pfdtc:::normal_rule(K - 1L, 0.05, seq_len(30000))
+  averaged <- c(t(pfdtc:::class_moments(of_odds, rule)$mean))
+  wide <- predict(fit, new, type = "response", interval = "credible", certified = TRUE)
+  ends <- ref_class_ends(at$mean, at$cov, 0.95)
   c(mean_lower = sum(odds < said$mean_lower - tol), mean_upper = sum(odds > said$mean_upper + tol),
     sd_lower = sum(sd < said$sd_lower - tol), sd_upper = sum(sd > said$sd_upper + tol),
-    probability = sum(c(t(ref_softmax(at$mean))) < said$response_lower - 1e-9) +
-      sum(c(t(ref_softmax(at$mean))) > said$response_upper + 1e-9),
+    probability = sum(c(t(ref_softmax(at$mean))) < said$mode_lower - 1e-9) +
+      sum(c(t(ref_softmax(at$mean))) > said$mode_upper + 1e-9),
+    averaged = sum(averaged < said$response_lower - 1e-6, averaged > said$response_upper + 1e-6),
+    interval = sum(ends$lwr < wide[, "lwr", ] - 1e-9, ends$upr > wide[, "upr", ] + 1e-9),
     evidence = sum(dense$evidence < bracket[["lower"]] - 1e-7, dense$evidence > bracket[["upper"]] + 1e-7),
-    checks = 6 * length(odds) + 2, width = stats::median(said$mean_error[said$class != levels(said$class)[1L]]),
+    checks = 10 * length(odds) + 2, width = stats::median(said$mean_error[said$class != levels(said$class)[1L]]),
     off = stats::median(abs(odds - said$mean)[said$class != levels(said$class)[1L]]))
 }
 attack_cases <- c("plain", "weights", "separable", "missing class", "variance 100", "random mode", "copies",
@@ -51,7 +59,7 @@ if (sys.nframe() == 0L) {
       out <- rbind(out, data.frame(case, K, M, t(attack_classes(case, kernel_of, K, M))))
     }
   }
-  broken <- rowSums(out[, 4:9])
+  broken <- rowSums(out[, 4:11])
   print(stats::aggregate(cbind(width, off) ~ M + case, out, stats::median), digits = 3)
   if (any(broken > 0)) print(out[broken > 0, ])
   cat("checks", sum(out$checks), "broken", sum(broken), "\n")

@@ -2,7 +2,7 @@
 # `most_lengthscales` levels). Held-out log loss of sets with factors from nlme and R, half of the rows held out.
 #   Rscript bench/factors.R
 library(pfdtc)
-options(pfdtc.transform = "none")
+options(pfdtc.transform = "plain")
 sets <- list(
   Machines = list(score ~ Machine + Worker, as.data.frame(nlme::Machines)),
   ergoStool = list(effort ~ Type + Subject, as.data.frame(nlme::ergoStool)),

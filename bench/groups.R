@@ -12,7 +12,7 @@
 #   certify  0 of 16,000 bounds broken
 #   large    1e6 rows, 99,997 levels, m 200: 31 s, 566 MB, error of effects .1000, coverage .951, sd of levels 1.0014
 library(pfdtc)
-options(pfdtc.threads = 1L, pfdtc.transform = "none")
+options(pfdtc.threads = 1L, pfdtc.transform = "plain")
 inside <- asNamespace("pfdtc")
 moments <- eval(quote(function(fit, at) posterior_at(posterior_of(fit), at)), inside)
 said <- function(...) cat(sprintf(...), "\n")

@@ -54,7 +54,7 @@ for (set in sets) for (split in c(301, 302)) {
   test <- data[held, ]
   default <- ours(set, split, train, test, "default")
   ours(set, split, train, test, "noise = ~ .", default, noise = ~ .)
-  ours(set, split, train, test, "yeojohnson", default, transform = "yeojohnson")
+  ours(set, split, train, test, "yeojohnson", default, transform = "yeojohnson", noise = ~ 1)
   ours(set, split, train, test, "both", default, noise = ~ ., transform = "yeojohnson")
   few <- train[sample(nrow(train), min(1000L, nrow(train))), ]
   ours(set, split, few, test, "default (1000 rows)")

@@ -30,9 +30,9 @@ by <- function(...) function(train, test) stats::predict(suppressMessages(pfdtc(
 methods <- list(
   "universal kriging" = kriging(log(zinc) ~ sqrt(dist), gstat::vgm(0.15, "Exp", 300, 0.05)),
   "ordinary kriging" = kriging(log(zinc) ~ 1, gstat::vgm(0.5, "Sph", 900, 0.05)),
-  "x + y" = by(zinc ~ x + y), "x + y, log" = by(zinc ~ x + y, transform = "log"),
+  "x + y" = by(zinc ~ x + y), "x + y, log" = by(zinc ~ x + y, transform = "log", noise = ~ 1),
   "x + y + dist" = by(zinc ~ x + y + dist), "x + y + dist, sum" = by(zinc ~ x + y + dist, kernel = sum_of_two),
-  "x + y + dist, sum, log" = by(zinc ~ x + y + dist, kernel = sum_of_two, transform = "log"))
+  "x + y + dist, sum, log" = by(zinc ~ x + y + dist, kernel = sum_of_two, transform = "log", noise = ~ 1))
 
 for (name in names(methods)) {
   density <- unlist(lapply(1:10, function(k) methods[[name]](meuse[fold != k, ], meuse[fold == k, ])))

@@ -71,7 +71,7 @@ gamma_race <- function(formula, data) {
     glm <- stats::glm(formula, Gamma("log"), learn)
     k <- 1 / MASS::gamma.dispersion(glm)
     list(gamma = -mean(predict(fit_quietly(formula, learn, family = Gamma("log")), test, type = "density")),
-         log = -mean(predict(fit_quietly(formula, learn, transform = "log"), test, type = "density")),
+         log = -mean(predict(fit_quietly(formula, learn, transform = "log", noise = ~ 1), test, type = "density")),
          glm = -mean(dgamma(y, k, k / predict(glm, test, type = "response"), log = TRUE)))
   })
 }

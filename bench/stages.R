@@ -36,7 +36,7 @@ stages_of <- function(train) {
   keep("kernel", best$problem, best$theta)
   result <- inside$climb(best$problem, best$theta, inside$budget("whole", c(8L, 6L, 6L)))
   keep("all rows that count", best$problem, result$theta)
-  if (inside$is_small_enough(pool)) {
+  if (pool$few) {
     keep("exact evidence", best$problem, inside$learn_exactly(best$problem, result)$theta)
   }
   out

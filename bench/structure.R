@@ -69,7 +69,7 @@ with_limit <- function(limit, d) {
     assign(name, if (name == "pair_nats") 1e9 else limit, inside)
   }
   set.seed(1)
-  suppressWarnings(suppressMessages(pfdtc(d$formula, d$train, transform = "none")))
+  suppressWarnings(suppressMessages(pfdtc(d$formula, d$train, transform = "none", noise = ~ 1)))
 }
 
 large <- function(n) {

@@ -48,9 +48,10 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control);
 /* W_x of aux, transposed: q x N, columns scaled */
 SEXP ffi_lowrank_rows(SEXP model, SEXP aux, SEXP rows, SEXP control);
 
-/* list(status, value, score, information): sum over `targets` of times * log p(y_i | its
- * neighbours), its slope in the kernel's log parameters and log s2, and the expected
- * information; neighbours: s x |targets|, row numbers from 1, 0 where there are fewer */
+/* list(status, value, score, information, residual, variance): sum over `targets` of times * log
+ * p(y_i | its neighbours), its slope in the kernel's log parameters and log s2, and the expected
+ * information; without slopes, y_i less its mean given them, and its variance.
+ * neighbours: s x |targets|, row numbers from 1, 0 where there are fewer */
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control);
 

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include "ffi.h"
 #include "likelihood.h"
 #include "linalg.h"
@@ -38,10 +39,18 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
                                          neighbours, slopes, control);
     struct vecchia whole;
     l.times = arg_vector(times, "times", (size_t)l.count);
-    SEXP result = PROTECT(pack("status", "value", "score", "information", NULL));
-    pack_status(result, likelihood_run(&l, &whole));
+    SEXP result = PROTECT(
+        pack("status", "value", "score", "information", "residual", "variance", NULL));
+    if (!l.slopes) {
+        l.u = arena_take(l.pass.plan.arena, ((size_t)l.s + 1) * l.count);
+        l.d = pack_vector(result, "variance", l.count);
+    }
+    const enum status status = likelihood_run(&l, &whole);
+    pack_status(result, status);
     pack_number(result, "value", whole.value);
     pack_vecchia(result, &whole);
+    if (status == STATUS_OK && !l.slopes)
+        likelihood_residuals(&l, pack_vector(result, "residual", l.count));
     UNPROTECT(1);
     return result;
 }
@@ -64,7 +73,8 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_new_rows(model, x),
                         queries = arg_queries(model, rows, query, query_rows);
-    struct finding find = {.s = arg_count(s_, "s"), .row = queries.order};
+    struct finding find = {.row = queries.order};
+    arg_neighbours(s_, INT_MAX, &find.few, &find.s);
     if (queries.columns != rows->columns)
         Rf_error("internal: `query` must have the columns of `x`");
     if (rank != R_NilValue && XLENGTH(rank) != rows->N)

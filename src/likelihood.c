@@ -134,3 +134,15 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     mirror_lower(whole->p, whole->information);
     return status;
 }
+
+void likelihood_residuals(const struct likelihood *l, double *r)
+{
+    for (int t = 0; t < l->count; t++) {
+        const double *u = l->u + (size_t)t * (l->s + 1), *y = l->rows->y;
+        const int *near = l->neighbours + (size_t)t * l->s,
+                  s = likelihood_neighbours(l, t);
+        r[t] = u[l->s] * y[l->row[t]];
+        for (int a = 0; a < s; a++)
+            r[t] += u[a] * y[near[a]];
+    }
+}

@@ -29,4 +29,7 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 /* Returns the number of neighbours of term t. */
 int likelihood_neighbours(const struct likelihood *l, int t);
 
+/* Writes r = u'y of each term; wants u. */
+void likelihood_residuals(const struct likelihood *l, double *r);
+
 #endif

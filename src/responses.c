@@ -87,39 +87,67 @@ static struct site_value probit(double f, double y, double m, const double *shap
     return v;
 }
 
-/* Poisson of mean e^f */
-static struct site_value poisson(double f, double y, double size, const double *shape)
+/* Mean e^f and variance e^(p f) / c, with a = 1 - p and b = 2 - p:  c (y e^(a f) / a - e^(b f) / b), where f takes
+ * the place of e^0 / 0.  Averages over N(f, v) have e^(a f + a^2 v / 2) in place of e^(a f). */
+static double exponential(double a, double f, double v)
 {
-    const double mean = exp(f);
-    (void)size;
-    (void)shape;
-    return (struct site_value){y * f - mean, y - mean, mean, -mean};
+    return a == 0.0 ? 1.0 : exp(a * (f + 0.5 * a * v));
 }
 
-static struct site_value poisson_average(double f, double v, double y, double size,
-                                         const double *shape)
+static struct site_value power(double f, double v, double y, double c, double p)
 {
-    struct site_value a = poisson(f + 0.5 * v, y, size, shape);
-    a.l -= 0.5 * y * v;
-    a.l3 = 0.0;
-    return a;
+    const double a = 1.0 - p, b = 2.0 - p,
+                 u = y > 0.0 ? c * y * exponential(a, f, v) : 0.0,
+                 w = c * exponential(b, f, v);
+    return (struct site_value){(a == 0.0 ? c * y * f : u / a) -
+                                   (b == 0.0 ? c * f : w / b),
+                               u - w, b * w - a * u, a * a * u - b * b * w};
+}
+
+static struct site_value poisson(double f, double v, double y, double size,
+                                 const double *shape)
+{
+    (void)size;
+    (void)shape;
+    return power(f, v, y, 1.0, 1.0);
 }
 
 /* gamma of mean e^f and shape k */
-static struct site_value gamma_at(double f, double y, double k, const double *shape)
+static struct site_value gamma_of(double f, double v, double y, double k,
+                                  const double *shape)
 {
-    const double u = k * y * exp(-f);
     (void)shape;
-    return (struct site_value){-u - k * f, u - k, u, u};
+    return power(f, v, y, k, 2.0);
 }
 
-static struct site_value gamma_average(double f, double v, double y, double k,
-                                       const double *shape)
+static struct site_value tweedie(double f, double v, double y, double size,
+                                 const double *shape)
 {
-    struct site_value a = gamma_at(f - 0.5 * v, y, k, shape);
-    a.l -= 0.5 * k * v;
-    a.l3 = 0.0;
-    return a;
+    (void)size;
+    return power(f, v, y, 1.0 / shape[0], shape[1]);
+}
+
+/* w + h - 1, h = w / (e^w - 1), which is minus the slope of log h in log w */
+static double h_slope(double w, double h)
+{
+    const double w2 = w * w;
+    return w < 0.3
+               ? w * (0.5 + w * (1.0 / 12.0 - w2 * (1.0 / 720.0 - w2 * (1.0 / 30240.0 -
+                                                                        w2 / 1209600.0))))
+               : w + h - 1.0;
+}
+
+/* a Poisson count that is not 0, m = e^f: y f - log(e^m - 1), of mean u = m / (1 - e^-m) = m + h */
+static struct site_value positive_count(double f, double y, double size,
+                                        const double *shape)
+{
+    const double m = exp(f), h = m > 0.0 ? (m > 700.0 ? 0.0 : m / expm1(m)) : 1.0;
+    const double u = m + h, k = h_slope(m, h), rest = m < 0.3 ? m - k : 1.0 - h;
+    (void)size;
+    (void)shape;
+    return (struct site_value){m < 1.0 ? (y - 1.0) * f + log(h)
+                                       : y * f - m - log1p(-exp(-m)),
+                               y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
 /* Student's t of nu degrees of freedom and scale s around f, a = nu s^2, r = y - f:
@@ -253,13 +281,7 @@ static struct site_value interval_gumbel(double f, double L, double U,
     } else if (!isinf(U)) {
         const double w = isinf(L) ? exp((U - f) / s) : A * expm1((U - L) / s);
         if (w < 700.0) {
-            const double h = w > 0.0 ? w / expm1(w) : 1.0, w2 = w * w;
-            /* w + h - 1, minus the slope of log h in log w */
-            const double k =
-                w < 0.3 ? w * (0.5 + w * (1.0 / 12.0 -
-                                          w2 * (1.0 / 720.0 -
-                                                w2 * (1.0 / 30240.0 - w2 / 1209600.0))))
-                        : w + h - 1.0;
+            const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
             v.l += log(-expm1(-w));
             v.g += h;
             v.W += h * k;
@@ -286,9 +308,11 @@ static double own_weight(double f, double y, const double *shape)
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
     {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi is 0 at +-1.92 +- 2.82 i */
-    {"log", poisson, NULL, INFINITY, poisson_average, 0},
+    {"log", NULL, NULL, INFINITY, poisson, 0},
     {"nb", nb, NULL, 3.14, NULL, 0},
-    {"gamma", gamma_at, NULL, INFINITY, gamma_average, 0},
+    {"gamma", NULL, NULL, INFINITY, gamma_of, 0},
+    {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
+    {"positive", positive_count, NULL, 1.57, NULL, 0}, /* e^f = 2 pi i has no log p */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
     {"normal", interval_normal, NULL, 2.4, NULL, 2}, /* the smallest for ends 3.5 apart */
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
@@ -322,8 +346,11 @@ static double size_of(const struct sites *s, int i)
 
 struct site_value sites_at(const struct sites *s, int i, double f)
 {
+    const double at = f + s->offset[i], y = s->y[i], size = size_of(s, i);
     return weighted(s, i,
-                    s->response->at(f + s->offset[i], s->y[i], size_of(s, i), s->shape));
+                    s->response->at == NULL
+                        ? s->response->average(at, 0.0, y, size, s->shape)
+                        : s->response->at(at, y, size, s->shape));
 }
 
 /* The trapezoid rule in units of the sd, as far as 8.5 of them: its error is no more than some
@@ -356,10 +383,11 @@ static struct site_value average(const struct sites *s, int i, double f, double 
 struct site_value sites_average(const struct sites *s, int i, double f, double v)
 {
     const double at = f + s->offset[i];
-    return weighted(s, i,
-                    s->response->average != NULL
-                        ? s->response->average(at, v, s->y[i], size_of(s, i), s->shape)
-                        : average(s, i, at, sqrt(v)));
+    if (s->response->average == NULL)
+        return weighted(s, i, average(s, i, at, sqrt(v)));
+    struct site_value of = s->response->average(at, v, s->y[i], size_of(s, i), s->shape);
+    of.l3 = 0.0;
+    return weighted(s, i, of);
 }
 
 double sites_majorant(const struct sites *s, int i, double f)

@@ -15,7 +15,7 @@
  * negative binomial one, the shape of a gamma one, the upper end of an interval whose lower
  * one is y, else 1; `shape`: further parameters.  log p is analytic in a strip of half width `strip` about the
  * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the scale).  If the width is infinite,
- * averages over a normal f have the closed form `average`.
+ * averages over a normal f of variance v have the closed form `average`, which for v = 0 takes the place of `at`.
  */
 
 struct site_value {
@@ -24,6 +24,7 @@ struct site_value {
 
 struct response {
     const char *name;
+    /* NULL: by `average` */
     struct site_value (*at)(double f, double y, double size, const double *shape);
     double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
     double strip;
@@ -42,7 +43,7 @@ struct sites {
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
     const double
-        *shape; /* student: degrees of freedom, scale; intervals: 1, scale; or NULL */
+        *shape; /* student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; or NULL */
 };
 /* Returns l, g, W and l3 of row i at f + offset. */
 struct site_value sites_at(const struct sites *s, int i, double f);

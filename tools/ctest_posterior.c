@@ -220,6 +220,10 @@ void group_likelihoods(void)
     likelihood("log", 4.0, 1.0);
     likelihood("nb", 4.0, 1.7);
     likelihood("gamma", 0.4, 1.7);
+    likelihood("tweedie", 1.4, 1.0);
+    likelihood("tweedie", 0.0, 1.0);
+    likelihood("positive", 1.0, 1.0);
+    likelihood("positive", 4.0, 1.0);
     for (int k = 0; k < 3; k++) {
         const char *noise[3] = {"logistic", "normal", "gumbel"};
         likelihood(noise[k], 0.4, 0.4);

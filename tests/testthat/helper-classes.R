@@ -50,3 +50,33 @@ ref_classes_at <- function(post, cross, own, center) {
   }
   list(mean = mean, cov = cov)
 }
+
+# Returns the probabilities (T x K) averaged over f ~ N(mean, cov) by a grid over the log odds.
+ref_shares <- function(mean, cov, step = 0.4) {
+  K <- ncol(mean)
+  D <- cbind(-1, diag(K - 1))
+  z <- as.matrix(expand.grid(rep(list(seq(-6, 6, by = step)), K - 1)))
+  weight <- exp(-rowSums(z^2) / 2)
+  t(vapply(seq_len(nrow(mean)), function(t) {
+    root <- chol(D %*% cov[t, , ] %*% t(D) + 1e-14 * diag(K - 1))
+    odds <- z %*% root + rep(drop(D %*% mean[t, ]), each = nrow(z))
+    colSums(weight * ref_softmax(cbind(0, odds))) / sum(weight)
+  }, numeric(K)))
+}
+
+# Returns the ends of the interval of each probability: list(lwr, upr), T x K, as the log odds of class k against the
+# others are normal with the slopes at the mean.
+ref_class_ends <- function(mean, cov, level) {
+  at <- function(end) {
+    t(vapply(seq_len(nrow(mean)), function(t) {
+      p <- ref_softmax(mean[t, , drop = FALSE])[1, ]
+      vapply(seq_along(p), function(k) {
+        c <- -p / sum(p[-k])
+        c[k] <- 1
+        odds <- mean[t, k] - log(sum(exp(mean[t, -k])))
+        stats::plogis(odds + end * stats::qnorm((1 + level) / 2) * sqrt(drop(c %*% cov[t, , ] %*% c)))
+      }, 0)
+    }, mean[1L, ]))
+  }
+  list(lwr = at(-1), upr = at(1))
+}

@@ -9,7 +9,7 @@ if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
 options(pfdtc.threads = 1L)
 
 # Most tests are about what is done with a model: the response is taken as given. Those about its choice say so.
-options(pfdtc.transform = "none")
+options(pfdtc.transform = "plain")
 
 # PFDTC_TEST_QUICK=1 (sanitizers, valgrind), and R CMD check as CRAN runs it, keep the first and the last case of every
 # loop.

@@ -18,12 +18,14 @@ test_that("the exact mode, sd, probabilities and evidence lie inside, on own poi
       odds <- c(t(one$at$mean - one$at$mean[, 1]))
       sd <- c(apply(one$at$cov, 1, function(V) sqrt(pmax(diag(V) + V[1] - 2 * V[1, ], 0))))
       p <- c(t(ref_softmax(one$at$mean)))
+      averaged <- c(t(ref_shares(one$at$mean, one$at$cov)))
       width <- c(fast = NA, reference = NA)
       for (effort in names(width)) {
         said <- certify(one$fit, one$new, effort = effort)
         expect_true(all(odds >= said$mean_lower - 1e-8 & odds <= said$mean_upper + 1e-8))
         expect_true(all(sd >= said$sd_lower - 1e-8 & sd <= said$sd_upper + 1e-8))
-        expect_true(all(p >= said$response_lower - 1e-9 & p <= said$response_upper + 1e-9))
+        expect_true(all(p >= said$mode_lower - 1e-9 & p <= said$mode_upper + 1e-9))
+        expect_true(all(averaged >= said$response_lower - 1e-6 & averaged <= said$response_upper + 1e-6)) # the grid's
         width[effort] <- sum(said$mean_upper - said$mean_lower)
       }
       expect_lte(width[["reference"]], width[["fast"]] * (1 + 1e-10))
@@ -50,6 +52,99 @@ test_that("a certificate has a row for each row and class, and prints", {
   expect_identical(nrow(said), 24L)
   expect_identical(levels(said$class), c("a", "b", "c"))
   expect_equal(said$mean[said$class == "b"], unname(predict(at_mode(one$fit), one$new)[, "b"]), tolerance = 1e-10)
-  expect_equal(unname(tapply(said$response, said$row, sum)), rep(1, 8), ignore_attr = TRUE, tolerance = 1e-12)
+  expect_equal(unname(tapply(said$mode, said$row, sum)), rep(1, 8), ignore_attr = TRUE, tolerance = 1e-12)
+  expect_equal(matrix(said$response, 8, byrow = TRUE), unname(predict(at_mode(one$fit), one$new, type = "response")),
+               tolerance = 1e-10)
   expect_output(print(said), "Certificate")
+})
+
+test_that("certified credible intervals contain those of the exact posterior", {
+  for (K in c(2, 4)) {
+    for (m in c(3, 12)) {
+      one <- certified_case(K, m, seed = 10 + K + m)
+      exact <- ref_class_ends(one$at$mean, one$at$cov, 0.9)
+      said <- predict(one$fit, one$new, type = "response", interval = "credible", level = 0.9, certified = TRUE)
+      expect_true(all(said[, "lwr", ] <= exact$lwr + 1e-9 & said[, "upr", ] >= exact$upr - 1e-9))
+      odds <- one$at$mean[, -1, drop = FALSE] - one$at$mean[, 1]
+      half <- stats::qnorm(0.95) * sqrt(vapply(2:K, function(k) {
+        one$at$cov[, k, k] + one$at$cov[, 1, 1] - 2 * one$at$cov[, k, 1]
+      }, numeric(8)))
+      latent <- predict(one$fit, one$new, interval = "credible", level = 0.9, certified = TRUE)
+      expect_true(all(latent[, "lwr", ] <= odds - half + 1e-8 & latent[, "upr", ] >= odds + half - 1e-8))
+    }
+    plain <- predict(one$fit, one$new, type = "response", interval = "credible", level = 0.9)
+    if (K > 2) expect_lt(mean(said[, "upr", ] - said[, "lwr", ]), mean(plain[, "upr", ] - plain[, "lwr", ]) + 0.5)
+  }
+  few <- predict(one$fit, one$new[c(1, NA, 2), ], type = "response", interval = "credible", certified = TRUE)
+  expect_identical(which(is.na(few[, 1, 1])), 2L)
+})
+
+# Returns a fit of ordered classes on few points, the same on all rows, and new rows.
+ordered_case <- function(link, m, seed = 1) {
+  set.seed(seed)
+  d <- data.frame(a = stats::runif(40), b = stats::runif(40))
+  d$y <- cut(3 * sin(4 * d$a) + d$b + stats::rlogis(40), c(-Inf, 0.5, 1.5, 3, Inf), letters[1:4], ordered_result = TRUE)
+  kernel <- kernel_se(0.4, 2)
+  both <- lapply(c(m, 40), function(m) {
+    pfdtc(y ~ a + b, d, family = replace(ordinal(link), "theta", list(c(1, 1.5))), kernel = kernel,
+          hyper = "fixed", m = m, center = 1)
+  })
+  list(few = both[[1]], all = both[[2]], new = data.frame(a = stats::runif(6, -0.2, 1.2), b = stats::runif(6)))
+}
+
+test_that("probabilities of ordered classes are certified, wherever f is in its bounds", {
+  for (link in c("logit", "cloglog")) {
+    for (m in c(4, 9)) {
+      one <- ordered_case(link, m)
+      said <- certify(one$few, one$new, effort = "fast")
+      exact <- predict(at_mode(one$all), one$new, type = "response")
+      expect_true(all(exact >= said$response_lower - 1e-9 & exact <= said$response_upper + 1e-9))
+      expect_equal(unname(said$response), unname(predict(at_mode(one$few), one$new, type = "response")),
+                   tolerance = 1e-12)
+      cuts <- c(-Inf, 0, cumsum(one$few$theta), Inf)
+      F <- if (link == "logit") stats::plogis else function(z) 1 - exp(-exp(z))
+      for (t in 1:6) for (share in list(c(0, 0), c(1, 1), c(0, 1), c(1, 0), c(0.5, 0.5), c(0.2, 0.6))) {
+        at <- function(end, v) said[[paste0(end, "_lower")]][t] * (1 - v) + said[[paste0(end, "_upper")]][t] * v
+        mean <- at("mean", share[1])
+        sd <- at("sd", share[2])
+        z <- seq(-9, 9, by = 0.02)
+        p <- diff(vapply(cuts, function(c) sum(F(c - mean - sd * z) * stats::dnorm(z)) * 0.02, 0))
+        expect_true(all(p >= said$response_lower[t, ] - 1e-9 & p <= said$response_upper[t, ] + 1e-9))
+      }
+    }
+  }
+})
+
+test_that("credible intervals of ordered classes are the ranges given f, and contain the exact ones if certified", {
+  one <- ordered_case("logit", 6)
+  f <- predict(one$few, one$new, interval = "credible")
+  said <- predict(one$few, one$new, type = "response", interval = "credible", se.fit = TRUE)
+  expect_identical(dim(said$fit), c(6L, 3L, 4L))
+  cuts <- c(-Inf, 0, cumsum(one$few$theta), Inf)
+  for (t in 1:6) {
+    given <- vapply(seq(f[t, "lwr"], f[t, "upr"], length.out = 2001), function(at) diff(stats::plogis(cuts - at)),
+                    numeric(4))
+    expect_equal(unname(said$fit[t, "lwr", ]), apply(given, 1, min), tolerance = 1e-9)
+    expect_equal(unname(said$fit[t, "upr", ]), apply(given, 1, max), tolerance = 1e-5) # of 2,001 values of f
+  }
+  certain <- predict(one$few, one$new, type = "response", interval = "credible", certified = TRUE)
+  exact <- predict(at_mode(one$all), one$new, type = "response", interval = "credible")
+  expect_true(all(certain[, "lwr", ] <= exact[, "lwr", ] + 1e-8 & certain[, "upr", ] >= exact[, "upr", ] - 1e-8))
+})
+
+test_that("ordered classes have sets, by their probability and conformal", {
+  one <- ordered_case("logit", 40)
+  P <- predict(one$all, one$new, type = "response")
+  set <- predict(one$all, one$new, type = "class", interval = "prediction", level = 0.8)
+  for (t in 1:6) {
+    o <- order(-P[t, ])
+    least <- which(cumsum(P[t, o]) >= 0.8)[1]
+    expect_identical(unname(which(set[t, ])), sort(unname(o[seq_len(least)])))
+    expect_equal(attr(set, "probability")[[t]], sum(P[t, o[seq_len(least)]]), tolerance = 1e-12)
+  }
+  loo <- predict(one$all, type = "loo")
+  own <- sort(loo[cbind(1:40, as.integer(one$all$data$response))], decreasing = TRUE)
+  conformal <- predict(one$all, one$new, type = "class", interval = "conformal", level = 0.9)
+  best <- max.col(P, "first")
+  expect_identical(unclass(unname(conformal))[1:24], c(P >= own[ceiling(0.9 * 41)] | col(P) == best))
 })

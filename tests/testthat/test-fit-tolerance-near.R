@@ -17,7 +17,7 @@ test_that("of few rows the posterior is the exact one where points would be too 
   expect_identical(fit$tol$rows, 200L)
   expect_certified(fit, d)
   expect_match(describe_tolerance(fit), "exact posterior.*2 %")
-  expect_identical(fit_tol(0.05)$posterior, "far") # of a smooth kernel
+  expect_identical(tol_fit(0.05)$posterior, "far") # of a smooth kernel
   for (points in list(list(m = 199), list(inducing = "greedy"), list(keep_data = FALSE))) {
     args <- c(list(0.3, d, kernel = short, control = list(maxit = 0)), points)
     fit <- suppressWarnings(do.call(fit_tol, args), classes = "pfdtc_warning_convergence")

@@ -1,5 +1,5 @@
 test_that("mean and sd of a fit that met tol are as near to the exact GP's as it says", {
-  for (tol in quick(c(0.2, 0.05, 0.01, 1e-4))) expect_certified(fit_tol(tol), info = format(tol))
+  for (tol in quick(c(0.2, 0.05, 0.01, 1e-4))) expect_certified(tol_fit(tol), info = format(tol))
   kernels <- list(kernel_matern(5 / 2, 0.5, 1), kernel_matern(3 / 2, 0.5, 1), kernel_matern(1 / 2, 2, 1))
   d <- tol_data(60)
   for (kernel in quick(kernels)) expect_certified(fit_tol(0.1, d, kernel = kernel), d, info = kernel$label)
@@ -7,7 +7,7 @@ test_that("mean and sd of a fit that met tol are as near to the exact GP's as it
 })
 
 test_that("the error is not only certified but hardly less than that", {
-  fit <- fit_tol(0.05)
+  fit <- tol_fit(0.05)
   expect_gt(max(actual_error(fit)), 0.9 * max(fit$tol$mean, fit$tol$sd))
 })
 
@@ -30,7 +30,7 @@ test_that("the formula method does the same", {
   frame <- data.frame(y = d$y, a = d$x[, 1], b = d$x[, 2])
   fit <- with_seed(1, pfdtc(y ~ a + b, frame, tol = 0.05, kernel = tol_given$kernel, noise = 0.02, hyper = "fixed",
                             control = list(progress = FALSE)))
-  expect_identical(unname(fit$inducing), unname(fit_tol(0.05)$inducing))
+  expect_identical(unname(fit$inducing), unname(tol_fit(0.05)$inducing))
   fixed <- pfdtc(y ~ a + offset(5 * b), frame, tol = 0.05, kernel = kernel_se(0.3, 1), noise = 0.02, hyper = "fixed")
   p <- predict(fixed, frame, se.fit = TRUE)
   exact <- gp_exact(y ~ a + offset(5 * b), frame, kernel = kernel_se(0.3, 1), noise = 0.02, hyper = "fixed")
@@ -52,7 +52,7 @@ test_that("starts, auxiliary distributions and learned hyperparameters: whatever
 })
 
 test_that("a quantile asks for less than the maximum, and is held", {
-  whole <- fit_tol(0.05)
+  whole <- tol_fit(0.05)
   most <- fit_tol(0.05, control = list(tol_quantile = 0.5))
   expect_lt(most$m, whole$m)
   expect_identical(most$tol$quantile, 0.5)
@@ -66,7 +66,7 @@ test_that("a quantile asks for less than the maximum, and is held", {
 test_that("the number of points is at most 1.3 times the smallest of a scan, and falls with the demands", {
   m <- integer()
   for (tol in quick(c(0.1, 0.01, 1e-3))) {
-    fit <- fit_tol(tol)
+    fit <- tol_fit(tol)
     m <- c(m, fit$m)
     meets <- function(m) {
       args <- c(list(tol_data()$x, tol_data()$y, m = m, control = pfdtc_control(progress = FALSE)), tol_given)
@@ -80,7 +80,7 @@ test_that("the number of points is at most 1.3 times the smallest of a scan, and
 })
 
 test_that("m is the most that is tried, and too few are told how many would do", {
-  free <- fit_tol(0.02)
+  free <- tol_fit(0.02)
   enough <- fit_tol(0.02, m = 60)
   expect_lte(enough$m, 60)
   expect_certified(enough)
@@ -139,7 +139,7 @@ test_that("all pairs of rows are used where the reference alone does not get the
 })
 
 test_that("without iterations or time there is still a fit that meets tol, of more points", {
-  whole <- fit_tol(0.02)
+  whole <- tol_fit(0.02)
   for (control in list(list(maxit = 0), list(max_seconds = 0))) {
     fit <- fit_tol(0.02, control = control)
     expect_certified(fit)
@@ -245,7 +245,7 @@ test_that("nu on the reference's first points is the one made anew", {
 })
 
 test_that("print() and summary() say what is certified, never less than it is", {
-  fit <- fit_tol(0.05)
+  fit <- tol_fit(0.05)
   for (shown in list(utils::capture.output(print(fit)), utils::capture.output(print(summary(fit))))) {
     text <- paste(trimws(shown), collapse = " ")
     expect_match(text, sprintf("[0-9.e-]+ %%.*\\b%d\\b.*reference.*5 %%", fit$m))

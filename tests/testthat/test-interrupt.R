@@ -13,7 +13,7 @@ start_child <- function(body) {
   preamble <- substitute({
     .libPaths(paths)
     library(pfdtc)
-    options(pfdtc.threads = 1L, pfdtc.transform = "none")
+    options(pfdtc.threads = 1L, pfdtc.transform = "plain")
     report <- function(value, name) {
       saveRDS(value, file.path(dir, "part"))
       file.rename(file.path(dir, "part"), file.path(dir, name))

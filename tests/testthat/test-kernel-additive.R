@@ -130,7 +130,7 @@ test_that("with many rows the additive kernel is learned from some first, and en
     x <- matrix(stats::runif(320 * 5), 320)
     y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + cos(9 * x[, 5]) + stats::rnorm(320) / 5
   })
-  fit <- with_seed(1, pfdtc(x, y, transform = "none"))
+  fit <- with_seed(1, pfdtc(x, y, noise = ~ 1))
   expect_true(is_additive(fit$kernel))
   whole <- with_seed(1, gp_exact(x, y, kernel = kernel_additive(kernel_of(fit$kernel$base))))
   expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both are optima of a density with priors
@@ -144,7 +144,7 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   })
   f <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4])
   made <- function() {
-    with_seed(1, pfdtc(x, y, transform = "none", m = 50, neighbours = 0,
+    with_seed(1, pfdtc(x, y, noise = ~ 1, m = 50, neighbours = 0,
                        control = list(progress = FALSE, restarts = 1)))
   }
   fit <- made()
@@ -177,7 +177,7 @@ test_that("the score of rows given others is the dense predictive density", {
   var <- diag(K)[held] - colSums(K[seen, held] * solved[, -1]) + now$noise / data$weights[held]
   want <- -stats::dnorm(data$y[held], drop(K[held, seen] %*% solved[, 1]), sqrt(var), log = TRUE)
   got <- scores_given(problem, problem$unit, some, held)
-  expect_equal(got, unname(vapply(groups_of(held), function(i) mean(want[i]), 0)), tolerance = 1e-10)
+  expect_equal(got, unname(means_of_groups(want)), tolerance = 1e-10)
 })
 
 test_that("a transform is not taken for a sum of functions that the additive kernel explains", {
@@ -235,7 +235,7 @@ test_that("summary() has what each input explains, near the known shares of Ishi
     x <- matrix(stats::runif(900, -pi, pi), 300, dimnames = list(NULL, c("a", "b", "c")))
     y <- sin(x[, 1]) + 7 * sin(x[, 2])^2 + 0.1 * x[, 3]^4 * sin(x[, 1]) + stats::rnorm(300) * 0.3
   })
-  fit <- with_seed(1, pfdtc(x, y, transform = "none"))
+  fit <- with_seed(1, pfdtc(x, y, noise = ~ 1))
   before <- .Random.seed
   about <- summary(fit)
   expect_identical(.Random.seed, before)

@@ -61,7 +61,7 @@ test_that("choose() keeps the candidate with the smallest score, and its table h
 })
 
 test_that("of many rows kernels are left out where one nearer to Matern 3/2 lost to it", {
-  pool <- list(share = 1, n = 5000, take = function(count) seq_len(count))
+  pool <- list(few = FALSE, n = 5000, take = function(count) seq_len(count))
   first <- list(composite = TRUE, neighbours = function(...) NULL)
   tried <- function(...) {
     scores <- list(matern32 = 0, ...)

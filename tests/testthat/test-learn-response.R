@@ -11,8 +11,8 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
-  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, asked = case$asked,
-       until = Inf, size = "response")
+  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x))
 }
 
 positive_rows <- function(n, seed = 1) {
@@ -53,6 +53,57 @@ test_that("the log is found for a log-normal response, and a step in the noise b
   expect_lt(abs(log(sizes[1] / 0.05)), 0.5)
   expect_lt(abs(log(sizes[2] / 0.6)), 0.5)
   expect_output(print(uneven), "smooth")
+})
+
+test_that("smooth noise is found beside a transform that is given", {
+  d <- with_seed(2, data.frame(x = stats::runif(200)))
+  d$y <- exp(sin(8 * d$x) + with_seed(3, ifelse(d$x > 0.6, 0.6, 0.05) * stats::rnorm(200)))
+  fit <- with_seed(1, pfdtc(y ~ x, d, transform = "log"))
+  expect_identical(fit$transform$kind, "log")
+  expect_identical(fit$response$candidate[fit$response$chosen], "log, smooth noise")
+  expect_false("response" %in% names(fit$because))
+  sizes <- sqrt(noise_at(fit, matrix(c(0.2, 0.9), dimnames = list(NULL, "x"))))
+  expect_gt(sizes[2] / sizes[1], 6)
+  expect_null(with_seed(1, pfdtc(y ~ x, d, plain = TRUE))$noise_trend)
+})
+
+# The price of 2 nats rises beyond 800 rows.
+test_that("beyond 800 rows a parameter must gain .0025 nats a row", {
+  price <- function(n) {
+    price_of_response(list(pool = list(n = n, take = function(count) seq_len(count))), list(size = "response"))
+  }
+  expect_identical(vapply(c(100, 800, 1600, 1e5), price, 0), c(2, 2, 4, 5))
+})
+
+test_that("with many rows, those that count keep their neighbours and their density", {
+  d <- with_seed(1, data.frame(a = stats::runif(600), b = stats::runif(600)))
+  d$y <- with_seed(2, sin(6 * d$a) + stats::rnorm(600))
+  d <- d[c(1:600, 7, 7), ] # equal inputs
+  d$y[601] <- 0
+  case <- response_case(d)
+  s <- first_plan(case$data, case$asked)$learn
+  pool <- with_seed(3, learning_rows(case$data, s))
+  problem <- learning_problem(pool, s, "matern32")
+  theta <- log(c(0.3, 0.3, 1, 0.5))
+  few <- list(response = c(rows = 40L, near = 5L), score = c(rows = 40L, near = 5L))
+  with_replaced(list(transform_rows = 300L, learning_sizes = utils::modifyList(learning_sizes, few),
+                     response_rule = replace(response_rule, "predicted", 20)), {
+    from <- rows_around(case$data, problem, theta, "response")
+    from[c("s", "scale")] <- list(s, case$data$scale)
+    thin <- response_problem(from, NULL)
+    expect_lt(thin$pool$n, 350)
+    at <- function(problem, ...) {
+      rows <- problem$pool$take(40L)
+      near <- problem$neighbours(theta, rows, 5L, ...)
+      list(x = problem$pool$x[rows, ], near = apply(near, 2L, function(i) sum(problem$pool$x[i[i > 0], ])))
+    }
+    expect_equal(at(thin), at(problem), tolerance = 1e-12)
+    held <- function(problem) {
+      rows <- problem$pool$take(20L)
+      problem$pool$x[problem$neighbours(theta, rows, 5L, earlier = FALSE), ]
+    }
+    expect_equal(held(thin), held(problem), tolerance = 1e-12)
+  })
 })
 
 # With 14 rows the 15 nearest earlier rows are all earlier rows: the Vecchia density is exact.
@@ -191,7 +242,10 @@ test_that("numbers in units of the response keep it as it is", {
   expect_identical(unname(tried(kernel = kernel_se(variance = 2))), c(1L, 1L))
   expect_identical(unname(tried(kernel = kernel_se(lengthscale = 2))), c(3L, 2L))
   expect_identical(unname(tried(m = 20)), c(1L, 1L))
-  expect_identical(unname(tried(transform = "none")), c(1L, 1L))
+  for (transform in c("none", "log", "yeojohnson")) expect_identical(unname(tried(transform = transform)), c(1L, 2L))
+  expect_identical(unname(tried(transform = "log", m = 20)), c(1L, 1L))
+  expect_identical(unname(tried(transform = "none", noise = ~ 1)), c(1L, 1L))
+  expect_identical(unname(tried(transform = "plain")), c(1L, 1L))
   expect_identical(unname(tried(plain = TRUE)), c(1L, 1L))
 })
 
@@ -226,7 +280,8 @@ test_that("held-out means, and densities in the units of the response, are those
   held <- held_out_response(model, from)
   rows <- match(held$y, from$rows$y)
   back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(held$mean, back[rows], tolerance = 1e-8)
+  expect_equal(squared_error(model, from), mean((held$y - back[rows])^2), tolerance = 1e-8)
+  expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
   groups <- response_scores(model, from)
   expect_length(groups, 20L)
@@ -299,13 +354,13 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_identical(response_model(from, new_transform("log", d$y))$parameters, 2L)
   said <- function(nats) {
     models <- list(list(score = nats), list(score = 0, transform = new_transform("log", 1)))
-    because_response(list(tried = models, best = models[[2L]]), list(transforms = 1:2))[["response"]]
+    because_response(list(tried = models, best = models[[2L]]), list(transforms = 1:2), 2)[["response"]]
   }
   expect_match(said(1), "1.0 nats", fixed = TRUE)
   expect_match(said(9.96), "10 nats", fixed = TRUE)
   expect_match(said(31.4), "31 nats", fixed = TRUE)
   constant <- list(best = list(transform = NULL), refused = NULL)
-  sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2))[["sizes"]]
+  sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["sizes"]]
   expect_match(sizes(), "less than 4 nats")
   expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "refused")
 })

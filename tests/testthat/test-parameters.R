@@ -48,11 +48,11 @@ test_that("values that no data could tell apart are too far, however the noise m
 
 test_that("names to fix must be among the fit's", {
   x <- matrix(0, 1, 2, dimnames = list(NULL, c("a", "b")))
-  kernel <- place_kernel(kernel_se(inputs = "b"), x)
-  expect_identical(check_fixed(c("noise", "lengthscale.b"), kernel, colnames(x)), c("noise", "lengthscale.b"))
-  expect_identical(check_fixed(character(), kernel, colnames(x)), character())
-  expect_input_error(check_fixed("lengthscale.a", kernel, colnames(x)), "`fix`")
-  expect_input_error(check_fixed("lengthscale", kernel, colnames(x)), "lengthscale.b")
+  names <- parameter_names(place_kernel(kernel_se(inputs = "b"), x), colnames(x))
+  expect_identical(check_fixed(c("noise", "lengthscale.b"), names), c("noise", "lengthscale.b"))
+  expect_identical(check_fixed(character(), names), character())
+  expect_input_error(check_fixed("lengthscale.a", names), "`fix`")
+  expect_input_error(check_fixed("lengthscale", names), "lengthscale.b")
 })
 
 test_that("starts are in the units of inputs and response; given values stay", {

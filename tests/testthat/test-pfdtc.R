@@ -118,6 +118,10 @@ test_that("kernel and noise are positive, of the right length and, where fixed, 
   expect_input_error(fit6(kernel = kernel_se(1:3, 1)), "lengthscale")
   for (noise in list(-1, c(1, 2), "a", NA, Inf, numeric(), TRUE)) expect_input_error(fit6(noise = noise), "`noise`")
   for (kernel in list(kernel_se, "se", NULL, 3)) expect_input_error(fit6(kernel = kernel), "`kernel`")
+  for (kernel in list("se", 3)) {
+    expect_input_error(pfdtc(dist ~ speed, cars[1:9, ], kernel = kernel, transform = "auto"), "`kernel`")
+  }
+  expect_identical(pfdtc(dist ~ speed, cars[1:9, ], kernel = kernel_se, transform = "auto")$kernel$profile, "se")
   expect_input_error(fit6(kernel = kernel_se(1, 1, inputs = "q")), "`q`")
   expect_input_error(fit6(kernel = kernel_se(1, 1, inputs = 3)), "3")
   expect_input_error(fit6(kernel = kernel_se(1, 1, inputs = integer())), "`inputs`")

@@ -3,7 +3,8 @@
 contract_cases <- function() {
   list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2),
        with_theta(Gamma("log"), 0.7),
-       with_theta(Gamma("log"), 5), with_theta(ordinal(), c(0.4, 1.7)), with_theta(ordinal("probit"), c(0.4, 1.7)),
+       with_theta(Gamma("log"), 5), tweedie(1.2, 0.8), tweedie(1.7, 2), with_theta(tweedie(), c(0.5, 0.6)),
+       truncated_poisson(), with_theta(ordinal(), c(0.4, 1.7)), with_theta(ordinal("probit"), c(0.4, 1.7)),
        with_theta(ordinal("cloglog"), c(0.4, 1.7)), weibull(0.6), loglogistic(0.4), lognormal(0.7), tobit(scale = 1.3))
 }
 
@@ -20,7 +21,13 @@ contract_likelihood <- function(family) {
 over_responses <- function(response, size, h) {
   if (response$reads == "classes") return(sum(h(0:size)))
   if (is_ordered(response)) return(sum(h(seq_along(response$levels))))
-  if (response$discrete) return(sum(h(0:3000)))
+  if (response$discrete) return(sum(h((if (is.null(response$from)) 0 else response$from):3000)))
+  if (isTRUE(response$zeros)) { # in log y: the density has a pole at 0
+    of_log <- function(t) h(exp(t)) * exp(t)
+    return(h(0) + sum(vapply(list(c(-400, -5), c(-5, 1), c(1, 9)), function(end) {
+      stats::integrate(of_log, end[1L], end[2L], rel.tol = 1e-9, subdivisions = 2000L)$value
+    }, 0)))
+  }
   from <- if (response$reads %in% c("positive", "times")) 0 else -Inf
   stats::integrate(h, from, Inf, rel.tol = 1e-9, subdivisions = 2000L)$value
 }

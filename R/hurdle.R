@@ -1,0 +1,129 @@
+# Hurdles: two fits in one.
+
+#' Hurdles: zeros with a latent function of their own
+#'
+#' Fits two models: one of whether a response is above 0 ([binomial()]), and one of the responses that are. Their
+#' posteriors are independent, so that log marginal likelihoods add. Counts above 0 have a zero-truncated Poisson
+#' distribution, numbers a gamma or a log-normal one.
+#'
+#' @param formula,data As for [pfdtc()]. The response has numbers of at least 0.
+#' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
+#'   positive numbers. `NULL`: `truncated_poisson()` for whole numbers, else `Gamma("log")`.
+#' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods: not used.
+#' @param object,x A fit by `gp_hurdle()`.
+#' @param newdata Rows to predict at; left out: those of the fit.
+#' @param type `"response"`: the mean; `"zero"`: the probability of 0; `"median"`; `"quantile"` at `probs`; `"density"`:
+#'   the log of the probability or density of the response in `newdata`.
+#' @param interval `"prediction"`: an interval of a new response, from quantiles of the mixture.
+#' @param level,probs Probabilities.
+#' @param nsim,seed As for [simulate()].
+#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
+#'   [predict.gp_fit()]. `truncated_poisson()`: a family.
+#' @section Errors: class `pfdtc_error_input` for responses below 0, without zeros, or all of 0.
+#' @source Mullahy (1986), Journal of Econometrics 33.
+#' @seealso [pfdtc()], [tweedie()]
+#' @examples
+#' d <- data.frame(x = 1:60 / 10)
+#' d$y <- ifelse(sin(3 * d$x) > 0, 0, 1 + round(d$x))
+#' fit <- gp_hurdle(y ~ x, d, kernel = kernel_se())
+#' fit
+#' predict(fit, data.frame(x = c(1, 3)), type = "zero")
+#' predict(fit, data.frame(x = c(1, 3)), interval = "prediction")
+#' @export
+gp_hurdle <- function(formula, data, family = NULL, ...) {
+  if (!inherits(formula, "formula") || length(formula) != 3L) {
+    abort_input("formula", describe(formula), "a formula with a response")
+  }
+  if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
+  name <- deparse1(formula[[2L]])
+  y <- eval(formula[[2L]], data, environment(formula))
+  if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
+  bad <- which(y < 0)
+  if (length(bad)) abort_input(name, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "numbers of at least 0")
+  above <- y > 0
+  if (all(above, na.rm = TRUE) || !any(above, na.rm = TRUE)) {
+    abort_input(name, if (any(above, na.rm = TRUE)) "without zeros" else "0 in all rows", "numbers with and without 0",
+                hint = "Without zeros, fit the family of positive numbers by pfdtc().")
+  }
+  if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
+  with_response <- function(response) stats::update(formula, response)
+  both <- list(zero = pfdtc(with_response(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .)), data,
+                            family = stats::binomial(), ...),
+               positive = pfdtc(formula, data[above %in% TRUE, , drop = FALSE], family = family, ...))
+  both$zero$call <- both$positive$call <- match.call()
+  structure(c(both, list(formula = formula, data = data)), class = "gp_hurdle")
+}
+
+# Returns the parts at rows: the probability of a response above 0, and the positive fit's response, mean and var of f.
+hurdle_at <- function(object, newdata) {
+  above <- stats::predict(object$zero, newdata, type = "response")
+  f <- stats::predict(object$positive, newdata, se.fit = TRUE)
+  list(above = above, response = response_of(object$positive), mean = unname(f$fit), var = unname(f$se.fit)^2)
+}
+
+# Returns quantiles of the mixture: 0, or that of the positive part.
+hurdle_quantile <- function(at, p) {
+  within <- (p - (1 - at$above)) / at$above
+  q <- 0 * at$above
+  some <- which(within > 0)
+  q[some] <- predictive_quantile(at$response, within[some], rep(1, length(some)), at$mean[some], sqrt(at$var[some]))
+  q
+}
+
+#' @rdname gp_hurdle
+#' @export
+predict.gp_hurdle <- function(object, newdata = object$data, type = c("response", "zero", "median", "quantile",
+                              "density"), interval = c("none", "prediction"), level = 0.95, probs = c(0.05, 0.5, 0.95),
+                              ...) {
+  check_dots_empty(list(...), names(formals(predict.gp_hurdle)))
+  type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
+  interval <- check_choice(interval, c("none", "prediction"), "interval")
+  if (interval != "none" && !type %in% c("response", "median")) {
+    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out there")
+  }
+  at <- hurdle_at(object, newdata)
+  quantile <- function(p) hurdle_quantile(at, p)
+  if (type == "density") {
+    y <- eval(object$formula[[2L]], newdata, environment(object$formula))
+    out <- log1p(-at$above)
+    some <- which(y > 0)
+    out[some] <- log(at$above[some]) + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
+    return(out)
+  }
+  fit <- switch(type, zero = 1 - at$above, median = quantile(0.5),
+                response = at$above * response_moments(at$response, at$mean, at$var)$mean)
+  if (type == "quantile") {
+    return(vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, at$above))
+  }
+  if (interval == "none") return(fit)
+  level <- check_level(level)
+  cbind(fit = fit, lwr = quantile((1 - level) / 2), upr = quantile((1 + level) / 2))
+}
+
+#' @rdname gp_hurdle
+#' @importFrom stats simulate
+#' @export
+simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
+  draws <- function(fit, seed) stats::simulate(fit, nsim = nsim, seed = seed, newdata = newdata)
+  draws(object$zero, seed) * draws(object$positive, if (!is.null(seed)) seed + 1L)
+}
+
+#' @rdname gp_hurdle
+#' @export
+print.gp_hurdle <- function(x, ...) {
+  cat("Hurdle of two fits; log marginal likelihood ", format(x$zero$evidence + x$positive$evidence, digits = 5),
+      "\n\nAbove 0, or 0:\n", sep = "")
+  print(x$zero)
+  cat("\nResponses above 0:\n")
+  print(x$positive)
+  invisible(x)
+}
+
+#' @rdname gp_hurdle
+#' @importFrom stats logLik
+#' @export
+logLik.gp_hurdle <- function(object, ...) {
+  each <- lapply(object[c("zero", "positive")], stats::logLik)
+  structure(as.numeric(each[[1L]]) + as.numeric(each[[2L]]), df = attr(each[[1L]], "df") + attr(each[[2L]], "df"),
+            nobs = stats::nobs(object$zero), class = "logLik")
+}

@@ -1,0 +1,239 @@
+# Rows of positive responses: Tweedie's numbers of at least 0, and counts that are not 0.
+
+log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
+
+# Quantiles of R take ages above this number, or do not exist; 1 / y is then below rounding. A Poisson count is
+# y + sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
+large_count <- 1e9
+
+# Returns log(sum(exp(.))) of each row.
+log_row_sums <- function(logs) {
+  top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
+  top + log(rowSums(exp(logs - top)))
+}
+
+# ---- Tweedie --------------------------------------------------------------------------------------------------------
+
+# Mean e^f and variance phi mean^p, 1 < p < 2: the sum of N gamma variables, N a Poisson count. theta is c(phi, odds),
+# where p = 1 + odds / (1 + odds); odds that are given are the second number of every theta, like degrees of freedom.
+tweedie_parts <- function(theta, mean = 1) {
+  p <- 1 + theta[2L] / (1 + theta[2L])
+  list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
+       scale = theta[1L] * (p - 1) * mean^(p - 1))
+}
+
+# Returns whole numbers from 1 (columns) around the middle of a sum's terms, which fall like a normal density of this
+# sd, and their distance: sums over wide ranges skip terms, as the trapezoid rule for an integral.
+terms_around <- function(middle, sd) {
+  far <- middle > 8 * sd + 5
+  by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
+  from <- ifelse(far, floor(middle - 8 * sd), 1)
+  list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
+}
+
+# Returns the terms of log p without f and their slopes in log theta, by the series of Dunn and Smyth (2005).
+tweedie_series <- function(theta, y) {
+  of <- tweedie_parts(theta)
+  a <- of$size
+  p <- of$p
+  out <- matrix(0, length(y), 3L)
+  some <- which(y > 0)
+  if (!length(some)) return(out)
+  log_y <- log(y[some])
+  middle <- exp((2 - p) * log_y) / (of$phi * (2 - p))
+  sum <- terms_around(middle, sqrt(middle / (1 + a)))
+  n <- sum$n
+  each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
+  value <- log_row_sums(each)
+  share <- exp(each - value)
+  # the slope in p, with a' = -1 / (p - 1)^2
+  slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
+  out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
+                   rowSums(share * slope) * (p - 1) * (2 - p))
+  out
+}
+
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2) by the trapezoid rule, with steps below the width of P(Y <= y | f).
+tweedie_cdf <- function(theta, y, mu, s) {
+  of <- tweedie_parts(theta)
+  given <- function(f) {
+    at <- tweedie_parts(theta, exp(f))
+    sum <- terms_around(at$rate, sqrt(at$rate))
+    n <- sum$n
+    exp(-at$rate) + sum$by * rowSums(stats::dpois(n, at$rate) * stats::pgamma(y / at$scale, n * at$size))
+  }
+  if (!length(y) || all(s == 0)) return(pmin(given(mu), 1))
+  width <- min(sqrt(of$phi * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(of$p - 2)) / s)
+  grid <- seq(-6.5, 6.5, by = min(1, max(0.8 * width, 0.03))) # steps of 1 have an error of 3e-9
+  weight <- stats::dnorm(grid) / sum(stats::dnorm(grid))
+  pmin(Reduce(`+`, lapply(seq_along(grid), function(i) weight[i] * given(mu + s * grid[i]))), 1)
+}
+
+# Returns the quantile of the averaged distribution: 0, or the root by false position in log y (Illinois).
+tweedie_quantile <- function(theta, p, mu, s) {
+  p <- rep_len(p, length(mu))
+  open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
+  if (!length(open)) return(0 * mu)
+  beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
+  end <- function(sign) {
+    t <- mu[open] + sign
+    for (step in 2^(0:9)) {
+      short <- sign * beyond(t) <= 0
+      if (!any(short)) break
+      t[short] <- t[short] + sign * step
+    }
+    t
+  }
+  a <- end(-1)
+  b <- end(1)
+  at_a <- beyond(a)
+  at_b <- beyond(b)
+  for (i in 1:60) {
+    t <- b - at_b * (b - a) / (at_b - at_a)
+    now <- beyond(t)
+    crossed <- now * at_b < 0
+    at_a <- ifelse(crossed, at_b, at_a / 2)
+    a <- ifelse(crossed, b, a)
+    done <- abs(now) < 1e-12 | abs(t - b) < 1e-12
+    b <- t
+    at_b <- now
+    if (all(done)) break
+  }
+  replace(0 * mu, open, exp(b))
+}
+
+tweedie_row <- list(
+  name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
+  site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
+  shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
+  known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
+  middle = function(sites, w, levels) { # the moments, as if p were 1.5
+    mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
+    c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
+  },
+  constant = function(y, size, theta) tweedie_series(theta, y)[, 1L],
+  theta_slopes = function(theta, y, f) {
+    of <- tweedie_parts(theta)
+    a <- 1 - of$p
+    b <- 2 - of$p
+    u <- ifelse(y > 0, y * exp(a * f), 0) / of$phi
+    w <- exp(b * f) / of$phi
+    g <- u - w
+    W <- b * w - a * u
+    in_p <- -a * b # the slope of p in log odds
+    series <- tweedie_series(theta, y)
+    list(l = cbind(w / b - u / a + series[, 2L], (u * (1 / a^2 - f / a) - w * (1 / b^2 - f / b)) * in_p + series[, 3L]),
+         g = cbind(-g, -f * g * in_p), W = cbind(-W, (g - f * W) * in_p))
+  },
+  start = log_of_mean,
+  engine = function(sites, theta) {
+    of <- tweedie_parts(theta)
+    replace(sites, c("size", "shape"), list(NULL, c(of$phi, of$p)))
+  },
+  cdf = function(y, mean, size, theta) tweedie_cdf(theta, y, log(mean), 0 * mean),
+  quantile = function(p, mean, size, theta) tweedie_quantile(theta, p, log(mean), 0 * mean),
+  draw = function(mean, size, theta) {
+    of <- tweedie_parts(theta, mean)
+    of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
+  },
+  variance = function(mean, sd, size, theta) { # of a log-normal mean
+    of <- tweedie_parts(theta)
+    of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
+  },
+  deviance = function(y, mean, size, theta) {
+    of <- tweedie_parts(theta)
+    part <- function(power) (y^power - mean^power) / power
+    2 * (ifelse(y > 0, y * part(1 - of$p), 0) - part(2 - of$p)) / of$phi
+  },
+  averaged = list(cdf = function(theta, y, size, mu, s) tweedie_cdf(theta, y, mu, s),
+                  quantile = function(theta, p, size, mu, s) tweedie_quantile(theta, p, mu, s)),
+  turns = function(sites) list(log(sites$y) + 2 * log((sites$shape[2L] - 1) / (2 - sites$shape[2L]))))
+
+#' Tweedie responses
+#'
+#' For `family` of [pfdtc()]: numbers of at least 0, some of which are exactly 0, such as rain or claims. Their mean is
+#' \eqn{\mu = e^f}{mu = e^f} and their variance \eqn{\phi\mu^p}{phi mu^p}, \eqn{1 < p < 2}: a sum of gamma variables,
+#' whose number is a Poisson count.
+#'
+#' @param p the power, between 1 and 2; `NULL`: learned with the other hyperparameters. `vcov()` and `confint()` are of
+#'   the log odds of \eqn{p - 1}.
+#' @param phi the dispersion, beside a given `p`; `NULL`: learned.
+#' @return An object of class `pfdtc_family`.
+#' @section Errors: class `pfdtc_error_input` for another `p` or `phi`; [pfdtc()] refuses responses below 0, and
+#'   responses that are all 0.
+#' @source Dunn and Smyth (2005), Statistics and Computing 15.
+#' @seealso [pfdtc()], [gp_hurdle()] for zeros with an f of their own, `Gamma("log")` for numbers above 0
+#' @examples
+#' tweedie()
+#' d <- data.frame(x = 1:40 / 10)
+#' d$rain <- pmax(0, round(3 * sin(d$x) + cos(40 * d$x), 2))
+#' fit <- pfdtc(rain ~ x, d, family = tweedie(1.5), kernel = kernel_se())
+#' predict(fit, data.frame(x = c(1, 3)), type = "response", interval = "prediction")
+#' @export
+tweedie <- function(p = NULL, phi = NULL) {
+  if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)
+  if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "left out, or beside `p`")
+  structure(list(family = "tweedie", link = "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p)),
+            class = "pfdtc_family")
+}
+
+# ---- counts above 0 -------------------------------------------------------------------------------------------------
+
+# A Poisson count of mean m = e^f that is not 0, whose mean is m / (1 - e^-m). rate_of() is its inverse by Newton's
+# method in log m: the slope of the log mean is 1 - m / (e^m - 1).
+mean_above_0 <- function(f) {
+  m <- exp(f)
+  ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
+}
+
+rate_of <- function(mean) {
+  m <- pmax(mean - 1, 1e-300) * ifelse(mean < 2, 2, 1)
+  for (i in 1:8) {
+    few <- pmin(m, 700)
+    m <- m * pmax(1 - (1 - mean / mean_above_0(log(m))) / ifelse(m < 1e-6, m / 2, 1 - few / expm1(few)), 0.1)
+  }
+  m
+}
+
+cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
+
+# Returns the f at which a falling cdf(f) is pnorm(-u), a number for each of y.
+bisect_cdf <- function(cdf, u, y) {
+  low <- 0 * y - 700
+  high <- 0 * y + 700
+  for (i in 1:60) {
+    middle <- (low + high) / 2
+    above <- cdf(middle) > stats::pnorm(-u)
+    low[above] <- middle[above]
+    high[!above] <- middle[!above]
+  }
+  (low + high) / 2
+}
+
+truncated_row <- list(
+  name = "truncated_poisson", label = "zero-truncated Poisson", call = "truncated_poisson()", links = "log",
+  mean_link = "above_0", reads = "counts", from = 1, discrete = TRUE, site = "positive",
+  constant = function(y, size, theta) -lgamma(y + 1),
+  start = function(sites, w) {
+    log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
+  },
+  cdf = function(y, mean, size, theta) cdf_above_0(y, rate_of(mean)),
+  limit = function(u, y, size, theta, link) bisect_cdf(function(f) cdf_above_0(y, exp(f)), u, y),
+  quantile = function(p, mean, size, theta) {
+    m <- pmin(rate_of(mean), large_count)
+    ifelse(mean > m + 1, mean + sqrt(mean) * stats::qnorm(p),
+           pmax(stats::qpois((1 - p) * -expm1(-m), m, lower.tail = FALSE), 1))
+  },
+  draw = function(mean, size, theta) truncated_row$quantile(stats::runif(length(mean)), mean, size, theta),
+  variance = function(mean, sd, size, theta) mean * (1 + rate_of(mean) - mean),
+  deviance = function(y, mean, size, theta) {
+    l <- function(m) y * log(m) - m - log(-expm1(-m))
+    2 * (ifelse(y > 1, l(rate_of(y)), 0) - l(rate_of(mean)))
+  })
+
+#' @rdname gp_hurdle
+#' @export
+truncated_poisson <- function() {
+  structure(list(family = "truncated_poisson", link = "log"), class = "pfdtc_family")
+}

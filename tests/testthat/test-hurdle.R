@@ -1,0 +1,70 @@
+# Hurdles, beside the two fits that they are.
+
+hurdle_data <- function(n = 60) {
+  with_seed(4, {
+    x <- stats::runif(n, 0, 4)
+    open <- stats::runif(n) < stats::plogis(x - 1)
+    data.frame(x = x, y = open * (1 + stats::rpois(n, exp(sin(2 * x)))), z = open * stats::rgamma(n, 2, 1))
+  })
+}
+
+fixed_hurdle <- function(formula, d, ...) {
+  gp_hurdle(formula, d, ..., kernel = kernel_se(0.9, 1), hyper = "fixed")
+}
+
+test_that("a hurdle is a fit of zeros and one of the rest: mean, zeros, density and quantiles are of the mixture", {
+  d <- hurdle_data()
+  fit <- fixed_hurdle(y ~ x, d)
+  zero <- pfdtc(as.numeric(y > 0) ~ x, d, family = binomial(), kernel = kernel_se(0.9, 1), hyper = "fixed")
+  rest <- pfdtc(y ~ x, d[d$y > 0, ], family = truncated_poisson(), kernel = kernel_se(0.9, 1), hyper = "fixed")
+  new <- data.frame(x = c(0.3, 1, 3), y = c(0, 2, 4))
+  above <- unname(predict(zero, new, type = "response"))
+  expect_equal(unname(predict(fit, new, type = "zero")), 1 - above)
+  expect_equal(unname(predict(fit, new)), unname(above * predict(rest, new, type = "response")))
+  log_p <- function(y) unname(predict(fit, data.frame(x = rep(new$x, length(y)), y = rep(y, each = 3)),
+                                      type = "density"))
+  expect_equal(log_p(0), log(1 - above), tolerance = 1e-12)
+  expect_equal(log_p(2), log(above) + unname(predict(rest, replace(new, "y", 2), type = "density")))
+  # the probabilities of all counts are 1, and quantiles are where their sum passes p
+  P <- exp(matrix(log_p(0:40), 3))
+  expect_equal(rowSums(P), rep(1, 3), tolerance = 1e-6)
+  q <- predict(fit, new, type = "quantile", probs = c(0.1, 0.5, 0.95))
+  for (k in 1:3) {
+    upto <- apply(P, 1, cumsum)
+    expect_equal(unname(q[, k]), colSums(upto < c(0.1, 0.5, 0.95)[k]))
+  }
+  expect_equal(predict(fit, new, type = "median"), q[, "0.50"])
+  band <- predict(fit, new, interval = "prediction", level = 0.9)
+  expect_equal(band[, "upr"], q[, "0.95"])
+  expect_equal(as.numeric(logLik(fit)), zero$evidence + rest$evidence)
+  expect_output(print(fit), "truncated")
+})
+
+test_that("hurdles of numbers have a gamma or another positive part, and draws have the mixture's moments", {
+  d <- hurdle_data()
+  for (family in list(NULL, lognormal(0.5))) {
+    fit <- fixed_hurdle(z ~ x, d, family = family)
+    expect_identical(fit$positive$likelihood$name, if (is.null(family)) "Gamma" else "lognormal")
+    draws <- stats::simulate(fit, 500, seed = 2, newdata = d[1:4, ])
+    # four standard errors
+    expect_true(all(abs(rowMeans(draws == 0) - predict(fit, d[1:4, ], type = "zero")) < 4 * sqrt(0.25 / 500)))
+    se <- apply(draws, 1, stats::sd) / sqrt(500)
+    expect_true(all(abs(rowMeans(draws) - predict(fit, d[1:4, ])) < 4 * se))
+    q <- predict(fit, d[1:4, ], type = "quantile", probs = 0.8)[, 1]
+    expect_true(all(abs(rowMeans(draws <= q) - 0.8) < 4 * sqrt(0.16 / 500)))
+  }
+})
+
+test_that("responses that are no hurdle are refused by name", {
+  d <- hurdle_data(12)
+  refused <- function(code, word) expect_error(code, word, class = "pfdtc_error_input")
+  refused(gp_hurdle(I(y - 9) ~ x, d), "at least 0")
+  refused(gp_hurdle(I(y + 1) ~ x, d), "without zeros")
+  refused(gp_hurdle(I(0 * y) ~ x, d), "all rows")
+  refused(gp_hurdle(factor(y) ~ x, d), "numbers")
+  refused(gp_hurdle(~ x, d), "response")
+  fit <- fixed_hurdle(y ~ x, hurdle_data())
+  refused(predict(fit, type = "link"), "type")
+  refused(predict(fit, type = "zero", interval = "prediction"), "interval")
+  refused(predict(fit, d, se = TRUE), "se")
+})

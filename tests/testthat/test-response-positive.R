@@ -1,0 +1,135 @@
+# Tweedie's numbers and counts above 0, beside their definitions.
+
+amounts <- function(n = 40, seed = 1) {
+  with_seed(seed, {
+    x <- stats::runif(n, 0, 4)
+    d <- data.frame(x = x, n = 1 + stats::rpois(n, exp(sin(2 * x))))
+    transform(d, y = ifelse(stats::runif(n) < 0.7, stats::rgamma(n, 2, 2 / exp(sin(2 * x))), 0))
+  })
+}
+
+# Sums over the number of gamma variables.
+direct_density <- function(y, mean, p, phi) {
+  n <- 1:400
+  rate <- mean^(2 - p) / (phi * (2 - p))
+  vapply(y, function(y) {
+    if (y == 0) return(exp(-rate))
+    sum(stats::dpois(n, rate) * stats::dgamma(y, n * (2 - p) / (p - 1), scale = phi * (p - 1) * mean^(p - 1)))
+  }, 0)
+}
+
+test_that("Tweedie's density is that of a Poisson sum of gamma variables, for few and many of them", {
+  y <- c(0, 1e-3, 0.4, 2, 30)
+  for (p in c(1.05, 1.5, 1.95)) for (phi in c(0.3, 2)) {
+    likelihood <- as_likelihood(tweedie(p, phi))
+    sites <- list(y = y, offset = numeric(5))
+    s <- engine_sites(likelihood, sites, 0)
+    log_p <- native_likelihood(s, rep(log(1.7), 5))[1L, ] + s$constant
+    # the sum has 400 terms and each is rounded
+    expect_equal(log_p, log(direct_density(y, 1.7, p, phi)), tolerance = 1e-8)
+  }
+  # more terms than are summed one by one: the sum skips some, and the density is nearly normal
+  many <- engine_sites(as_likelihood(tweedie(1.5, 1e-4)), list(y = c(0.98, 1.03), offset = numeric(2)), 0)
+  log_p <- native_likelihood(many, c(0, 0))[1L, ] + many$constant
+  sum_to <- function(y) {
+    n <- 1:80000
+    log(sum(exp(stats::dpois(n, 2e4, log = TRUE) + stats::dgamma(y, n, scale = 5e-5, log = TRUE))))
+  }
+  expect_equal(log_p, c(sum_to(0.98), sum_to(1.03)), tolerance = 1e-8)
+})
+
+test_that("predictions of a Tweedie response are averages over f", {
+  d <- amounts()
+  fit <- pfdtc(y ~ x, d, family = tweedie(1.6, 0.8), kernel = kernel_se(0.8, 1), hyper = "fixed")
+  new <- data.frame(x = c(0.5, 2, 9), y = c(0, 1, 3))
+  f <- predict(fit, new, se.fit = TRUE)
+  averaged <- function(h, i) {
+    stats::integrate(Vectorize(function(z) stats::dnorm(z) * h(exp(f$fit[i] + f$se.fit[i] * z))), -8, 8,
+                     rel.tol = 1e-9, subdivisions = 500L)$value
+  }
+  direct <- vapply(1:3, function(i) averaged(function(m) direct_density(new$y[i], m, 1.6, 0.8), i), 0)
+  expect_equal(unname(predict(fit, new, type = "density")), log(direct), tolerance = 1e-6)
+  expect_equal(unname(predict(fit, new, type = "response")), unname(exp(f$fit + f$se.fit^2 / 2)), tolerance = 1e-10)
+  # quantiles: the share of no more is p, or that of zeros is above p
+  q <- predict(fit, new, type = "quantile", probs = c(0.05, 0.5, 0.9))
+  a <- 0.4 / 0.6
+  upto <- function(y, m) {
+    rate <- m^0.4 / (0.8 * 0.4)
+    exp(-rate) + sum(stats::dpois(1:200, rate) * stats::pgamma(y, 1:200 * a, scale = 0.8 * 0.6 * m^0.6))
+  }
+  reached <- vapply(1:3, function(k) vapply(1:3, function(i) averaged(function(m) upto(q[i, k], m), i), 0), numeric(3))
+  want <- matrix(c(0.05, 0.5, 0.9), 3, 3, byrow = TRUE)
+  # 3e-9 by the trapezoid rule and as much by both searches
+  expect_equal(reached[q > 0], want[q > 0], tolerance = 1e-7)
+  expect_true(all(reached[q == 0] >= want[q == 0]))
+  expect_true(any(q == 0) && any(q > 0))
+  draws <- stats::simulate(fit, 2, seed = 1)
+  expect_true(all(draws >= 0) && any(draws == 0))
+  # the lower end of an observation of 0 in its distribution
+  each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 40)),
+                     list())
+  expect_identical(each$below == 0, d$y == 0)
+  for (type in c("pearson", "deviance", "pit")) expect_true(all(is.finite(stats::residuals(fit, type))), label = type)
+})
+
+test_that("power and dispersion are learned near those of mgcv::tw()", {
+  d <- with_seed(3, {
+    x <- stats::runif(150, 0, 3)
+    n <- stats::rpois(150, exp(0.4 * sin(2 * x)) / 0.4)
+    data.frame(x = x, y = stats::rgamma(150, n * 2 / 3, 1) * exp(0.6 * sin(2 * x)))
+  })
+  fit <- pfdtc(y ~ x, d, family = tweedie(), kernel = kernel_se())
+  # mgcv::gam(y ~ s(x), family = tw()) has 1.598 and 1.165
+  p <- 1.6
+  expect_equal(coef(fit)[["p"]], 1.598, tolerance = 0.01)
+  expect_equal(coef(fit)[["phi"]], 1.165, tolerance = 0.03)
+  given <- pfdtc(y ~ x, d, family = tweedie(p), kernel = kernel_se())
+  expect_identical(names(coef(given))[4], "phi")
+  expect_match(utils::capture.output(print(given))[1], "Tweedie")
+  expect_equal(given$evidence, fit$evidence, tolerance = 0.02)
+  # vcov() has the shape parameters and the family of a fit is a family
+  expect_true(all(c("log(phi)", "log(p)") %in% rownames(stats::vcov(fit))))
+  again <- pfdtc(y ~ x, d, family = stats::family(fit), kernel = fit$kernel, hyper = "fixed", center = fit$center)
+  expect_equal(again$evidence, fit$evidence, tolerance = 1e-8)
+  vi <- pfdtc(y ~ x, d, family = tweedie(1.6), approx = "vi", kernel = kernel_se())
+  expect_equal(mean(predict(vi)), mean(predict(given)), tolerance = 0.1)
+})
+
+test_that("the mean of a count above 0 and its rate are inverse, and its moments are averages over f", {
+  f <- c(-20, -5, 0, 2, 30, 500)
+  expect_equal(log(rate_of(mean_above_0(f))), f, tolerance = 1e-5) # at -20 the mean is 1 + 1e-9
+  d <- amounts()
+  fit <- pfdtc(n ~ x, d, family = truncated_poisson(), kernel = kernel_se(0.8, 1), hyper = "fixed")
+  new <- data.frame(x = c(0.5, 9), n = 1:2)
+  f <- predict(fit, new, se.fit = TRUE)
+  averaged <- function(h) {
+    vapply(1:2, function(i) {
+      stats::integrate(function(z) stats::dnorm(z) * h(exp(f$fit[i] + f$se.fit[i] * z)), -8, 8, rel.tol = 1e-9)$value
+    }, 0)
+  }
+  expect_equal(unname(predict(fit, new, type = "response")), averaged(function(m) m / (1 - exp(-m))), tolerance = 1e-7)
+  q <- predict(fit, new, type = "quantile", probs = 0.8)[, 1]
+  above <- function(k) averaged(function(m) stats::ppois(k, m, lower.tail = FALSE) / (1 - exp(-m)))
+  expect_true(all(diag(matrix(above(q[1]), 2, 2)) * c(1, 0) <= 0.2))
+  upto <- vapply(1:2, function(i) 1 - above(q[i])[i], 0)
+  below <- vapply(1:2, function(i) 1 - above(q[i] - 1)[i], 0)
+  expect_true(all(upto >= 0.8 & below < 0.8))
+  expect_true(all(stats::simulate(fit, 1, seed = 1) >= 1))
+  certified <- certify(fit, new, effort = "fast")
+  expect_true(all(certified$response_lower <= certified$response & certified$response <= certified$response_upper))
+})
+
+test_that("what is no positive number or count is refused by name", {
+  d <- amounts(12)
+  refused <- function(formula, family, word) {
+    expect_error(pfdtc(formula, d, family = family), word, class = "pfdtc_error_input")
+  }
+  refused(I(y - 1) ~ x, tweedie(), "at least 0")
+  refused(I(0 * y) ~ x, tweedie(), "above 0")
+  refused(I(n - min(n)) ~ x, truncated_poisson(), "from 1")
+  refused(y ~ x, truncated_poisson(), "whole")
+  refused(factor(n) ~ x, tweedie(), "factor")
+  for (bad in list(1, 2, 3, NA, "a", c(1.2, 1.4))) expect_error(tweedie(bad), "p", class = "pfdtc_error_input")
+  expect_error(tweedie(phi = 1), "phi", class = "pfdtc_error_input")
+  expect_error(tweedie(1.5, 0), "phi", class = "pfdtc_error_input")
+})
