@@ -99,9 +99,10 @@ curves_panel <- function(d, range, s, fit, base) {
     line(d$fit, "fit", lwd = 1.5), line(d$fit + 2 * d$se.fit, "fit", lty = 2, lwd = 1.2))
   drawn <- drawn_points(fit)
   ticks <- if (!levels && !is.null(drawn)) tick_layer(value_along(v, drawn), plot_colours["fit"], 0.06, 2)
-  list(args = list(xlab = axis_title(v), xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
+  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
                    ylab = slice_label(base, "link")),
-       blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
+       blocks = levels, levels = if (levels) d$label, ticks = variable_ticks(v, range(d$value)),
+       layers = c(layers, ticks))
 }
 
 errors_panel <- function(d, range) {
