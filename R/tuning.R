@@ -2,9 +2,9 @@
 
 # ---- copies of rows -------------------------------------------------------------------------------------------------
 
-# Repeated rows are copies if their responses agree beyond chance by this kappa, and if at least so many different
-# responses are repeated (bench/copies.R).
-copy_rule <- c(kappa = 0.5, responses = 6)
+# Repeated rows are copies if their responses agree beyond chance by this kappa. If two rows agree by chance more often
+# than `chance`, at least so many different responses must be repeated (bench/copies.R).
+copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
