@@ -1,12 +1,11 @@
 # The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
 # never change it.
 
-# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before; `holes`:
-# are they cells of a grid with many cells missing?
+# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
-       memory = getOption("pfdtc.max_memory", 2^32), holes = has_holes(data$x))
+       memory = getOption("pfdtc.max_memory", 2^32))
 }
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
@@ -89,8 +88,7 @@ decide_posterior <- function(facts, asked, look) {
   open <- open && (facts$keep || facts$sample) && (!grouped || dense)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  usual <- if (isTRUE(facts$holes)) hole_neighbours else default_neighbours
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) usual else 0L
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
   if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {

@@ -13,6 +13,7 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
+# `neighbours`: of a row to predict; with a second number, those of a row far from the data (src/neighbours.c).
 # Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `evidence` estimates the
 # log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
@@ -47,7 +48,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
-  rows <- native_neighbours(p$model$kernel, x, min(p$near$neighbours, nrow(x)), query = fun$x, control = p$control)
+  rows <- native_neighbours(p$model$kernel, x, pmin(p$near$neighbours, nrow(x)), query = fun$x, control = p$control)
   rows <- rows[, fun$rows, drop = FALSE]
   cross <- 0 * rows
   for (i in split(seq_len(fun$n), fun$rows)) {
@@ -74,7 +75,7 @@ remade_fit.near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
   rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
-  fit$near <- near_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
+  fit$near <- near_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit
 }
@@ -159,7 +160,7 @@ near_terms <- function(p) {
   } else {
     matrix(0L, 0L, n)
   }
-  field$around <- native_neighbours(kernel, data$x, near$neighbours, query = data$x, control = p$control)
+  field$around <- native_neighbours(kernel, data$x, near$neighbours[1L], query = data$x, control = p$control)
   child <- col(field$lists)[field$lists > 0L]
   field$children <- split(child, factor(field$lists[field$lists > 0L], levels = seq_len(n)))
   # rows that are close to each other occur in the lists of the same rows

@@ -59,6 +59,17 @@ int arg_count(SEXP x, const char *argument)
     return n;
 }
 
+void arg_neighbours(SEXP s, int n, int *few, int *most)
+{
+    if (TYPEOF(s) != INTSXP || XLENGTH(s) < 1 || XLENGTH(s) > 2)
+        Rf_error("internal: `s` must be one or two integers");
+    const int *v = INTEGER_RO(s), last = v[XLENGTH(s) - 1];
+    if (v[0] < 0 || last < v[0])
+        Rf_error("internal: `s` must be at least 0 and not decrease");
+    *few = v[0] < n ? v[0] : n;
+    *most = last < n ? last : n;
+}
+
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns)
 {
