@@ -5,12 +5,12 @@
 #
 # Log-concave noise makes log p concave in f.
 
-# cdf, quantile: of the noise. growth(s): E e^(s e), variance: of e. best(L, U, s): the f that makes [L, U] most likely.
+# ratio: what e^(-f / s) is proportional to, NULL for neither hazard nor odds. cdf, quantile: of the noise. growth(s): E e^(s e), variance: of e. best(L, U, s): the f that makes [L, U] most likely.
 # parts: the W of an interval as a sum of terms with one extreme each, and turns: where these are. bend: half of the
 # largest |F''|, where F is not symmetric.
 noises <- list(
   logistic = list(
-    cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3,
+    cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
     growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf,
     best = function(L, U, s) (L + U) / 2,
     parts = function(sites) {
@@ -24,6 +24,7 @@ noises <- list(
     turns = function(sites) list((sites$y + sites$size) / 2)),
   gumbel = list(
     cdf = function(z) -expm1(-exp(z)), quantile = function(p) log(-log1p(-p)), variance = pi^2 / 6,
+    ratio = "hazard ratio",
     growth = function(s) gamma(1 + s), bend = 0.1547,
     best = function(L, U, s) {
       ifelse(L == U, L, ifelse(is.infinite(U - L), (L + U) / 2, L + s * log(expm1((U - L) / s) / ((U - L) / s))))
@@ -90,28 +91,7 @@ cuts_of_shares <- function(noise, sites, w, K) {
   noise$quantile(cumsum(counts)[-K] / sum(counts))
 }
 
-#' Ordered classes
-#'
-#' For `family` of [pfdtc()]: an ordered factor. Its classes are the intervals between cut points in which
-#' \eqn{f + e} lies, where the noise \eqn{e} is logistic (proportional odds), normal, or the log of an exponential
-#' (proportional hazards).
-#'
-#' The first cut point is 0, since \eqn{f} has a constant mean. The widths of the classes between the first and the last
-#' are learned with the other hyperparameters: `coef()` has them, and `print()` shows the cut points of a latent
-#' function without mean, as `MASS::polr()` does.
-#'
-#' @param link `"logit"`, `"probit"` or `"cloglog"`.
-#' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for another `link`; [pfdtc()] refuses factors without an order.
-#' @source McCullagh (1980), JRSS B 42; Chu and Ghahramani (2005), JMLR 6.
-#' @seealso [pfdtc()], [predict.gp_fit()]: `type = "response"` has the probabilities of all classes.
-#' @examples
-#' d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"),
-#'                                ordered_result = TRUE))
-#' fit <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se())
-#' fit
-#' predict(fit, data.frame(speed = c(5, 15)), type = "response")
-#' predict(fit, data.frame(speed = c(5, 15)), type = "class")
+#' @rdname multinomial
 #' @export
 ordinal <- function(link = c("logit", "probit", "cloglog")) {
   link <- check_choice(link, c("logit", "probit", "cloglog"), "link")

@@ -2,9 +2,9 @@
 
 # ---- copies of rows -------------------------------------------------------------------------------------------------
 
-# Repeated rows are copies if their responses agree beyond chance by this kappa, and if at least so many different
-# responses are repeated (bench/copies.R).
-copy_rule <- c(kappa = 0.5, responses = 6)
+# Repeated rows are copies if their responses agree beyond chance by this kappa. If two rows agree by chance more often
+# than `chance`, at least so many different responses must be repeated (bench/copies.R).
+copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
@@ -202,6 +202,10 @@ short_left <- 0.5
 # Rows in the comparison by held-out rows: those in the posteriors, those held out, those searched for neighbours.
 # bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
+
+# The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
+# It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
+exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
 # bench/methods.R
