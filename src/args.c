@@ -116,17 +116,22 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* list(profile, columns from 1, isotropic, power, correlation, table), without its parameters */
+/* list(profile, columns from 1, number, isotropic, power, correlation, table), without its parameters.
+ * number: 2 for a column with the numbers of levels, else 1; or NULL */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
     const char *profile = arg_string(list_get(list, "profile"), "profile");
-    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
+    SEXP columns = list_get(list, "columns"), table = list_get(list, "table"),
+         number = list_get(list, "number");
     f.profile = profile_of(profile);
     if (f.profile == NULL)
         Rf_error("internal: no kernel profile '%s'", profile);
     f.d = (int)XLENGTH(columns);
     f.column = arg_indices(columns, "columns", 1, INT_MAX);
+    if (number != R_NilValue && XLENGTH(number) != f.d)
+        Rf_error("internal: `number` must have a value for each column");
+    f.number = number == R_NilValue ? NULL : arg_indices(number, "number", 1, 2);
     f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
     f.power = arg_count(list_get(list, "power"), "power");
     f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;
