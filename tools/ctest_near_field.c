@@ -179,7 +179,7 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     struct near_joint j = {.at = {.field = {.z = like->z, .rows = like->rows}}};
     struct near_field *f = &j.at.field;
     f->targets = source_of(o->n, like->rows.columns, X, NULL, NULL);
-    f->s = o->s;
+    f->s = f->few = o->s;
     f->plan = plan_for(&like->plan, o->n, 3);
     j.at.C = C;
     j.at.beta = beta;
