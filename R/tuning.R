@@ -95,7 +95,8 @@ season_noise <- c(middle = 0.05, sd = 1.5)
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3
 
-# Rows whose exact log marginal likelihood compares a kernel with a linear mean if rows are many (bench/choice.R).
+# Beyond exact_learning_rows, the exact log marginal likelihood of this many rows compares a kernel with a linear mean
+# (bench/choice.R).
 line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
