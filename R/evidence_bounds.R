@@ -6,8 +6,7 @@
 #' non-Gaussian `family` they are for Laplace's approximation, or the variational lower bound and `Inf`.
 #'
 #' With `true = TRUE` they are for the true log marginal likelihood of a log-concave `family`: what Laplace's and the
-#' variational approximation miss is bounded, too. The fit needs inducing points that leave no variance, as fits have
-#' up to 2,000 rows.
+#' variational approximation miss is bounded, too. With few inducing points the upper bound can be `Inf`.
 #'
 #' @param fit A fit of any kind. With its data the interval is narrower.
 #' @param true bounds of the true value, rather than of Laplace's or the variational approximation?

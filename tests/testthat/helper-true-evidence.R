@@ -1,8 +1,8 @@
 # The true log marginal likelihood of two rows, by a grid over the whitened f.
 
-two_rows <- function(family, seed) {
+two_rows <- function(family, seed, apart = 1) {
   with_seed(seed, {
-    x <- stats::runif(2)
+    x <- stats::runif(2) * apart
     v <- exp(stats::runif(1, -2, 1.2))
     f <- stats::rnorm(2, sd = sqrt(v))
     y <- switch(family, binomial = , probit = stats::runif(2) < stats::plogis(f), poisson = stats::rpois(2, exp(f)),
@@ -12,10 +12,10 @@ two_rows <- function(family, seed) {
   })
 }
 
-fit_of_two <- function(problem, family, approx = "laplace") {
+fit_of_two <- function(problem, family, approx = "laplace", m = NULL) {
   suppressMessages(suppressWarnings(
     pfdtc(y ~ x, problem$data, family = family, kernel = kernel_se(0.5, problem$v), hyper = "fixed", center = 0.3,
-          approx = approx)))
+          approx = approx, m = m)))
 }
 
 true_log_evidence <- function(fit) {

@@ -18,6 +18,41 @@ test_that("the bracket contains the true log marginal likelihood, and little mor
   }
 })
 
+test_that("with one inducing point for two rows the bracket contains the true value, and is wider", {
+  families <- families_of_two()
+  finite <- 0
+  for (name in names(families)) for (seed in 1:3) {
+    problem <- two_rows(name, seed, apart = 0.3)
+    fit <- fit_of_two(problem, families[[name]], if (seed == 3) "vi" else "laplace", m = 1)
+    expect_identical(fit$m, 1L)
+    ends <- evidence_bounds(fit, true = TRUE)
+    truth <- true_log_evidence(fit)
+    room <- 1e-6 * (1 + abs(truth)) # the grid's own error
+    expect_gte(truth, ends[["lower"]] - room)
+    expect_lte(truth, ends[["upper"]] + room)
+    finite <- finite + is.finite(ends[["upper"]])
+    exact <- evidence_bounds(fit_of_two(problem, families[[name]]), true = TRUE)
+    expect_lte(ends[["lower"]], exact[["lower"]] + room)
+    expect_gte(attr(ends, "within"), sqrt(max(truth - ends[["lower"]] - room, 0) / 2))
+  }
+  expect_gt(finite, 9)
+})
+
+test_that("more points narrow the bracket to that of the exact process", {
+  d <- with_seed(3, data.frame(a = stats::runif(60), b = stats::runif(60), y = stats::runif(60) < 0.4))
+  width <- vapply(c(10, 25, 60), function(m) {
+    fit <- pfdtc(y ~ a + b, d, family = binomial(), kernel = kernel_se(0.6, 1), hyper = "fixed", m = m)
+    ends <- evidence_bounds(fit, true = TRUE)
+    c(ends[["upper"]] - ends[["lower"]], attr(ends, "within"))
+  }, c(0, 0))
+  expect_true(all(diff(width[1, ]) <= 1e-6) && all(is.finite(width)))
+  expect_equal(width[1, 2], width[1, 3], tolerance = 0.05) # 25 points leave nearly nothing
+  expect_lt(width[2, 3], 0.1)
+  few <- pfdtc(y ~ a + b, d, family = binomial(), kernel = kernel_se(0.6, 1), hyper = "fixed", m = 3)
+  expect_identical(evidence_bounds(few, true = TRUE)[["upper"]], Inf)
+  expect_output(print(evidence_bounds(few, true = TRUE)), "above")
+})
+
 test_that("with Gaussian responses both ends are the value, and other fits are refused", {
   d <- with_seed(1, data.frame(x = stats::runif(15), y = stats::rnorm(15)))
   normal <- pfdtc(y ~ x, d, family = tobit(scale = 0.6), kernel = kernel_se(0.4, 1), hyper = "fixed", center = 0)
@@ -28,8 +63,8 @@ test_that("with Gaussian responses both ends are the value, and other fits are r
   expect_output(print(ends), "posterior")
   refused <- function(fit) expect_error(evidence_bounds(fit, true = TRUE), class = "pfdtc_error_input")
   refused(pfdtc(y ~ x, d, family = student(4, 1), kernel = kernel_se(0.4, 1), hyper = "fixed"))
-  refused(suppressWarnings(pfdtc(I(y > 0) ~ x, d, family = binomial(), kernel = kernel_se(0.01, 1), hyper = "fixed",
-                                 m = 5)))
+  refused(pfdtc(I(y > 0) ~ x, d, family = binomial(), kernel = kernel_se(0.1, 1), hyper = "fixed", m = 5,
+                neighbours = 3))
   expect_error(evidence_bounds(normal, true = 1), "true", class = "pfdtc_error_input")
 })
 
