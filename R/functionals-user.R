@@ -12,7 +12,7 @@
 #' @param newdata Rows at which f is taken; default: the training rows.
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
-#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
+#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates of another `family` are about the mode.
 #' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param average `FALSE`: the integral over a box, instead of the average.
 #' @param ... Not used.
@@ -40,7 +40,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   refuse_classes(fit)
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (certified) check_certifiable(fit)
   if (!is.null(lower)) {
     if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), certified, effort, reference, m2,
@@ -128,7 +128,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   values <- check_count(n, "n", min = 2)
-  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (certified) check_certifiable(fit)
   if (certified && of_mean) {
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
@@ -163,6 +163,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   class(out) <- c("pfdtc_dependence", "data.frame")
   out
 }
+
+check_certifiable <- function(fit) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
 
 # Returns the label of the axis of partial dependence.
 dependence_label <- function(fit, type) {
