@@ -4,6 +4,7 @@
 #   panels       a list for each panel: args, arguments of plot.default(); layers; and, where wanted,
 #     levels     names of the values 1, 2, ... on the horizontal axis
 #     at         ticks of a logarithmic horizontal axis
+#     ticks      list(at, labels) of the horizontal axis
 #     blocks     TRUE: `xlim` is fixed
 #     powers     axes with powers of ten: "x", "y" or "xy"
 #     las, note  style of axis labels; arguments of mtext()
@@ -139,7 +140,7 @@ draw_layer <- function(l) {
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
-  own <- c(xaxt = !is.null(p$levels) || !is.null(p$at) || isTRUE(grepl("x", p$powers)),
+  own <- c(xaxt = !is.null(p$levels) || !is.null(p$at) || !is.null(p$ticks) || isTRUE(grepl("x", p$powers)),
            yaxt = isTRUE(grepl("y", p$powers)))
   args <- utils::modifyList(c(p$args, if (!is.null(p$args$main)) list(cex.main = 1, font.main = 1)), args)
   if (isTRUE(p$blocks)) args$xlim <- p$args$xlim
@@ -155,7 +156,8 @@ open_panel <- function(p, args, margins) {
                    las = if (text$upright) 2 else 1)
     if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
   } else if (own[["xaxt"]]) {
-    if (is.null(p$at)) decades(1, las) else graphics::axis(1, if (log("x")) p$at)
+    if (!is.null(p$ticks)) graphics::axis(1, p$ticks$at, p$ticks$labels) else
+      if (is.null(p$at)) decades(1, las) else graphics::axis(1, if (log("x")) p$at)
   }
   if (own[["yaxt"]]) if (log("y")) decades(2, las) else graphics::axis(2, las = las)
 }

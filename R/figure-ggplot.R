@@ -99,18 +99,19 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Gives levels their place on an axis that all panels share: a stretch for each panel, away from all numbers, where the
-# scale shows names. Returns list(shift, of the values of each panel; scale, NULL without levels).
+# Gives levels and dates their place on an axis that all panels share: a stretch for each panel, away from all numbers,
+# where the scale shows names. Returns list(shift, of the values of each panel; scale, NULL without names).
 level_places <- function(panels) {
-  labels <- lapply(panels, `[[`, "levels")
+  labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L
   if (!any(has)) return(list(shift = numeric(length(panels)), scale = NULL))
-  far <- 10 * (1 + max(abs(unlist(lapply(panels, function(p) p$args$xlim)))))
-  shift <- ifelse(has, far + 1000 * cumsum(has) * ceiling(1 + max(lengths(labels)) / 1000), 0)
-  at <- unlist(Map(function(l, s) seq_along(l) + s, labels, shift))
+  at <- Map(function(p, l) if (is.null(p$ticks)) seq_along(l) else p$ticks$at, panels, labels)
+  far <- 10 * (1 + max(abs(unlist(c(at, lapply(panels, function(p) p$args$xlim))))))
+  shift <- ifelse(has, far * (1 + cumsum(has)), 0)
+  at <- unlist(Map(`+`, at, shift))
   text <- vapply(unlist(labels), function(l) clip(l, 24L), "")
   named <- function(breaks) {
-    i <- vapply(breaks, function(b) if (is.na(b)) NA_integer_ else which(abs(at - b) < 0.01)[1L], 1L)
+    i <- vapply(breaks, function(b) if (any(abs(at - b) < 0.01, na.rm = TRUE)) which.min(abs(at - b)) else NA, 1L)
     ifelse(is.na(i), ifelse(is.na(breaks), NA, format(breaks, trim = TRUE)), text[i])
   }
   ticks <- function(limits) {

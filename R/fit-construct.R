@@ -111,16 +111,15 @@ points_and_start <- function(done, s) {
 # Returns a fit with nearest neighbours. Its `factors` are NULL: posterior_on_points() computes them where needed.
 construct_near <- function(data, done, s, state) {
   # with very many rows, training has no neighbours, because that pass would take too long
-  beside <- s$posterior$neighbours
-  # further neighbours serve only predictions in holes of a grid
-  if (is.null(s$again$neighbours)) beside <- min(beside, default_neighbours)
-  train <- if (nrow(data$x) <= near_training_rows) min(beside, nrow(data$x) - 1L) else 0L
+  some <- s$posterior$neighbours
+  train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
-      return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),
+      return(near_grouped_posterior(data, done$z, done$model, some, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }
-    near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
+    if (is.null(s$again$neighbours)) some <- c(some, far_neighbours)
+    near_posterior(data, done$z, done$model, some, train, jitter = done$jitter, control = s$run)
   })
   if (!is.null(near$groupings)) done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
   new_fit(data, done, s, state, c(points_and_start(done, s), list(

@@ -113,7 +113,8 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  at <- native_vecchia(pool, problem$at(theta), rows, neighbours, slopes = FALSE, control = problem$run)
+  at <- native_vecchia(pool, problem$by_number(theta), rows, neighbours, slopes = FALSE,
+                       at = problem$input(length(rows)))
   loss <- if (is.null(at$residual)) rep(Inf, length(rows)) else
     (log(2 * pi * at$variance) + at$residual^2 / at$variance) / 2
   means_of_groups(loss)

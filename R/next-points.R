@@ -6,7 +6,7 @@
 #' f crosses a level, or to know f everywhere. Use it in a loop with [add_rows()], or with a new fit for each batch.
 #'
 #' @param fit A fit with its data.
-#' @param n Number of rows to propose. Each is chosen as if the ones before it had been measured.
+#' @param n Number of rows to propose, at most 10,000. Each is chosen as if the ones before it had been measured.
 #' @param goal `"minimum"` or `"maximum"` of f; `"level"`, where f is equal to `level`; `"fill"`, f everywhere.
 #' @param lower,upper Bounds of the numeric inputs: one number, one for each, or a named vector. Default: the range of
 #'   the data. An input with equal bounds is held there.

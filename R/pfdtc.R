@@ -16,7 +16,7 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; the response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200 or 50.
+#' @param m maximum number of inducing points. Default: none (exact posterior) to 5,000 or 8,000 rows, else 200 or 50.
 #' @param tol accuracy to certify, in sd of the modelled response.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
@@ -25,7 +25,7 @@
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 40 (200 far from the data) or 0.
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.

@@ -61,7 +61,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variables) {
     layer("line", at, x$prob[o], col = plot_colours["mean"], lwd = 2), strip,
     if (!is.null(data)) tick_layer(data[[1L]], data_colour(nrow(data)), lwd = 0.5))
   panel <- list(args = list(xlab = names(inputs), ylab = exceedance_label(about), xlim = range(at),
-                            ylim = c(-0.09, 1)), layers = layers)
+                            ylim = c(-0.09, 1)), layers = layers, ticks = variable_ticks(variables[[1L]], range(at)))
   keys <- rbind(legend_keys(c("probability", if (about$certified) "certified bounds"),
                             c(plot_colours["mean"], plot_colours["certified"])[seq_len(1L + about$certified)], 1,
                             c(2, 6)[seq_len(1L + about$certified)]), exceedance_keys(shown, about))

@@ -2,7 +2,7 @@
 
 # Returns list(map, what plot() returns; n, its rows along each input; unknown, where the mean is left blank; rows, the
 # inputs of the data; outline, their convex hull if the axes are coordinates; title; asp, the height of a unit relative
-# to its width or NA; axis, c(1, 2) where degrees of longitude and latitude are shown; foot).
+# to its width or NA; ticks, variable_ticks() of both axes; foot).
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
@@ -19,7 +19,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
        rows = if (points && !is.null(fit$data)) map_points(fit, axes),
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
        outline = if (!is.na(asp) && !is.null(fit$data)) map_outline(fit, axes), asp = asp,
-       axis = c(axes[[1L]]$axis, axes[[2L]]$axis), foot = slices_foot(all, centre, names, axes = 2L))
+       ticks = Map(variable_ticks, axes, lapply(grid$value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
 # Returns two numeric variables: those given, or those along which f may vary most, longitude first.
@@ -71,13 +71,6 @@ map_outline <- function(fit, shown) {
   at[c(corners, corners[1L]), , drop = FALSE]
 }
 
-# Returns degrees as people write them: 170 W for 190 degrees of longitude (axis 1).
-degree_labels <- function(at, axis) {
-  if (axis == 1L) at <- at - 360 * round(at / 360)
-  side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
-  trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
-}
-
 # Draws two maps, of the mean and of its sd, each with its key at the right.
 draw_map <- function(s, args) {
   old <- graphics::par(no.readonly = TRUE)
@@ -90,17 +83,15 @@ draw_map <- function(s, args) {
     colours <- grDevices::hcl.colors(length(levels) - 1L, palette, rev = TRUE)
     look <- utils::modifyList(list(xlab = names(map)[1L], ylab = names(map)[2L], main = title, cex.main = 1,
                                    font.main = 1, useRaster = TRUE, asp = s$asp,
-                                   xaxt = if (length(s$axis)) "n", yaxt = if (length(s$axis)) "n"), args)
+                                   xaxt = if (!is.null(s$ticks[[1L]])) "n", yaxt = if (!is.null(s$ticks[[2L]])) "n"),
+                              args)
     do.call(graphics::image, c(list(x = unique(map[[1L]]), y = unique(map[[2L]]), z = matrix(value, s$n),
                                     breaks = levels, col = colours), look))
     if (!is.null(s$outline)) graphics::lines(s$outline, col = "grey40", lty = 3)
     if (!is.null(s$rows)) {
       graphics::points(s$rows, pch = 16, cex = if (nrow(s$rows) > 200) 0.3 else 0.6, col = data_colour(nrow(s$rows)))
     }
-    for (side in seq_along(s$axis)) {
-      at <- graphics::axTicks(side)
-      graphics::axis(side, at, degree_labels(at, s$axis[side]))
-    }
+    for (side in which(lengths(s$ticks) > 0L)) graphics::axis(side, s$ticks[[side]]$at, s$ticks[[side]]$labels)
     graphics::box()
     draw_map_key(levels, colours)
   }
@@ -137,9 +128,9 @@ ggplot_map <- function(s) {
     outline <- stats::setNames(as.data.frame(s$outline), c("x", "y"))
     g <- g + ggplot2::geom_path(data = outline, colour = "grey40", linetype = 3)
   }
-  if (length(s$axis)) {
-    g <- g + ggplot2::scale_x_continuous(labels = function(at) degree_labels(at, s$axis[1L])) +
-      ggplot2::scale_y_continuous(labels = function(at) degree_labels(at, s$axis[2L]))
+  for (k in which(lengths(s$ticks) > 0L)) {
+    scale <- if (k == 1L) ggplot2::scale_x_continuous else ggplot2::scale_y_continuous
+    g <- g + scale(breaks = s$ticks[[k]]$at, labels = s$ticks[[k]]$labels)
   }
   colours <- function(palette) grDevices::hcl.colors(9L, palette, rev = TRUE)
   g + ggplot2::scale_fill_gradientn(s$title, colours = colours("Blues 3"), na.value = "white") +

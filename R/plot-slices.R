@@ -186,9 +186,10 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
     blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value
     pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
-    list(args = list(xlab = axis_title(v), xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
+    list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
          levels = if (!is.null(v$labels)) curve$label, blocks = blocks,
+         ticks = variable_ticks(v, range(curve$value)),
          layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),
                     tick_layer(rows_of(s$inducing, v)$value)))
   })

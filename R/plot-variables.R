@@ -2,7 +2,7 @@
 
 # Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor,
 # NULL for a numeric variable. Each column of a matrix variable is a variable; so are longitude (`axis` 1) and latitude
-# of a place. `title` is that of the axis, if it is not the name; `time` the coding of a time.
+# of a place. `time` is the coding of a time.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -17,8 +17,7 @@ fit_variables <- function(fit) {
       factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
       logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
       group = NULL,
-      time = list(c(numeric(j), list(title = sprintf("%s (days since %s)", v$name, format(times_of(v, 0))),
-                                     time = v))),
+      time = list(c(numeric(j), list(time = v))),
       sphere = lapply(1:2, function(axis) {
         list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
       }),
@@ -93,7 +92,21 @@ set_along <- function(v, x, value) {
   x
 }
 
-axis_title <- function(v) if (is.null(v$title)) v$name else v$title
+# Returns list(at, labels), the ticks of an axis of dates or of degrees; NULL for plain numbers.
+variable_ticks <- function(v, lim) {
+  if (!is.null(v$time)) {
+    at <- pretty(times_of(v$time, lim))
+    return(list(at = numbers_of(v$time, at), labels = attr(at, "labels")))
+  }
+  if (!is.null(v$axis)) list(at = pretty(lim), labels = degree_labels(pretty(lim), v$axis))
+}
+
+# Returns degrees as people write them: 170 W for 190 degrees of longitude (axis 1).
+degree_labels <- function(at, axis) {
+  if (axis == 1L) at <- at - 360 * round(at / 360)
+  side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
+  trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
+}
 
 # Returns a list of ranges by the names of numeric variables.
 check_xlim <- function(xlim, shown) {

@@ -13,6 +13,7 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
+# `neighbours`: of a row to predict; with a second number, those of a row far from the data (src/neighbours.c).
 # Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `evidence` estimates the
 # log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
@@ -47,7 +48,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
-  rows <- native_neighbours(p$model$kernel, x, min(p$near$neighbours, nrow(x)), query = fun$x, control = p$control)
+  rows <- native_neighbours(p$model$kernel, x, pmin(p$near$neighbours, nrow(x)), query = fun$x, control = p$control)
   rows <- rows[, fun$rows, drop = FALSE]
   cross <- 0 * rows
   for (i in split(seq_len(fun$n), fun$rows)) {
@@ -74,7 +75,7 @@ remade_fit.near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
   rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
-  fit$near <- near_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
+  fit$near <- near_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit
 }
@@ -134,32 +135,40 @@ near_without <- function(p, apart, rows) {
   kept <- which(W > 0)
   rank <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
   p$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = y[kept], weights = W[kept])
-  p$near <- near_posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
-                           p$near$jitter, p$control)
+  p$near <- near_view(p)$posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
+                                   p$near$jitter, p$control)
   p
 }
+
+# Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
+# the inducing points, and the function that computes `near` of other rows.
+near_view <- function(p) UseMethod("near_view")
+
+near_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
-  kernel <- p$model$kernel
+  view <- near_view(p)
+  kernel <- view$smooth$model$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours
   if (s > 0L && is.null(near$rank)) {
     abort_input("object", "a fit of an earlier version, which has not kept the order of its rows", "a new fit")
   }
-  m <- nrow(p$z)
+  m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  field <- list(posterior = p, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
-                U = forwardsolve(near$C, A), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)))
+  field <- list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
+                U = forwardsolve(near$C, view$features(A)), noise = p$model$noise,
+                b = drop(crossprod(near$C, near$beta)))
   field$lists <- if (s > 0L) {
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
   } else {
     matrix(0L, 0L, n)
   }
-  field$around <- native_neighbours(kernel, data$x, near$neighbours, query = data$x, control = p$control)
+  field$around <- native_neighbours(kernel, data$x, near$neighbours[1L], query = data$x, control = p$control)
   child <- col(field$lists)[field$lists > 0L]
   field$children <- split(child, factor(field$lists[field$lists > 0L], levels = seq_len(n)))
   # rows that are close to each other occur in the lists of the same rows
@@ -174,7 +183,12 @@ conditionals <- function(field, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
   at$u[] <- at$u * sqrt(c(0, field$W)[given$rows + 1L])
-  list(rows = given$rows, u = at$u, r = forwardsolve(field$posterior$near$C, at$r), left = at$var_near)
+  r <- if (nrow(field$U) == nrow(at$r)) forwardsolve(field$posterior$near$C, at$r) else
+    vapply(seq_along(j), function(l) {
+      p <- given$rows[, l] > 0L
+      around_r(field, list(rows = given$rows[p, l]), j[l], at$u[p, l])
+    }, field$U[, 1L])
+  list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
 # Returns N^{-1} for the neighbours p.
@@ -205,7 +219,7 @@ batch_lists <- function(field, batch) {
   J <- length(members)
   place <- replace(integer(nrow(field$x)), members, seq_len(J))
   at <- conditionals(field, members, field$lists)
-  steps <- matrix(0, nrow(field$A), s * J)
+  steps <- matrix(0, nrow(field$U), s * J)
   diagonal <- answer <- 0 * at$u
   for (l in seq_len(J)) {
     p <- at$rows[at$rows[, l] > 0L, l]

@@ -161,8 +161,18 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
+  if (joint && is.null(at$cov)) at$cov <- covariance_of_population(p, x, at$var)
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
+}
+
+# Rows with a new level each have the covariance of the population beside the diagonal.
+covariance_of_population <- function(p, x, var) {
+  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
+  for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
+  cov <- posterior_values(p, x, TRUE)$cov
+  diag(cov) <- var
+  cov
 }
 
 # Converts the moments of functionals to units of y; `shift` is added to the mean.

@@ -148,7 +148,8 @@ describe_neighbours <- function(fit) {
   kept <- fit$near$rows$x
   rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                       show_bytes(8 * length(kept)))
-  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), rows,
+  far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
+  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 

@@ -148,13 +148,6 @@ times_of <- function(spec, days) {
   if (spec$date) as.Date(seconds) else seconds
 }
 
-# Returns TRUE for two inputs that are cells of a grid of which many lack, as in an image with clouds.
-has_holes <- function(x) {
-  if (ncol(x) != 2L) return(FALSE)
-  share <- nrow(x) / length(unique(x[, 1L])) / length(unique(x[, 2L]))
-  share > hole_shares[1L] && share < hole_shares[2L]
-}
-
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
 
 longitude_names <- "^(lon|long|lng|longitude)$"

@@ -65,7 +65,8 @@ merge_all_equal_rows <- function(data) {
 # Returns for each used row the number of its group of copies, rows with equal inputs and equal response; NULL if the
 # repeats are not copies. Repeats are copies, as in bootstrap samples and merged tables, if rows with equal inputs agree
 # in their response far more often than chance gives: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance
-# is the agreement of two rows drawn from all. Few different responses (grades, counts of few) are never copies.
+# is the agreement of two rows drawn from all. If it is frequent, few different responses (grades, counts of few) are
+# never copies.
 # `y`: the response of each row; `group`: the groups of equal inputs.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
@@ -74,9 +75,10 @@ copies_of <- function(y, group) {
   times <- tabulate(each)                # rows with these inputs and this response
   of <- group[!duplicated(each)]         # their group of equal inputs
   rows <- tabulate(group)
-  if (length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]) return(NULL)
-  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # pairs of a group that agree
   chance <- sum((tabulate(match(y, y)) / length(y))^2)
+  few <- length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]
+  if (few && chance > copy_rule[["chance"]]) return(NULL)
+  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # pairs of a group that agree
   agreement <- sum((rows - 1) * agree) / sum(rows - 1)
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }

@@ -2,9 +2,9 @@
 
 # ---- copies of rows -------------------------------------------------------------------------------------------------
 
-# Repeated rows are copies if their responses agree beyond chance by this kappa, and if at least so many different
-# responses are repeated (bench/copies.R).
-copy_rule <- c(kappa = 0.5, responses = 6)
+# Repeated rows are copies if their responses agree beyond chance by this kappa. If two rows agree by chance more often
+# than `chance`, at least so many different responses must be repeated (bench/copies.R).
+copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
@@ -180,13 +180,11 @@ few_points <- 50L
 # Default number of nearest neighbours in a prediction. bench/near.R
 default_neighbours <- 40L
 
-# Number of neighbours for cells of a grid with many cells missing, as under clouds: the rows to predict are far from
-# all data, and 40 neighbours are on one edge of the hole. Held-out cells have RMSE 1.54, not 1.67, and interval score
-# 6.8, not 7.1. With 200 inducing points they have 1.58 and 6.9, with 500 points and 40 neighbours 1.66 and 7.2
-# (bench/satellite.R, transform = "none"). The last two numbers are shares of the cells that have data, between which a
-# grid counts as one with holes.
-hole_neighbours <- 100L
-hole_shares <- c(0.3, 0.95)
+# The same for a row to predict that is far from the data, as under clouds: its nearest rows lie on one side
+# (src/neighbours.c). In holes of Matern fields the error of the mean is about half of that with 40 (bench/gaps.R), and
+# 4,000 cells under clouds have RMSE 1.58, not 1.70, and interval score 6.99, not 7.29; with 100 for each row 1.61 and
+# 7.08 (bench/satellite.R). As many neighbours from random subsamples, which lie in farther rings, are worse.
+far_neighbours <- 200L
 
 # Residual prior variance at the rows, on average, over the noise variance. From this share on, neighbours (or moved
 # points) change predictions; below, held-out log densities differ by less than 0.001 nats. bench/trial.R
@@ -205,6 +203,10 @@ short_left <- 0.5
 # Rows in the comparison by held-out rows: those in the posteriors, those held out, those searched for neighbours.
 # bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
+
+# The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
+# It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
+exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
 # bench/methods.R

@@ -59,6 +59,17 @@ int arg_count(SEXP x, const char *argument)
     return n;
 }
 
+void arg_neighbours(SEXP s, int n, int *few, int *most)
+{
+    if (TYPEOF(s) != INTSXP || XLENGTH(s) < 1 || XLENGTH(s) > 2)
+        Rf_error("internal: `s` must be one or two integers");
+    const int *v = INTEGER_RO(s), last = v[XLENGTH(s) - 1];
+    if (v[0] < 0 || last < v[0])
+        Rf_error("internal: `s` must be at least 0 and not decrease");
+    *few = v[0] < n ? v[0] : n;
+    *most = last < n ? last : n;
+}
+
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns)
 {
@@ -105,17 +116,22 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* list(profile, columns from 1, isotropic, power, correlation, table), without its parameters */
+/* list(profile, columns from 1, number, isotropic, power, correlation, table), without its parameters.
+ * number: 2 for a column with the numbers of levels, else 1; or NULL */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
     const char *profile = arg_string(list_get(list, "profile"), "profile");
-    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
+    SEXP columns = list_get(list, "columns"), table = list_get(list, "table"),
+         number = list_get(list, "number");
     f.profile = profile_of(profile);
     if (f.profile == NULL)
         Rf_error("internal: no kernel profile '%s'", profile);
     f.d = (int)XLENGTH(columns);
     f.column = arg_indices(columns, "columns", 1, INT_MAX);
+    if (number != R_NilValue && XLENGTH(number) != f.d)
+        Rf_error("internal: `number` must have a value for each column");
+    f.number = number == R_NilValue ? NULL : arg_indices(number, "number", 1, 2);
     f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
     f.power = arg_count(list_get(list, "power"), "power");
     f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;

@@ -26,6 +26,8 @@ double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
 /* an integer of at least 0 */
 int arg_count(SEXP x, const char *argument);
+/* numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both */
+void arg_neighbours(SEXP s, int n, int *few, int *most);
 const char *arg_string(SEXP x, const char *argument);
 /* doubles of a matrix, with its dimensions */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);

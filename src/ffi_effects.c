@@ -252,6 +252,28 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return result;
 }
 
+SEXP ffi_level_products(SEXP V_, SEXP start_, SEXP column_, SEXP size_)
+{
+    int p, entries;
+    const double *V = arg_matrix(V_, "V", &p, &entries);
+    const int size = arg_count(size_, "size"), levels = (int)XLENGTH(start_) - 1;
+    const int *start = arg_indices(start_, "start", 1, entries + 1),
+              *column = arg_indices(column_, "column", 1, size);
+    int ordered = levels >= 0 && start[levels] == entries;
+    for (int l = 0; l < levels; l++)
+        ordered = ordered && start[l] <= start[l + 1];
+    if (!ordered || XLENGTH(column_) != entries)
+        Rf_error(
+            "internal: `start` and `column` must have places for all columns of `V`");
+    SEXP result = PROTECT(Rf_allocMatrix(REALSXP, size, size));
+    double *S = REAL(result);
+    fill((size_t)size * size, 0.0, S);
+    level_products(p, levels, start, column, V, size, S);
+    mirror_lower(size, S);
+    UNPROTECT(1);
+    return result;
+}
+
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

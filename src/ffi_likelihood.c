@@ -1,3 +1,4 @@
+#include <limits.h>
 #include "ffi.h"
 #include "likelihood.h"
 #include "linalg.h"
@@ -72,7 +73,8 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_new_rows(model, x),
                         queries = arg_queries(model, rows, query, query_rows);
-    struct finding find = {.s = arg_count(s_, "s"), .row = queries.order};
+    struct finding find = {.row = queries.order};
+    arg_neighbours(s_, INT_MAX, &find.few, &find.s);
     if (queries.columns != rows->columns)
         Rf_error("internal: `query` must have the columns of `x`");
     if (rank != R_NilValue && XLENGTH(rank) != rows->N)

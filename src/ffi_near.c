@@ -8,9 +8,7 @@ static struct near_field arg_field(const struct model *model, SEXP points, SEXP 
 {
     struct near_field f = {.z = arg_points(model, points),
                            .rows = *arg_data(model, rows)};
-    f.s = arg_count(s, "s");
-    if (f.s > f.rows.N)
-        f.s = f.rows.N;
+    arg_neighbours(s, f.rows.N, &f.few, &f.s);
     f.targets = f.rows;
     return f;
 }

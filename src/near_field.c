@@ -240,7 +240,7 @@ static void field_open(struct near_field *f)
         f->near = arena_ints(arena, (size_t)n * f->s);
         f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
     }
-    f->finding = (struct finding){&f->tree, f->s, NULL, f->rank, f->near};
+    f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const struct plan wave = plan_of_wave(&f->plan, n);
     f->most = n;
     if (f->s > 0) {

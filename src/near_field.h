@@ -25,7 +25,7 @@ struct near_field {
     struct inducing z; /* its L is needed by field_run()                               */
     struct source rows, targets; /* the data; the targets, perhaps the same rows      */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    int s;                       /* neighbours, at most rows.N                        */
+    int s, few; /* neighbours, at most rows.N, and those of rows that are not far from the data */
     struct plan plan;            /* for all targets                                   */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
     const int *given;

@@ -233,6 +233,14 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
+/* A row is far from the data if so many rows would fit into the ball that has none.  The shell
+ * between the nearest row and the n-th has n - 1 rows, and the ball as many for its volume. */
+static int is_far(int d, int n, const double *r2)
+{
+    const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);
+    return (n - 1) * ball >= missing * (1.0 - ball);
+}
+
 static void finding_add(const void *self, const struct visit *v)
 {
     const struct finding *f = self;
@@ -243,7 +251,9 @@ static void finding_add(const void *self, const struct visit *v)
         const int below = f->rank == NULL ? 0 : f->rank[self_row];
         int *near = f->near + (size_t)(b->first + i) * f->s;
         tree_coordinates(f->tree, b->X + i, b->ldx, u);
-        const int found = tree_nearest(f->tree, u, f->s, self_row, below, r2, near);
+        int found = tree_nearest(f->tree, u, f->few, self_row, below, r2, near);
+        if (f->few < f->s && found > 0 && is_far(f->tree->d, found, r2))
+            found = tree_nearest(f->tree, u, f->s, self_row, below, r2, near);
         for (int j = 0; j < f->s; j++)
             near[j] = j < found ? near[j] + 1 : 0;
     }

@@ -15,10 +15,11 @@
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
 
-/* The s nearest rows to those of a pass, as a sink: near [s] a row, from 1, 0 behind the last. */
+/* The nearest rows to those of a pass, as a sink: near [s] a row, from 1, 0 behind the last.  A row
+ * far from all data has s of them, because few lie on one side of it; any other row has `few`. */
 struct finding {
     const struct tree *tree;
-    int s;
+    int s, few; /* few <= s */
     const int *row;  /* of each query, left out itself; NULL: queries are other rows */
     const int *rank; /* of all rows: lower ranks alone; NULL: any */
     int *near;

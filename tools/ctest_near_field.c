@@ -269,7 +269,7 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
 
     struct model model = {&p.covariance.kernel, p.s2, p.jitter};
     struct near_posterior q = {.model = &model};
-    q.field = (struct near_field){.z = problem_points(&p), .rank = rank, .s = s};
+    q.field = (struct near_field){.z = problem_points(&p), .rank = rank, .s = s, .few = s};
     q.field.z.model = &model;
     q.field.rows = q.field.targets = source_of(N, COLUMNS, p.X, p.y, p.scale);
     q.field.plan = plan_for(

@@ -62,7 +62,7 @@ near_case <- function(p, s, s_train, control = NULL, jitter = 1e-12, rank = with
 ref_near_case <- function(p, s, s_train, got) {
   found <- function(...) native_neighbours(got$kernel, p$x, ...)
   ref_near(p$z, p$x, p$y, p$kernel, p$noise, p$weights, got$near$jitter,
-           found(min(s_train, nrow(p$x)), rows = seq_len(nrow(p$x)), rank = got$rank), found(min(s, nrow(p$x)), p$new),
+           found(min(s_train, nrow(p$x)), rows = seq_len(nrow(p$x)), rank = got$rank), found(pmin(s, nrow(p$x)), p$new),
            p$new)
 }
 

@@ -101,3 +101,20 @@ test_that("none asked for, none there", {
   expect_identical(native_neighbours(kernel, x, 2, x[0, , drop = FALSE]), matrix(0L, 2, 0))
   expect_identical(native_neighbours(kernel, x, 2, rows = 1:3, rank = 1:3), cbind(c(0L, 0L), c(1L, 0L), c(2L, 1L)))
 })
+
+test_that("rows far from all data have more neighbours: 10 rows would fit into the ball without any", {
+  x <- with_seed(1, matrix(stats::runif(800), 400))
+  x <- x[(x[, 1] - 0.5)^2 + (x[, 2] - 0.4)^2 > 0.2^2, ]
+  query <- with_seed(2, rbind(matrix(stats::runif(400), 200), matrix(stats::rnorm(20, 0.5, 2), 10), x[1:20, ]))
+  got <- native_neighbours(neighbour_kernel(1, x), x, c(12L, 40L), query)
+  all <- brute_neighbours(x, 40, c(1, 1), query)
+  area <- function(rank) pi * colSums((t(query) - t(x[all[rank, ], ]))^2)
+  far <- 11 / (area(12) - area(1)) * area(1) >= 10
+  expect_gt(sum(far), 10)
+  expect_lt(sum(far), 60)
+  all[13:40, !far] <- 0L
+  expect_identical(got, all)
+  # rows of the data are not far, nor are queries among equal rows
+  expect_true(all(got[13, 211:230] == 0L))
+  expect_true(all(native_neighbours(neighbour_kernel(1, x), x[rep(1, 60), ], c(12L, 40L), x[1:3, ])[13, 1] == 0L))
+})

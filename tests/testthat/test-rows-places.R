@@ -150,22 +150,6 @@ test_that("a message tells that longitude and latitude are plain numbers where t
   expect_false(told(transform(d, lat = 100 + lat)))
 })
 
-test_that("a grid with many cells missing has holes, and gets more neighbours", {
-  grid <- as.matrix(expand.grid(x = 1:20, y = 1:20))
-  expect_true(has_holes(grid[grid[, 1] > 9 | grid[, 2] > 5, ]))
-  expect_false(has_holes(grid))
-  expect_false(has_holes(with_seed(1, matrix(stats::runif(200), 100))))
-  expect_false(has_holes(cbind(grid, 1)[-(1:99), ]))
-  d <- data.frame(grid, z = sin(grid[, 1]))
-  asked <- check_settings("pfdtc", quote(pfdtc()), formula_arguments(list(), pfdtc.default))
-  near_of <- function(holes) {
-    facts <- list(n = 1e4, rows = 1e4, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32, holes = holes)
-    decide(facts, c(asked, list(columns = c("x", "y"), free = "noise")), list(exact = FALSE, rho = Inf))
-  }
-  expect_equal(near_of(TRUE)$posterior$neighbours, 100L)
-  expect_equal(near_of(FALSE)$posterior$neighbours, 40L)
-})
-
 # ---- times ----------------------------------------------------------------------------------------------------------
 
 test_that("dates and times are inputs in days, from seconds without a lost digit", {
@@ -186,7 +170,12 @@ test_that("dates and times are inputs in days, from seconds without a lost digit
   expect_identical(times_of(fit$frame$variables[[2]], 7), as.Date("2024-02-07"))
   pdf(NULL)
   on.exit(dev.off())
-  expect_match(fit_variables(fit)[[2]]$title, "days since 2024-01-31")
+  v <- fit_variables(fit)
+  ticks <- variable_ticks(v[[2]], c(0, 63))
+  expect_identical(ticks$at, as.numeric(pretty(as.Date("2024-01-31") + c(0, 63)) - as.Date("2024-01-31")))
+  expect_match(ticks$labels[2], "Feb")
+  hours <- variable_ticks(v[[1]], c(0, 0.5))
+  expect_identical(hours$labels[2], format(times_of(v[[1]]$time, hours$at[2]), "%H:%M"))
   expect_s3_class(plot(fit, inputs = "day"), "data.frame")
   expect_match(slice_frame(fit, "time", NULL, 5L)$foot, "day = 2024-03-02")
   expect_match(slice_frame(fit, "day", NULL, 5L)$foot, "time = 2024-03-30")

@@ -119,6 +119,8 @@ test_that("copies are recognised, and true repeats, whole numbers and grades are
   x <- with_seed(2, matrix(stats::rnorm(300), 150))
   y <- with_seed(3, stats::rnorm(150))
   expect_identical(found(x[boot, ], y[boot]), match(boot, unique(boot)))
+  few <- c(1:150, 1:2)
+  expect_identical(found(x[few, ], y[few]), few) # two copies of 150 rows already ask for no noise
   expect_null(found(x, y))
   expect_null(found(cars$speed, cars$dist))
   expect_null(found(as.integer(InsectSprays$spray), InsectSprays$count))
