@@ -139,7 +139,7 @@ learn_on_classes <- function(data, s, start, state) {
   }
   rows <- tabulate(data$sites$y, length(levels))
   kept <- sort(order(rows, decreasing = TRUE)[seq_len(class_points[["learn"]])])
-  if (length(s$free)) {
+  if (length(s$free) || isTRUE(s$center)) {
     tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
                                     length(kept), length(levels)))
   }
