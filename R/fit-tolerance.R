@@ -186,7 +186,8 @@ search_working <- function(job, asked) {
   job$yard <- run_stage(state, "reference", with_fixed_seed({
     grow_reference(nrow(data$x), most, Inf, job$late, function(m2) {
       made <- laplace_reference(fit, data, m2)
-      yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
+      rows <- values_at(made$kernel, data$x)
+      yardstick(mode_interval(made$bounds, rows), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
     }, function(yard) max(yard$floor) <= tol / 4)
   }), otherwise = NULL)
   yard <- job$yard

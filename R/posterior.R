@@ -203,7 +203,7 @@ interval_frame <- function(of_fit, inside, at, room) {
 # rounding; `spread` puts NA where a functional is not known.
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
   started <- proc.time()[["elapsed"]]
-  at <- functionals_in_units(fit, fun)
+  at <- functionals_in_units(if (certified) at_mode(fit) else fit, fun)
   if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
   inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
   out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
@@ -214,10 +214,11 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, 
 }
 
 # Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
-# root of the size of the functional, times that error.
+# root of the size of the functional, times that error. Certificates of other likelihoods contain it.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
-  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  of_response <- if (!response_of(fit)$conjugate) 0 else
+    eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
   inside$mean_lower <- inside$mean_lower - of_response
   inside$mean_upper <- inside$mean_upper + of_response
   out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,

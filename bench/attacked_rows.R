@@ -1,7 +1,7 @@
 # Are certificates of the rows with one latent function ever broken? Small problems with few points, odd data and
 # weights, beside the exact Laplace posterior (all rows as points). Rscript bench/attacked_rows.R [problems of each]
-# Last run, 6 problems of each row: 2,892 checks a row, 28,920 in all, 0 broken; the
-# bound is 4 to 11 times the error (median by row), with effort "fast" on 4 to 15 points.
+# Last run, 42 problems of each row: 20,244 checks a row, 242,928 in all, 0 broken; the
+# bound is 5 to 9 times the error (median by row), with effort "fast" on 4 to 15 points.
 suppressMessages(library(pfdtc))
 args <- commandArgs(TRUE)
 problems <- if (length(args)) as.integer(args[1]) else 20L
