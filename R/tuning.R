@@ -139,8 +139,9 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
                       most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
 
 # Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
-# number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
-class_points <- c(most = 4000, least = 20)
+# number of points; the most classes on whose rows hyperparameters are learned, and seconds of a posterior that are
+# worth a message; points of the average over f (bench/classes-table.R, bench/classes-average.R).
+class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60)
 class_draws <- 1024L
 
 # The most sds by which the mean of a skewed posterior may differ from its mode: with one row of a class and a prior
