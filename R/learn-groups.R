@@ -53,13 +53,22 @@ learn_groups <- function(data, s, state) {
   } else {
     scaled <- function(par) list(by = 1, reml = value(at(par))$reml)
   }
-  found <- stats::nlminb(theta[free], function(par) -scaled(par)$reml, lower = lower[free], upper = upper[free],
-                         control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
-  theta[free] <- found$par
-  theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(scaled(found$par)$by)
-  now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
+  best <- -Inf
+  objective <- function(par) {
+    found <- scaled(par)
+    if (found$reml > best) { # an interrupt ends with the best so far
+      best <<- found$reml
+      theta[free] <- par
+      theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(found$by)
+      now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
+      state$so_far <- c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+    }
+    -found$reml
+  }
+  stats::nlminb(theta[free], objective, lower = lower[free], upper = upper[free],
+                control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
   count_evaluations(state, "learn", list(evaluations = evaluations))
-  c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+  state$so_far
 }
 
 # Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). Terms are those of the kernel with most

@@ -142,7 +142,7 @@ remade_fit.grouped_near <- function(p, rows, model) {
   fit
 }
 
-near_view.grouped_near <- function(p) {
+smooth_view.grouped_near <- function(p) {
   groupings <- p$near$groupings
   features <- function(A) {
     x <- numbered(p$rows$x, groupings)

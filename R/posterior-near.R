@@ -135,22 +135,22 @@ near_without <- function(p, apart, rows) {
   kept <- which(W > 0)
   rank <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
   p$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = y[kept], weights = W[kept])
-  p$near <- near_view(p)$posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
+  p$near <- smooth_view(p)$posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
                                    p$near$jitter, p$control)
   p
 }
 
 # Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
 # the inducing points, and the function that computes `near` of other rows.
-near_view <- function(p) UseMethod("near_view")
+smooth_view <- function(p) UseMethod("smooth_view")
 
-near_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
+smooth_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
-  view <- near_view(p)
+  view <- smooth_view(p)
   kernel <- view$smooth$model$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours

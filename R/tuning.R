@@ -207,6 +207,13 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 # It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
+# If the exact posterior of some rows gains as much, more inducing points and neighbours serve more rows than it can have,
+# up to `rows` (bench/cliff.R).
+more_points <- c(rows = 16000, points = 800, neighbours = 100)
+
+# Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
+slow_prediction <- 2e12
+
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
 # bench/methods.R
 most_moves <- c(asked = 200L, default = 50L)

@@ -1,11 +1,12 @@
 # Attacks on certificates of grouped fits: small random problems, each beside the exact posterior of the same
-# hyperparameters. Rscript bench/groups-attack.R [fits of each kind]
+# hyperparameters. Rscript bench/groups-attack.R [fits of each kind] [kinds]
 #
 # What was run is at the end.
 library(pfdtc)
 options(pfdtc.threads = 1L, pfdtc.transform = "none")
 asked <- commandArgs(TRUE)
 fits <- if (length(asked)) as.integer(asked[[1L]]) else 20L
+inside <- asNamespace("pfdtc")
 quietly <- function(code) suppressMessages(suppressWarnings(code))
 between <- function(low, high) exp(runif(1, log(low), log(high)))
 
@@ -56,16 +57,35 @@ gaussian <- function(neighbours = 0, slopes = FALSE, crossed = FALSE, levels = N
   }
 }
 
-# Laplace's approximation on few inducing points beside that on all rows (1e-8 of jitter)
+# Returns mode and sd of f at new rows by Newton's method with dense matrices, for the constant mean of the fit.
+dense_laplace <- function(fit, y, new, family) {
+  kernel <- inside$model_of(fit)$kernel
+  x <- fit$data$x
+  z <- quietly(inside$new_rows(fit, new, stats::na.pass))$x
+  K <- inside$native_kernel_matrix(kernel, x, x)
+  of_new <- inside$native_kernel_matrix(kernel, x, z)
+  f <- if (family == "poisson") log(y + 0.5) - fit$center else numeric(length(y))
+  for (step in 1:100) {
+    mean <- if (family == "poisson") exp(f + fit$center) else plogis(f + fit$center)
+    W <- if (family == "poisson") mean else mean * (1 - mean)
+    L <- t(chol(diag(length(y)) + sqrt(W) * t(sqrt(W) * K)))
+    b <- W * f + y - mean
+    a <- b - sqrt(W) * backsolve(L, forwardsolve(L, sqrt(W) * (K %*% b)), upper.tri = FALSE, transpose = TRUE)
+    f <- drop(K %*% a)
+  }
+  stopifnot(max(abs(a - (y - mean))) < 1e-8)
+  list(fit = drop(crossprod(of_new, a)) + fit$center,
+       se.fit = sqrt(inside$native_kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
+}
+
 laplace <- function(family) {
   function() {
     p <- random_problem()
     p$d$y <- if (family == "binomial") rbinom(nrow(p$d), 1, plogis(p$d$f)) else rpois(nrow(p$d), exp(pmin(p$d$f, 3)))
     p$of_group <- min(p$of_group, 5)
     k <- kernel_of_problem(p, FALSE, FALSE)
-    one <- function(m) quietly(pfdtc(y ~ x1 + x2, p$d, family = family, kernel = k, hyper = "fixed", m = m))
-    exact <- quietly(predict(one(nrow(p$d)), p$new, se.fit = TRUE, type = "link"))
-    count_broken(one(sample(10:40, 1L)), p$new, exact, "fast", 1e-4)
+    fit <- quietly(pfdtc(y ~ x1 + x2, p$d, family = family, kernel = k, hyper = "fixed", m = sample(10:40, 1L)))
+    count_broken(fit, p$new, dense_laplace(fit, p$d$y, p$new, family), c("fast", "reference"), 1e-7)
   }
 }
 
@@ -76,6 +96,7 @@ kinds <- list(
   "many levels, tight" = gaussian(levels = 55L, efforts = "tight"),
   "neighbours, tight" = gaussian(neighbours = 7, efforts = "tight"),
   "binomial" = laplace("binomial"), "poisson" = laplace("poisson"))
+if (length(asked) > 1L) kinds <- kinds[asked[-1L]]
 total <- c(0, 0)
 for (kind in names(kinds)) {
   found <- c(0, 0)
@@ -93,3 +114,16 @@ for (kind in names(kinds)) {
   total <- total + found
 }
 cat(sprintf("# all: %.0f bounds, %d broken\n", total[1L], as.integer(total[2L])))
+
+# 40 fits of each kind:
+# intercepts            12800 bounds, 0 broken
+# slopes                12800 bounds, 0 broken
+# crossed               12800 bounds, 0 broken
+# neighbours            12800 bounds, 0 broken
+# neighbours, crossed   12800 bounds, 0 broken
+# neighbours, slopes    12800 bounds, 0 broken
+# many levels, tight     6400 bounds, 0 broken
+# neighbours, tight      6400 bounds, 0 broken
+# binomial              12800 bounds, 0 broken
+# poisson               12800 bounds, 0 broken
+# all: 115200 bounds, 0 broken

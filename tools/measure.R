@@ -94,7 +94,7 @@ measures <- list(
 ceiling <- c("R lines" = 27300, "R lines of code" = 19800, "R lines of help" = 2300, "R files" = 145,
              "named functions" = 2015, "lines that write into settings" = 6, "lines of help shown, all pages" = 4390,
              "lines of help shown, pfdtc()" = 151, "C lines" = 14400,
-             "calls in a default fit of 1,000 rows" = 7950, "files in it" = 48, "changes of file in it" = 4200)
+             "calls in a default fit of 1,000 rows" = 4700, "files in it" = 48, "changes of file in it" = 2800)
 
 # ---- calls of a default fit -----------------------------------------------------------------------------------------
 
