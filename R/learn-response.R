@@ -212,10 +212,9 @@ trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else 
 
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
-  s <- from$s
   by <- (from$scale / data$scale)^2
-  s$kernel <- scale_kernel(s$kernel, by)
-  if (!is.null(s$noise)) s$noise <- s$noise * by
+  given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
+  s <- replace(from$s, c("kernel", "noise"), given)
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool[names(from$order)] <- from$order
   pool$until <- from$until
