@@ -6,7 +6,8 @@
 #' `aux_white()`, the default, is white noise around the exact posterior mean. `aux_sor()` is the subset of regressors
 #' (SoR) posterior on random rows, `aux_subset()` their exact posterior, \eqn{O(n^2 m)}{O(n^2 m)} an evaluation.
 #' `aux_refresh()` renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior
-#' on `m2` greedy points, which the fit keeps as its [reference()].
+#' on `m2` greedy points, which the fit keeps as its [reference()]. `auxiliary()` makes the distribution that such a
+#' description describes from data, which are neither centred nor scaled.
 #'
 #' @param size,rows number of random rows, or their numbers. Default of `size`: `min(ceiling(n / 10), 1000)`.
 #' @param every,start iterations between renewals; the auxiliary distribution to start from.
@@ -16,14 +17,23 @@
 #' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
 #' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
 #'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
-#' @return A description of class `pfdtc_aux`.
+#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
+#' @param y numeric response, one number for each row of `x`.
+#' @param kernel,noise a kernel with all parameters given, and the noise variance, in squared units of `y`.
+#' @param aux a description.
+#' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
+#' @param object,newdata,... an auxiliary distribution, and new rows in the form of `x`; not used.
+#' @return A description of class `pfdtc_aux`. `auxiliary()` returns an object of class `pfdtc_auxiliary`, whose
+#'   `predict()` returns `list(fit, se.fit)`, mean and sd at new rows in units of `y`; `aux_white()` has no values
+#'   there. For `aux_refresh()` it is the first distribution. `aux_reference()` without `m2` has `min(800, nrow(x))`
+#'   points. Errors have class `pfdtc_error_input`.
 #' @details `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
 #' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i}, `W` a row for each of them, `mean` the
 #' \eqn{w_i}; `sign` is 1 (default) or -1 for each column of `W` and `p` 0 (default) or 1. `y`, `kernel` and `noise` are
 #' centred and scaled as in the fit.
-#' @seealso [auxiliary()], [pf_objective()], `vignette("paper")`
+#' @seealso [pf_objective()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)
 #' prior <- aux_custom(function(x, y, weights, kernel, noise, m) { # Nystrom approximation of the prior
@@ -32,6 +42,8 @@
 #'   list(U = U, W = backsolve(R, diag(m)), mean = numeric(m))
 #' }, "the prior on the first rows")
 #' pfdtc(dist ~ speed, cars, m = 4, aux = prior)
+#' nu <- auxiliary(cars$speed, cars$dist - 43, kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
+#' predict(nu, c(10, 20))
 #' @export
 aux_sor <- function(size = NULL, rows = NULL) new_aux("sor", size = size, rows = rows)
 
@@ -114,23 +126,7 @@ fill_aux <- function(aux, n, m, made = NULL) {
 # The package's default auxiliary distribution.
 default_aux <- function() aux_white()
 
-#' Make an auxiliary distribution from data
-#'
-#' Makes the distribution that a description such as [aux_sor()] describes. The data are neither centred nor scaled.
-#'
-#' @inheritParams kernel_matrix
-#' @param y numeric response, one number for each row of `x`.
-#' @param noise,aux noise variance, in squared units of `y`; a description.
-#' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
-#' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
-#'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.
-#'   `aux_reference()` without `m2` has `min(800, nrow(x))` points.
-#' @section Errors and invariants: class `pfdtc_error_input`. Given all rows, `aux_sor()` has the mean of the exact
-#'   posterior and `aux_subset()` also its sd.
-#' @examples
-#' y <- cars$dist - mean(cars$dist)
-#' nu <- auxiliary(cars$speed, y, kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
-#' predict(nu, c(10, 20))
+#' @rdname aux_sor
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
   rows <- check_rows(x, y, weights)
@@ -145,9 +141,7 @@ print.pfdtc_auxiliary <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname auxiliary
-#' @param object,newdata an auxiliary distribution, and new rows in the form of `x`.
-#' @param ... not used.
+#' @rdname aux_sor
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   if (is.null(object$W)) {

@@ -1,16 +1,17 @@
 # Certificates of fits with non-Gaussian likelihoods: bounds of the distance of Laplace's posterior on inducing points
-# from that of the exact GP. With g and W the slope and the curvature at the rows for any u, r = u - A g, and Wb between
-# the W of both modes (theory vignette),
+# from that of the exact GP. With g and W the slope and the curvature at the rows for any u, r = u - A g, and Wb the
+# averages of W between both modes (theory vignette),
 #
 #   f* - fh = K (g* - g) + E g - A'r,   hence   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
 #
 # where h are the weights of the exact GP at x with row weights Wb. The bounds, in the order of effort, are
 #
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends of W's range,
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends,
 #   second  (sqrt(E(x, x)) + |h^W|_E + sqrt(lam) |W^{-1/2} dW A'C_x|) (|g|_E + |r| / 2) + sqrt(vup) |r|.
 #
-# The crude bound at the rows gives a range of f, hence of W, hence the other bounds, and these a narrower range.
+# where vup, vS, lam and dW are at the ends of the range of Wb. The crude bound at the rows gives a range of f, hence of
+# Wb, hence the other bounds, and these a narrower range. The variance and the evidence have the range of W itself.
 
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals of kind "values".
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
@@ -95,14 +96,16 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   if (!b$sites$concave) return(bound_mode_student(b))
   b$middle <- weighted_posterior(b, b$at$W, norms = TRUE)
   b$e <- (1 + b$growth) * sqrt(prior_at(b$model, data$x)) * b$gamma
-  b <- with_range(b)
+  b <- with_averages(b)
   for (round in seq_len(rounds)) {
-    if (all(b$W_upper <= (1 + 1e-6) * b$W_lower)) break # a narrower range changes nothing
+    if (all(b$between$upper <= (1 + 1e-6) * b$between$lower)) break # a narrower range changes nothing
     before <- b$e
     b$e <- pmin(b$e, distance_at(b, data$x))
-    b <- with_range(b)
+    b <- with_averages(b)
     if (!(sum(b$e) < 0.9 * sum(before))) break
   }
+  ends <- posteriors_at_ends(b, range_at_mode(b))
+  b[c("W_lower", "W_upper", "lo", "hi")] <- ends[c("lower", "upper", "lo", "hi")]
   b
 }
 
@@ -142,9 +145,11 @@ bounds_around <- function(b, at) {
 # Returns the bounds without their numbers for each row, for a reference that is kept.
 bounds_without_rows <- function(b) {
   b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
+  b$between[c("lower", "upper")] <- NULL
   b$fit <- b$fit[c("control", "likelihood")]
   b$at <- b$at[c("L", "C", "G", "beta", "jitter")]
   for (post in c("middle", "lo", "hi")) b[[post]]$weights <- NULL
+  for (post in c("lo", "hi")) b$between[[post]]$weights <- NULL
   b
 }
 
@@ -175,23 +180,35 @@ weighted_posterior <- function(b, weights, norms) {
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
 
-# Adds the range of W over f -+ e and the posteriors for its ends. `hi` is NULL if W has no upper bound in double
-# precision or the Cholesky factorisation fails. `second` is A diag(d^2 / W_lower) A' plus an allowance for rounding.
-with_range <- function(b) {
-  W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
-  b$W_lower <- pmin(W$lower, b$at$W)
-  b$W_upper <- pmax(W$upper, b$at$W)
-  b$lo <- weighted_posterior(b, b$W_lower, norms = TRUE)
-  b$hi <- b$second <- NULL
-  or_null <- function(...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
-  if (all(b$W_upper < 1e12)) b$hi <- or_null(b$W_upper, norms = TRUE)
-  if (is.null(b$hi)) return(b)
-  d <- pmax(b$W_upper - b$at$W, b$at$W - b$W_lower)
-  ratio <- ifelse(d > 0, d * (d / b$W_lower), 0)
-  G <- if (all(ratio < 1e50)) or_null(ratio, norms = FALSE)$factors$G
-  if (!is.null(G)) b$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
+# Adds `between`: the range of Wb over f -+ e, the posteriors for its ends, and `second`, A diag(d^2 / lower) A' plus an
+# allowance for rounding.
+with_averages <- function(b) {
+  whole <- range_at_mode(b)
+  range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
+  range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
+  b$between <- posteriors_at_ends(b, range)
+  if (is.null(b$between$hi)) return(b)
+  d <- pmax(range$upper - b$at$W, b$at$W - range$lower)
+  ratio <- ifelse(d > 0, d * (d / range$lower), 0)
+  G <- if (all(ratio < 1e50)) weighted_or_null(b, ratio, norms = FALSE)$factors$G
+  if (!is.null(G)) b$between$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
   b
 }
+
+# Returns the range of W over f -+ e, that of the exact mode.
+range_at_mode <- function(b) {
+  W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
+  list(lower = pmin(W$lower, b$at$W), upper = pmax(W$upper, b$at$W))
+}
+
+# Returns a range of row weights with the posteriors `lo` and `hi` for its ends. `hi` is NULL if the upper end is not in
+# double precision or the Cholesky factorisation fails.
+posteriors_at_ends <- function(b, range) {
+  hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
+  c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
+}
+
+weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
 # Bounds the mode if W may be negative: finds a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) for
 # the least W in the box, the conditions are rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n.
@@ -231,23 +248,24 @@ distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
   prior <- prior_at(b$model, x)
   b$most <- pmax(b$most, prior)
-  lo <- variances_at(b, b$lo, x)
+  between <- if (is.null(b$between)) b else b$between # a reference by an earlier version has one range for both
+  lo <- variances_at(b, between$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
   if (!response_of(b$fit)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
-  bottom <- if (is.null(b$hi)) 0 else
-    pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
+  bottom <- if (is.null(between$hi)) 0 else
+    pmax(variances_at(b, between$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
   first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
-  second <- if (is.null(b$second)) Inf else second_distance(b, x, lo$unexplained, top)
+  second <- if (is.null(between$second)) Inf else second_distance(b, between, x, lo$unexplained, top)
   (1 + b$growth) * pmin(sqrt(prior) * b$gamma, first, second)
 }
 
-second_distance <- function(b, x, unexplained, top) {
+second_distance <- function(b, between, x, unexplained, top) {
   forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
-                        list(b$middle$norms$Psi, b$second, b$middle$factors$G), x, b$fit$control)
+                        list(b$middle$norms$Psi, between$second, b$middle$factors$G), x, b$fit$control)
   root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
   eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L)
   E <- sqrt(unexplained + b$slack * b$most)
-  (E + eta + sqrt(b$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
+  (E + eta + sqrt(between$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
 }
 
 # Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior.

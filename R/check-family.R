@@ -41,10 +41,11 @@ failures_of <- function(likelihood, y, f) {
   W <- now[3L, ]
   e <- rep_len(c(0.1, 0.5, 2), n)
   range <- curvature_range(likelihood, sites, grid$f + sites$offset, e)
+  averages <- average_curvature_range(likelihood, sites, grid$f + sites$offset, e, range)
   inside <- Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), function(t) {
-    there <- at(grid$f + t * e)[3L, ]
-    room <- 1e-8 * (1 + abs(there))
-    there >= range$lower - room & there <= range$upper + room
+    there <- at(grid$f + t * e)
+    within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
+    within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
   claims <- list(
     "log density and slopes are finite" = finite,

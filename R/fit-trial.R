@@ -1,4 +1,4 @@
-# Comparisons by held-out rows: inducing points alone or with nearest neighbours?
+# Comparisons by held-out rows: inducing points alone or with nearest neighbours, or the exact posterior?
 
 # Compares inducing points alone with neighbours on held-out rows. Neighbours use a few noisy responses, inducing points
 # use all rows, which is better for many rows of a smooth function. Points alone are kept if their log density is larger
@@ -23,6 +23,15 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
+# Compares the exact posterior of some rows with inducing points and neighbours of the same rows.
+look_at_dense <- function(now, plan, state) {
+  now$look["dense"] <- list(NULL)
+  gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
+                                               predict_exact, exact_trial), otherwise = NULL)
+  if (!is.null(gain)) now$look$dense <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  now
+}
+
 # Replaces the chosen kernel by the smoother one, with inducing points for it.
 with_smoother <- function(data, learned, s, state) {
   learned$model <- learned$smoother
@@ -30,31 +39,38 @@ with_smoother <- function(data, learned, s, state) {
   list(learned = learned, start = points_stage(data, learned, s, state))
 }
 
-# Returns the gain in log density at each held-out row, a column for each candidate: inducing points alone against the
-# first candidate's points with neighbours. NULL if it cannot be computed.
-held_gains <- function(data, tried, plan) {
+# Predicts f at x by the candidate's inducing points alone, or by the exact posterior: list(mean, var).
+predict_by_points <- function(one, rows, x, run) {
+  posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
+  p <- native_predict(posterior, one$start$z, one$learned$model, x)
+  list(mean = p$mean, var = p$sor_variance + p$unexplained)
+}
+
+predict_exact <- function(one, rows, x, run) {
+  model <- one$learned$model
+  p <- native_exact_predict(native_exact(rows, model, run), rows$x, model$kernel, x)
+  list(mean = p$mean, var = p$variance)
+}
+
+# Returns the gain in log density at each held-out row, a column for each candidate: `rival` against the first
+# candidate's points with neighbours. NULL if it cannot be computed.
+held_gains <- function(data, tried, plan, rival = predict_by_points, sizes = trial_rows) {
   n <- nrow(data$x)
-  held <- sample.int(n, min(trial_rows[["held"]], n %/% 5L))
-  others <- sample(setdiff(seq_len(n), held), min(trial_rows[["among"]], n - length(held)))
+  held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
+  others <- sample(setdiff(seq_len(n), held), min(sizes[["among"]], n - length(held)))
   around <- take_rows(data, others)
-  some <- take_rows(data, utils::head(others, trial_rows[["posterior"]]))
+  some <- take_rows(data, utils::head(others, sizes[["posterior"]]))
   at <- take_rows(data, held)
-  density <- function(model, mean, var) {
+  density <- function(model, p) {
     noise <- model$noise / if (is.null(at$weights)) 1 else at$weights
-    stats::dnorm(at$y, mean, sqrt(pmax(var, 0) + noise), log = TRUE)
+    stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + noise), log = TRUE)
   }
-  alone <- function(one) {
-    model <- one$learned$model
-    posterior <- native_posterior(one$start$z, some, model, 1e-12, control = plan$run)
-    p <- native_predict(posterior, one$start$z, model, at$x)
-    density(model, p$mean, p$sor_variance + p$unexplained)
-  }
+  alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
   beside <- function(one) {
     model <- one$learned$model
     count <- plan$posterior$neighbours
     near <- near_posterior(some, one$start$z, model, count, count, control = plan$run)
-    p <- posterior_values(near_view(near, around, one$start$z, model, plan$run), at$x)
-    density(model, p$mean, p$var)
+    density(model, posterior_values(near_view(near, around, one$start$z, model, plan$run), at$x))
   }
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }

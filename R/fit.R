@@ -44,6 +44,7 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
 gaussian_steps <- list(
   learn = function(...) learn_stage(...), exact = function(...) look_at_exact(...),
   points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
+  dense = function(...) look_at_dense(...),
   make = function(...) make_gaussian(...))
 
 # ---- measurements ---------------------------------------------------------------------------------------------------

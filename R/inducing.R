@@ -5,7 +5,8 @@
 #' @usage
 #' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
 #'   y = NULL, noise = NULL, weights = NULL)
-#' @inheritParams kernel_matrix
+#' @inheritParams kernel_algebra
+#' @param kernel a kernel with all parameters given, see [kernel_se()].
 #' @param m maximum number of points.
 #' @param method `"greedy"` takes the row with the largest residual prior variance, again and again (pivoted Cholesky).
 #'   It stops early if the rest is rounding. `"random"` draws rows, `"kmeans"` uses centres of [stats::kmeans()], and

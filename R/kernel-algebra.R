@@ -1,7 +1,7 @@
-#' Sums and products of kernels
+#' Sums, products and matrices of kernels
 #'
 #' `k1 + k2` is the kernel of a sum of two independent functions, and `k1 * k2` the product of two kernels. `0.5 * k`
-#' multiplies the variance.
+#' multiplies the variance. `kernel_matrix()` returns the matrix of covariances between two sets of points.
 #'
 #' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose
 #' parameters both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A
@@ -11,13 +11,17 @@
 #' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
 #'
 #' @param e1,e2 kernels, or one of them a positive number.
-#' @param object a kernel.
+#' @param object,kernel a kernel; for `kernel_matrix()` with all parameters given.
+#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
+#' @param z a second set of points with the same columns. Default: `x`.
 #' @param ... for `update()`: parameters by their names in `coef()` if the kernel is that of a fit (`fit$kernel`);
 #'   otherwise arguments of the constructor, for a kernel of one factor.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
-#'   with a `variance` and the positions of its factors.
+#'   with a `variance` and the positions of its factors. `kernel_matrix()`: the matrix with elements
+#'   \eqn{k(x_i, z_j)}, in squared units of the response.
 #' @section Errors and invariants: class `pfdtc_error_input`, also if data could not tell two terms apart (two
-#'   constants). `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise product.
+#'   constants), and for a matrix of more than `getOption("pfdtc.max_memory", 2^32)` bytes. `kernel_matrix()` of a sum
+#'   is the sum of the matrices, that of a product the elementwise product.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples
@@ -25,6 +29,7 @@
 #' k
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear(inputs = ~ speed) + kernel_constant())
 #' coef(fit)
+#' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
 #' @export
 Ops.pfdtc_kernel <- function(e1, e2) {
   if (missing(e2) || !.Generic %in% c("+", "*")) {

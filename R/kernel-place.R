@@ -189,24 +189,15 @@ complete_kernel <- function(kernel, x, argument = "kernel") {
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
-    abort_input(argument, sprintf("a kernel without %s", paste(sub("parameters", "correlation", lacking), collapse = " and ")),
+    words <- paste(sub("parameters", "correlation", lacking), collapse = " and ")
+    abort_input(argument, sprintf("a kernel without %s", words),
                 if (has_one_factor(kernel)) "a kernel with lengthscales and variance given" else
                   "a kernel with all its parameters given")
   }
   kernel
 }
 
-#' Kernel matrix
-#'
-#' Returns the matrix of covariances between two sets of points.
-#'
-#' @param kernel a kernel with all parameters given, see [kernel_se()].
-#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
-#' @param z a second set of points with the same columns. Default: `x`.
-#' @return The matrix with elements \eqn{k(x_i, z_j)}, in squared units of the response.
-#' @section Errors: class `pfdtc_error_input`, also for more than `getOption("pfdtc.max_memory", 2^32)` bytes.
-#' @examples
-#' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
+#' @rdname kernel_algebra
 #' @export
 kernel_matrix <- function(kernel, x, z = x) {
   x <- check_matrix(x, "x")

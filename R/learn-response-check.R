@@ -97,7 +97,9 @@ with_terms_in_merit <- function(tried, from) {
   open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant
   if (!open || pool$n > response_rule[["terms"]] || ncol(pool$x) < 2L || !in_time(pool)) return(tried)
   terms <- list()
-  add <- function(labels) terms[labels] <<- lapply(tried[labels], gain_of_terms, from = from)
+  add <- function(labels) {
+    for (label in labels) terms[[label]] <<- gain_of_terms(tried[[label]], from, if (length(terms)) terms[[1L]])
+  }
   add(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)))
   if (isTRUE(max(vapply(terms, `[[`, 0, "gain")) > additive_nats)) {
     add(setdiff(constant, names(terms)))
@@ -111,11 +113,11 @@ with_terms_in_merit <- function(tried, from) {
 }
 
 # Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
-# Matern 3/2 for all rows.
-gain_of_terms <- function(model, from) {
+# Matern 3/2 for all rows. `first`: the same for another response, where the search starts.
+gain_of_terms <- function(model, from, first = NULL) {
   pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
   problem <- learning_problem(pool, from$s, "matern32")
   run <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
-  wide <- learn_additive("additive", model_of_run(problem, run), from$s)
+  wide <- learn_additive("additive", model_of_run(problem, run), from$s, first)
   c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n)
 }

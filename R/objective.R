@@ -8,7 +8,8 @@
 #'
 #' @usage pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
 #' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
-#' @inheritParams auxiliary
+#' @inheritParams aux_sor
+#' @param kernel a kernel with all parameters given, see [kernel_se()].
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
 #' @param noise noise variance, a positive number.

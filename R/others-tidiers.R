@@ -93,15 +93,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
                       type = "mean")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
+  rows <- rows_to_augment(x, out, newdata, nrow(fit))
   attr(out, "terms") <- attr(out, "na.action") <- NULL
-  rows <- seq_len(nrow(fit))
-  # na.exclude pads predictions with rows that the model frame lacks
-  if (inherits(x$na.action, "exclude") && is.null(newdata) &&
-      nrow(out) == nrow(fit) - length(x$na.action)) rows <- rows[-x$na.action]
-  if (nrow(out) != length(rows)) {
-    abort_input("data", sprintf("of %d rows", nrow(out)),
-                sprintf("the training rows, of which there are %d", length(rows)))
-  }
   fit <- fit[rows, , drop = FALSE]
   out$.fitted <- unname(fit[, "fit"])
   if (check_flag(se_fit, "se_fit")) out$.se.fit <- unname(p$se.fit[rows])
@@ -113,17 +106,24 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   out
 }
 
+# Returns which of n predictions belong to the rows of `out`: na.exclude pads predictions with rows that a model frame
+# lacks.
+rows_to_augment <- function(fit, out, newdata, n) {
+  rows <- seq_len(n)
+  padded <- is.null(newdata) && inherits(fit$na.action, "exclude") && nrow(out) == n - length(fit$na.action)
+  if (padded) rows <- rows[-fit$na.action]
+  if (nrow(out) == length(rows)) return(rows)
+  abort_input("data", sprintf("of %d rows", nrow(out)),
+              sprintf("the training rows, of which there are %d", length(rows)))
+}
+
 # Returns the rows with the most probable class, `.fitted`, and a column `.prob_<class>` for each class.
 augment_labels <- function(fit, data, newdata, interval) {
   if (interval != "none") abort_input("interval", interval, "\"none\" with several classes")
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
-  attr(out, "terms") <- attr(out, "na.action") <- NULL
   p <- stats::predict(fit, newdata, type = "response")
-  padded <- is.null(newdata) && inherits(fit$na.action, "exclude") && nrow(p) > nrow(out)
-  if (padded) p <- p[-fit$na.action, , drop = FALSE]
-  if (nrow(p) != nrow(out)) {
-    abort_input("data", sprintf("of %d rows", nrow(out)), sprintf("the training rows, of which there are %d", nrow(p)))
-  }
+  p <- p[rows_to_augment(fit, out, newdata, nrow(p)), , drop = FALSE]
+  attr(out, "terms") <- attr(out, "na.action") <- NULL
   known <- !is.na(p[, 1L])
   best <- replace(rep(NA_integer_, nrow(p)), known, max.col(p[known, , drop = FALSE], "first"))
   out$.fitted <- factor(colnames(p)[best], colnames(p))

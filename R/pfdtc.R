@@ -16,7 +16,7 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; the response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200 or 50.
+#' @param m maximum number of inducing points. Default: none (exact posterior) to 5,000 or 8,000 rows, else 200 or 50.
 #' @param tol accuracy to certify, in sd of the modelled response.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.

@@ -13,6 +13,7 @@ facts_of <- function(data, asked) {
 #   learned gain of the exact over the Vecchia likelihood of hyperparameters in leave-one-out log density, on average:
 #           c(rows, gain, se), or NULL if they were not compared
 #   exact   could the exact posterior be computed?
+#   dense   gain of the exact posterior of some rows over inducing points and neighbours, as `trial`
 #   rho     residual prior variance at the rows, on average, divided by the noise variance
 #   left    the same, divided by the prior variance
 #   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
@@ -53,8 +54,8 @@ most_iterations <- function(asked) {
     if (moves_points(asked)) most_moves[["asked"]] else most_moves[["default"]]
 }
 
-exact_is_affordable <- function(facts) {
-  facts$keep && facts$n <= exact_rows && 8 * as.double(facts$n)^2 <= facts$memory
+exact_is_affordable <- function(facts, most = exact_rows) {
+  facts$keep && facts$n <= most && 8 * as.double(facts$n)^2 <= facts$memory
 }
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
@@ -72,11 +73,12 @@ decide_rows <- function(facts, asked) {
 # Plans the posterior for Gaussian responses.
 decide_posterior <- function(facts, asked, look) {
   open <- method_traits(asked)$chooses && leaves_points_open(asked)
-  if (open && exact_is_affordable(facts) && !isFALSE(look$exact)) {
+  pays <- isTRUE(look$dense[["gain"]] > max(look$dense[["se"]], exact_trial[["gain"]]))
+  if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
-                because = c(posterior = sprintf("The posterior is exact: there are at most %s rows.",
-                                                show_count(exact_rows)))))
+                because = c(posterior = if (pays) sprintf("The posterior is exact: %s.", describe_dense(look$dense)) else
+                  sprintf("The posterior is exact: there are at most %s rows.", show_count(exact_rows)))))
   }
   grouped <- has_groups(asked$kernel)
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
@@ -91,6 +93,10 @@ decide_posterior <- function(facts, asked, look) {
   if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
+  }
+  if (open && !grouped && !undecided && near > 0L && is.null(asked$neighbours) && is.null(look$exact) &&
+        exact_is_affordable(facts, exact_trial[["rows"]]) && !"dense" %in% names(look)) {
+    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "dense"))
   }
   move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
@@ -144,7 +150,8 @@ because_points <- function(facts, asked, look) {
   } else if (!leaves_points_open(asked)) {
     "Inducing points are used: an argument requires them."
   } else if (facts$n > most) {
-    sprintf("Inducing points are used: there are more than %s rows.", show_count(most))
+    sprintf("Inducing points are used: there are more than %s rows%s.", show_count(most),
+            if (is.null(look$dense)) "" else paste0(", and ", describe_dense(look$dense)))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
@@ -152,6 +159,12 @@ because_points <- function(facts, asked, look) {
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
+}
+
+# `dense`: c(gain, se, rows), see decide().
+describe_dense <- function(dense) {
+  sprintf("the exact posterior gains %.2g (standard error %.2g) in log density at %d held-out rows", dense[["gain"]],
+          dense[["se"]], as.integer(dense[["rows"]]))
 }
 
 because_near <- function(asked, look, near, alone) {

@@ -1,28 +1,6 @@
-#' Plot fits beside the exact Gaussian process
-#'
-#' Draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and its inducing points in
-#' red.
-#'
-#' With several inputs there is a slice along one, or with `newdata` the error of the mean at each row against the exact
-#' mean.
-#'
-#' @param fits A fit or a list of fits, whose names become the titles. With a non-Gaussian likelihood f is drawn.
-#' @param exact A [gp_exact()] fit of the same data and hyperparameters, or `NULL`.
-#' @param newdata Rows to evaluate at; with several inputs at most 300 are drawn.
+#' @rdname compare_fits
 #' @param input The input to slice along. Default: that along which f may vary most.
 #' @param at,n,points As in [plot.gp_fit()].
-#' @param ... Arguments of [plot.default()].
-#' @return Invisibly, a data frame with a row for each panel and point: `panel`, `input`, `value`, `label` (level),
-#'   `fit` and `se.fit` (mean and sd of f), `exact` and `se.exact` (`NA` without `exact`), without offsets.
-#' @section Errors and invariants: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
-#'   `par()` is as before.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
-#' @seealso [compare_fits()] for the same in numbers, [plot.gp_fit()]
-#' @examples
-#' exact <- gp_exact(dist ~ speed, cars)
-#' same <- list(dist ~ speed, quote(cars), m = 2, kernel = exact$kernel, noise = exact$noise,
-#'              hyper = "fixed")
-#' plot_fits(list(DTC = do.call(gp_dtc, same), SoR = do.call(gp_sor, same)), exact)
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "plot_fits")

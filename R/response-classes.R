@@ -2,24 +2,37 @@
 # scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second
 # and later classes against the first, and their covariance matrix at each row, column by column.
 
-#' Responses with more than two classes
+#' Responses with several classes, ordered or not
 #'
-#' For `family` of [pfdtc()]: each row has one of K classes, with probabilities
-#' \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax).
+#' For `family` of [pfdtc()]. `multinomial()`: each row has one of K classes, with probabilities
+#' \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). `ordinal()`: an ordered factor,
+#' whose classes are the intervals between cut points in which \eqn{f + e} lies; the noise \eqn{e} is logistic
+#' (proportional odds), normal, or the log of an exponential (proportional hazards).
 #'
-#' The K functions have one kernel and a constant mean each. Only their K - 1 differences matter, and
+#' The K functions of `multinomial()` have one kernel and a constant mean each. Only their K - 1 differences matter, and
 #' `predict(type = "latent")` returns these: the log odds of each class against the first. A factor with three or more
 #' levels gets this family by default. With two classes the model is that of [binomial()] with twice the kernel's
 #' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
-#' @return An object of class `pfdtc_family`.
-#' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5.
+#' The first cut point of `ordinal()` is 0, since \eqn{f} has a constant mean. The widths of the classes between the
+#' first and the last are learned with the other hyperparameters: `coef()` has them, and `print()` shows the cut points
+#' of a latent function without mean, as `MASS::polr()` does.
+#'
+#' @param link `"logit"`, `"probit"` or `"cloglog"`.
+#' @return An object of class `pfdtc_family`. Errors have class `pfdtc_error_input`; [pfdtc()] refuses factors without
+#'   an order for `ordinal()`.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5; McCullagh (1980), JRSS
+#'   B 42; Chu and Ghahramani (2005), JMLR 6.
+#' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`, `vignette("ordered")`
 #' @examples
-#' multinomial()
 #' fit <- pfdtc(Species ~ Petal.Length + Petal.Width, iris, family = multinomial(),
 #'              kernel = kernel_se())
 #' predict(fit, iris[c(1, 71, 120), ], type = "response")
+#' d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"),
+#'                                ordered_result = TRUE))
+#' fit <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se())
+#' predict(fit, data.frame(speed = c(5, 15)), type = "response")
+#' predict(fit, data.frame(speed = c(5, 15)), type = "class")
 #' @export
 multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
 

@@ -154,15 +154,46 @@ unit_of_f <- function(likelihood, sites) {
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   if (!is.null(likelihood$row)) return(stated_range(response, native_likelihood(sites, f)[3L, ], sites, f, e))
+  range_of_parts(response, sites, 1e-12, function(part, turns) {
+    inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
+    lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])
+  })
+}
+
+# Returns list(lower, upper): the range of averages of W between f and f + t, |t| <= e, in `range`, that of W. With one
+# turn of W in a part, averages are extreme at t = -e, 0 and e, but at the turn's side no more than W there. The slope
+# loses digits where W hardly varies: there `range` is good enough.
+average_curvature_range <- function(likelihood, sites, f, e, range) {
+  response <- as_response(likelihood)
+  wide <- is.finite(e) & range$upper > 1.001 * range$lower
+  if (!any(wide)) return(range)
+  found <- if (!is.null(likelihood$row)) {
+    if (is.null(response$kappa)) return(range)
+    o <- pmax(response$kappa * e, 1e-8)
+    lapply(list(lower = -expm1(-o) / o, upper = expm1(o) / o), `*`, native_likelihood(sites, f)[3L, ])
+  } else {
+    range_of_parts(response, sites, 1e-8, function(part, turns) {
+      at <- native_likelihood(part, f)
+      average <- function(t) (at[2L, ] - native_likelihood(part, f + t)[2L, ]) / t
+      at_turns <- lapply(turns, function(turn) {
+        inside <- (abs(turn - f) < e) %in% TRUE
+        ifelse(inside, native_likelihood(part, ifelse(inside, turn, f))[3L, ], at[3L, ])
+      })
+      c(list(at[3L, ], average(-e), average(e)), at_turns)
+    })
+  }
+  sharper <- function(end, tighter) {
+    ifelse(wide & is.finite(found[[end]]), tighter(found[[end]], range[[end]]), range[[end]])
+  }
+  list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
+}
+
+# Returns list(lower, upper) from values(part, turns), lists of vectors among which the extremes of each part are.
+range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
-  inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
-  each <- lapply(parts, function(part) {
-    W <- lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])
-    list(lower = do.call(pmin, W), upper = do.call(pmax, W))
-  })
-  sum_of <- function(end) Reduce(`+`, lapply(each, `[[`, end))
-  lower <- sum_of("lower")
-  upper <- sum_of("upper")
-  list(lower = lower * (1 - 1e-12 * sign(lower)), upper = upper * (1 + 1e-12 * sign(upper)))
+  each <- lapply(parts, values, turns)
+  lower <- Reduce(`+`, lapply(each, function(part) do.call(pmin, part)))
+  upper <- Reduce(`+`, lapply(each, function(part) do.call(pmax, part)))
+  list(lower = lower * (1 - rounding * sign(lower)), upper = upper * (1 + rounding * sign(upper)))
 }

@@ -90,28 +90,7 @@ cuts_of_shares <- function(noise, sites, w, K) {
   noise$quantile(cumsum(counts)[-K] / sum(counts))
 }
 
-#' Ordered classes
-#'
-#' For `family` of [pfdtc()]: an ordered factor. Its classes are the intervals between cut points in which
-#' \eqn{f + e} lies, where the noise \eqn{e} is logistic (proportional odds), normal, or the log of an exponential
-#' (proportional hazards).
-#'
-#' The first cut point is 0, since \eqn{f} has a constant mean. The widths of the classes between the first and the last
-#' are learned with the other hyperparameters: `coef()` has them, and `print()` shows the cut points of a latent
-#' function without mean, as `MASS::polr()` does.
-#'
-#' @param link `"logit"`, `"probit"` or `"cloglog"`.
-#' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for another `link`; [pfdtc()] refuses factors without an order.
-#' @source McCullagh (1980), JRSS B 42; Chu and Ghahramani (2005), JMLR 6.
-#' @seealso [pfdtc()], [predict.gp_fit()]: `type = "response"` has the probabilities of all classes.
-#' @examples
-#' d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"),
-#'                                ordered_result = TRUE))
-#' fit <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se())
-#' fit
-#' predict(fit, data.frame(speed = c(5, 15)), type = "response")
-#' predict(fit, data.frame(speed = c(5, 15)), type = "class")
+#' @rdname multinomial
 #' @export
 ordinal <- function(link = c("logit", "probit", "cloglog")) {
   link <- check_choice(link, c("logit", "probit", "cloglog"), "link")

@@ -1,46 +1,36 @@
 # Families as users give them, and how responses are read and checked.
 
-#' Negative binomial responses
-#'
-#' For `family` of [pfdtc()]: counts whose variance is \eqn{\mu + \mu^2 / \theta}, with the log link.
-#'
-#' @param theta a positive number; `NULL`: learned with the other hyperparameters.
-#' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for a `theta` that is no positive number.
-#' @seealso [pfdtc()]
-#' @examples
-#' nb()
-#' nb(theta = 2)
+#' @rdname student
 #' @export
 nb <- function(theta = NULL) {
   if (!is.null(theta)) theta <- check_positive(theta, "theta", 1L)
   structure(list(family = "nb", link = "log", theta = theta), class = "pfdtc_family")
 }
 
-#' Student-t responses
+#' Outliers, and overdispersed counts
 #'
-#' For `family` of [pfdtc()]: \eqn{y = f + s\,t}{y = f + s t}, \eqn{t} of Student's distribution with `df` degrees of
-#' freedom. Rows far from \eqn{f} then hardly count, where with Gaussian noise they draw \eqn{f} to them.
+#' For `family` of [pfdtc()]. `student()`: \eqn{y = f + s\,t}{y = f + s t}, \eqn{t} of Student's distribution with `df`
+#' degrees of freedom, so that rows far from \eqn{f} hardly count. `nb()`: counts whose variance is
+#' \eqn{\mu + \mu^2 / \theta} (negative binomial), with the log link.
 #'
-#' A row far out has a log density that is convex in \eqn{f}, and the posterior may have several modes. What Laplace's
-#' approximation is around is the one that steps from \eqn{f = 0} lead to, each of which raises the posterior density.
-#' [certify()] says how far the exact process's own mode is from it, for as much as can be proved: one mode of the exact
-#' process lies within the bound of the fit's, and no other within the box that was looked at. Where that cannot be
-#' proved (too many rows far out, too few inducing points) the intervals are infinite. There is no bracket of the
-#' evidence.
+#' With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached from
+#' \eqn{f = 0} by steps that each raise the posterior density. [certify()] bounds its distance from a mode of the exact
+#' GP, which is then the only one in that range. Without such a proof (too many outliers, too few inducing points) the
+#' intervals are infinite. There are no bounds of the log marginal likelihood.
 #'
 #' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
 #' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
+#' @param theta a positive number; `NULL`: learned with the other hyperparameters.
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for a `df` below 1, or a `sigma` that is no positive number.
+#' @section Errors: class `pfdtc_error_input` for a `df` below 1, or a parameter that is no positive number.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; theory vignette.
-#' @seealso [pfdtc()]
+#' @seealso [pfdtc()], `vignette("likelihoods")`
 #' @examples
-#' student()
 #' d <- cars
 #' d$dist[10] <- 400
 #' fit <- pfdtc(dist ~ speed, d, family = student(4), kernel = kernel_se())
 #' coef(fit)["sigma"]
+#' nb(theta = 2)
 #' @export
 student <- function(df = 4, sigma = NULL) {
   df <- check_positive(df, "df", 1L)

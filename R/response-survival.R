@@ -33,26 +33,30 @@ known_numbers <- function(L, U) {
 # Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
-#' Times until an event
+#' Times until an event, and censored numbers
 #'
-#' For `family` of [pfdtc()]: positive times with \eqn{\log y = f + s\,e}{log y = f + s e}, which may be censored. The
-#' response is `survival::Surv(time, event)` of type right, left or interval, or a vector of times that were all seen.
+#' For `family` of [pfdtc()]. `weibull()`, `loglogistic()` and `lognormal()`: positive times with
+#' \eqn{\log y = f + s\,e}{log y = f + s e}, which may be censored. The response is `survival::Surv(time, event)` of
+#' type right, left or interval, or a vector of times that were all seen. `tobit()`: numbers with normal noise that were
+#' not seen below `left` or above `right`, such as concentrations under a detection limit.
 #'
 #' The noise \eqn{e} has a Gumbel (`weibull()`), logistic (`loglogistic()`) or normal (`lognormal()`) distribution, as
-#' in `survival::survreg()`. The scale \eqn{s} is learned. Larger \eqn{f} means longer times. A `Surv` response without
-#' `family` gets the one with the largest log marginal likelihood.
+#' in `survival::survreg()`. Larger \eqn{f} means longer times. A `Surv` response without `family` gets the one with the
+#' largest log marginal likelihood.
 #'
 #' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`, the mean time,
-#' which is infinite for `loglogistic()` with a scale of 1 or more. Averages are over the posterior of f.
+#' which is infinite for `loglogistic()` with a scale of 1 or more. Averages are over the posterior of f. For `tobit()`
+#' predictions are of the number without censoring. If its limits differ between rows, use a `Surv` response.
 #'
-#' @param scale the scale \eqn{s}; `NULL`: learned with the other hyperparameters.
+#' @param scale the scale \eqn{s}, for `tobit()` the noise sd in units of the response; `NULL`: learned.
+#' @param left,right numbers, `left` below `right`. Responses at a limit or beyond are censored there.
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for a `scale` that is no positive number; [pfdtc()] refuses times of 0,
-#'   and `Surv` objects of type counting.
-#' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3.
-#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("survival", package = "survival")`
+#' @section Errors: class `pfdtc_error_input` for a `scale` that is no positive number, and for limits in the wrong
+#'   order; [pfdtc()] refuses times of 0, and `Surv` objects of type counting.
+#' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
+#'   Econometrica 26.
+#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("survival")`
 #' @examples
-#' weibull()
 #' if (requireNamespace("survival", quietly = TRUE)) {
 #'   fit <- pfdtc(survival::Surv(time, status) ~ karno + age, survival::veteran, family = weibull(),
 #'                kernel = kernel_se())
@@ -60,6 +64,9 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #'   new <- data.frame(karno = c(30, 90), age = 60)
 #'   predict(fit, new, type = "survival", times = c(30, 180, 365))
 #' }
+#' d <- transform(cars, dist = pmin(dist, 60))
+#' fit <- pfdtc(dist ~ speed, d, family = tobit(right = 60), kernel = kernel_se())
+#' predict(fit, data.frame(speed = 24))
 #' @export
 weibull <- function(scale = NULL) times_family("weibull", scale)
 
@@ -76,24 +83,7 @@ times_family <- function(name, scale, link = "log", ...) {
   structure(list(family = name, link = link, theta = scale, ...), class = "pfdtc_family")
 }
 
-#' Censored numbers
-#'
-#' For `family` of [pfdtc()]: numbers with normal noise that were not seen below `left` or above `right`, such as
-#' concentrations under a detection limit. Responses at a limit or beyond are censored there.
-#'
-#' Predictions are of the number without censoring. For limits that differ from row to row take a
-#' `survival::Surv()` response of type left, right or interval, which needs no `left` and `right`.
-#'
-#' @param left,right numbers, `left` below `right`.
-#' @param scale the noise sd, in units of the response; `NULL`: learned with the other hyperparameters.
-#' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for limits in the wrong order, or a `scale` that is no positive number.
-#' @source Tobin (1958), Econometrica 26.
-#' @seealso [pfdtc()], [weibull()] for times
-#' @examples
-#' d <- transform(cars, dist = pmin(dist, 60))
-#' fit <- pfdtc(dist ~ speed, d, family = tobit(right = 60), kernel = kernel_se())
-#' predict(fit, data.frame(speed = 24))
+#' @rdname weibull
 #' @export
 tobit <- function(left = -Inf, right = Inf, scale = NULL) {
   number <- function(v, name) check_number(v, name, "a number", function(v) TRUE)

@@ -203,6 +203,10 @@ short_left <- 0.5
 # bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
+# The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
+# It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
+exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
+
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
 # bench/methods.R
 most_moves <- c(asked = 200L, default = 50L)

@@ -106,6 +106,20 @@ test_that("curvatures over a range are those of a fine grid", {
     expect_true(all(apply(grid, 1L, min) >= range$lower) && all(apply(grid, 1L, max) <= range$upper))
     # and no wider than it must be, the probit's sum of two ends apart
     if (p$family != "probit") expect_equal(apply(grid, 1L, max), range$upper, tolerance = 1e-3)
+    # averages between f and any other value are in a range that is inside
+    averages <- average_curvature_range(p$likelihood, sites, f, e, range)
+    expect_true(all(averages$lower >= range$lower & averages$upper <= range$upper))
+    g <- native_likelihood(sites, f)[2L, ]
+    known <- e > 0
+    between <- vapply(c(-1, -0.7, -0.3, 0.3, 0.7, 1), function(t) {
+      ((g - native_likelihood(sites, f + t * e)[2L, ]) / (t * e))[known]
+    }, f[known])
+    room <- 1e-9 * (1 + abs(between)) # differences of slopes over 0.003 lose digits
+    expect_true(all(between >= averages$lower[known] - room & between <= averages$upper[known] + room))
+    if (p$family == "log") { # (e^e - 1) / e times W
+      o <- e[e == 2]
+      expect_equal(averages$upper[e == 2] / native_likelihood(sites, f)[3L, e == 2], expm1(o) / o, tolerance = 1e-7)
+    }
   }
 })
 

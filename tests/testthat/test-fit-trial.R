@@ -57,6 +57,16 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
   }
   # the order of the rows is another, which the posterior with near rows depends on a little
   expect_lt(max(abs(gains[, 1] - (density(neighbours = 0) - density(neighbours = 6)))), 0.1 * max(abs(gains)))
+  rows <- with_seed(4, {
+    sample.int(200, 40)
+    sample(setdiff(seq_len(200), held), 100)
+  })
+  fit <- gp_exact(data$x[rows, , drop = FALSE], data$y[rows], kernel = kernel_matern(3 / 2, 0.3, 4), noise = 0.04,
+                  hyper = "fixed", center = FALSE, scale = FALSE)
+  p <- predict_exact(one, take_rows(cleaned, rows), cleaned$x[held, , drop = FALSE], NULL)
+  want <- predict(fit, data$x[held, , drop = FALSE], se.fit = TRUE)
+  expect_equal(p$mean, unname(want$fit), tolerance = 1e-8)
+  expect_equal(sqrt(p$var), unname(want$se.fit), tolerance = 1e-8)
   # what is chosen by them, and said of it
   now <- list(data = cleaned, learned = one$learned, start = list(t = 1), look = list(rho = 0.3))
   smooth <- list(learned = one$learned, start = list(t = 0.002))
@@ -78,4 +88,21 @@ test_that("the smoothest kernel that scores within two standard errors is tried 
   expect_null(smoother_kernel(alike, "se"))
   expect_null(smoother_kernel(judged(matern32 = 0, matern52 = 1, se = 1), "matern32"))
   expect_null(smoother_kernel(judged(matern32 = 0, "matern32+matern32" = 0), two_scales))
+})
+
+test_that("beyond the rows of exact posteriors, held-out rows decide whether they are worth it", {
+  skip_on_cran()
+  few <- list(exact_rows = 200L, exact_trial = replace(exact_trial, "rows", 500))
+  smooth <- with_seed(1, matrix(stats::runif(2400), 400))
+  y <- exp(-rowSums((smooth - 0.5)^2)) # of six inputs, without noise
+  fit <- with_replaced(few, with_seed(1, pfdtc(smooth, y, kernel = kernel_se(rep(1, 6), 1), noise = 1e-5,
+                                               hyper = "fixed", center = FALSE, scale = FALSE)))
+  expect_identical(fit$posterior, "exact")
+  expect_match(fit$because[["posterior"]], "gains .* at 80 held-out rows")
+  rough <- with_seed(2, data.frame(x = stats::runif(400)))
+  rough$y <- sin(40 * rough$x) + with_seed(3, stats::rnorm(400) / 10)
+  near <- with_replaced(few, with_seed(1, pfdtc(y ~ x, rough, kernel = kernel_matern(1 / 2, 0.001, 1), noise = 0.01,
+                                                hyper = "fixed")))
+  expect_identical(near$posterior, "far + near")
+  expect_match(near$because[["posterior"]], "at 80 held-out rows")
 })

@@ -19,6 +19,7 @@ chosen <- function(plan) {
 test_that("the plan is that of the table", {
   won <- c(gain = 0.02, se = 0.01, rows = 500)
   lost <- c(gain = 0.01, se = 0.02, rows = 500)
+  dense <- c(gain = 0.03, se = 0.01, rows = 500)
   table <- list(
     # rows, arguments, measurements: kind, m, neighbours, are points moved, next measurement
     list(300, list(), list(), "exact", 300, 0, FALSE, "exact"),
@@ -32,10 +33,18 @@ test_that("the plan is that of the table", {
     list(6000, list(), list(rho = 0.1), "near", 200, 40, FALSE, "trial"),
     list(6000, list(), list(rho = 0.1, trial = lost), "near", 200, 40, FALSE, ""),
     list(6000, list(), list(rho = 0.1, trial = won, alone = 0.02), "points", 200, 0, FALSE, ""),
-    list(6000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
-    list(6000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
-    list(6000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
-    list(6000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
+    list(6000, list(), list(rho = 1), "near", 200, 40, FALSE, "dense"),
+    list(6000, list(), list(rho = 1, dense = lost), "near", 200, 40, FALSE, ""),
+    list(6000, list(), list(rho = 1, dense = replace(dense, "gain", 0.015)), "near", 200, 40, FALSE, ""),
+    list(6000, list(), list(rho = 1, dense = replace(dense, "se", 0.04)), "near", 200, 40, FALSE, ""),
+    list(6000, list(), list(rho = 1, dense = NULL), "near", 200, 40, FALSE, ""), # it failed
+    list(6000, list(), list(rho = 1, dense = dense), "exact", 6000, 0, FALSE, "exact"),
+    list(6000, list(), list(rho = 1, dense = dense, exact = TRUE), "exact", 6000, 0, FALSE, ""),
+    list(6000, list(), list(rho = 1, dense = dense, exact = FALSE), "near", 200, 40, FALSE, ""),
+    list(9000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
+    list(9000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
+    list(9000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
+    list(9000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
     list(6000, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(6000, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),
     list(6000, list(neighbours = 20L), list(rho = 6), "near", 50, 20, FALSE, ""),
@@ -44,7 +53,7 @@ test_that("the plan is that of the table", {
     list(6000, list(m = 40L), list(rho = 6), "points", 40, 0, TRUE, ""),
     list(6000, list(inducing = matrix(0, 7, 1)), list(rho = Inf), "points", 7, 0, TRUE, ""),
     list(6000, list(aux = aux_sor()), list(rho = 0.001), "points", 200, 0, TRUE, ""),
-    list(6000, list(control = pfdtc_control(maxit = 5, progress = FALSE)), list(rho = 1), "near", 200, 40, TRUE, ""),
+    list(9000, list(control = pfdtc_control(maxit = 5, progress = FALSE)), list(rho = 1), "near", 200, 40, TRUE, ""),
     list(6000, list(method = "gp_dtc"), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(300, list(method = "gp_exact"), list(), "exact", 300, 0, FALSE, ""),
     list(300, list(method = "gp_subsample", m = 30L), list(), "exact", 30, 0, FALSE, ""))

@@ -106,6 +106,12 @@ test_that("the curvature of a row of intervals stays inside its range", {
     W <- curvature_range(likelihood, sites, r$f, r$e)
     at <- native_likelihood(sites, r$f + r$t * r$e)[3L, ]
     expect_true(all(at >= W$lower - 1e-13 & at <= W$upper + 1e-13), label = noise)
+    averages <- average_curvature_range(likelihood, sites, r$f, r$e, W)
+    g <- function(t) native_likelihood(sites, r$f + t)[2L, ]
+    between <- (g(0) - g(r$t * r$e)) / (r$t * r$e)
+    # differences over 1e-5 lose digits
+    some <- abs(r$t * r$e) > 1e-3
+    expect_true(all((between >= averages$lower - 1e-9 & between <= averages$upper + 1e-9)[some]), label = noise)
     # an end is reached inside the interval: the range is no wider than it has to be for noise that is normal
     few <- 1:200
     grid <- vapply(seq(-1, 1, by = 0.01), function(t) {
