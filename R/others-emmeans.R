@@ -5,6 +5,10 @@
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
+  if (has_labels(response_of(object))) {
+    abort_input("object", "a fit of several classes", "a fit with one latent function",
+                hint = "Average predict(type = \"response\") over the rows of a grid.")
+  }
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
   if (any(group)) {
