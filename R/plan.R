@@ -77,8 +77,11 @@ decide_posterior <- function(facts, asked, look) {
   if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
-                because = c(posterior = if (pays) sprintf("The posterior is exact: it %s.", describe_dense(look$dense)) else
-                  sprintf("The posterior is exact: there are at most %s rows.", show_count(exact_rows)))))
+                because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) {
+                  paste("it", describe_dense(look$dense))
+                } else {
+                  sprintf("there are at most %s rows", show_count(exact_rows))
+                }))))
   }
   grouped <- has_groups(asked$kernel)
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
