@@ -50,5 +50,5 @@ test_that("several classes are refused by name", {
   skip_if_not_installed("emmeans")
   fit <- pfdtc(Species ~ Petal.Length, iris[seq(1, 150, 5), ], family = multinomial(), kernel = kernel_se(2, 5),
                hyper = "fixed")
-  expect_error(emmeans::emmeans(fit, "Petal.Length"), "classes")
+  expect_error(emmeans::emmeans(fit, "Petal.Length"), class = "pfdtc_error_input")
 })
