@@ -203,12 +203,12 @@ short_left <- 0.5
 # bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
-# The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
-# It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
+# The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB),
+# replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior of some rows gains as much, more inducing points and neighbours serve more rows than it can have,
-# up to `rows` (bench/cliff.R).
+# If the exact posterior of some rows gains as much but there are more rows than it can have, more inducing points and
+# neighbours are used, up to `rows` (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
