@@ -29,7 +29,11 @@
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
-#' linear_functional(fit, lower = c(speed = 5), upper = c(speed = 20))
+#' from <- 5 * 1:4
+#' steps <- linear_functional(fit, lower = data.frame(speed = from), upper = data.frame(speed = from + 5),
+#'                            certified = FALSE)
+#' plot(fit)
+#' segments(from, steps$mean, from + 5, lwd = 3)
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -114,6 +118,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
 #' @examples
 #' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' partial_dependence(fit, "wt", at = c(2, 3, 4))
+#' plot(partial_dependence(fit, "wt"))
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,

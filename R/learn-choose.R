@@ -223,7 +223,8 @@ choose_line <- function(now, s, run) {
   choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = function(tried) {
     if (few) beside_kernel(now, s, run, function(hoped) judge(hoped)$score < tried[[best_of(tried)]]$score)
   }), judge)
-  c(choice$best[c("label", "problem", "theta")], list(kernels = join_choices(now$kernels, choice, pool$n)))
+  c(choice$best[c("label", "problem", "theta")],
+    list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
 linear_model <- function(problem) {

@@ -77,8 +77,11 @@ decide_posterior <- function(facts, asked, look) {
   if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
-                because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) describe_dense(look$dense) else
-                  sprintf("there are at most %s rows", show_count(exact_rows))))))
+                because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) {
+                  paste("it", describe_dense(look$dense))
+                } else {
+                  sprintf("there are at most %s rows", show_count(exact_rows))
+                }))))
   }
   grouped <- has_groups(asked$kernel)
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
@@ -154,7 +157,7 @@ because_points <- function(facts, asked, look) {
     "Inducing points are used: an argument requires them."
   } else if (facts$n > most) {
     sprintf("Inducing points are used: there are more than %s rows%s.", show_count(most),
-            if (is.null(look$dense)) "" else paste0("; the exact posterior has ", describe_dense(look$dense)))
+            if (is.null(look$dense)) "" else paste0(", and the exact posterior ", describe_dense(look$dense)))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
@@ -166,7 +169,7 @@ because_points <- function(facts, asked, look) {
 
 # `dense`: c(gain, se, rows), see decide().
 describe_dense <- function(dense) {
-  sprintf("a gain of %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
+  sprintf("gains %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
           dense[["se"]], as.integer(dense[["rows"]]))
 }
 

@@ -5,9 +5,9 @@
 #
 # Log-concave noise makes log p concave in f.
 
-# ratio: what e^(-f / s) is proportional to, NULL for neither hazard nor odds. cdf, quantile: of the noise. growth(s): E e^(s e), variance: of e. best(L, U, s): the f that makes [L, U] most likely.
-# parts: the W of an interval as a sum of terms with one extreme each, and turns: where these are. bend: half of the
-# largest |F''|, where F is not symmetric.
+# ratio: "hazard" or "odds", if that is proportional to e^(-f / s). cdf, quantile: of the noise. growth(s): E e^(s e),
+# variance: of e. best(L, U, s): the f that makes [L, U] most likely. parts: the W of an interval as a sum of terms with
+# one extreme each, and turns: where these are. bend: half of the largest |F''|, where F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",

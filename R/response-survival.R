@@ -136,7 +136,7 @@ ends_of_surv <- function(response, argument, positive) {
   none <- if (positive) 0 else -Inf
   L <- ifelse(status == 2, none, time)
   U <- ifelse(status == 0, Inf, time)
-  if (type == "interval") U[status == 3] <- m[status == 3, "time2"]
+  if (type == "interval") U <- ifelse(status == 3, m[, "time2"], U)
   bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
   if (length(bad)) {
     abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]),

@@ -9,7 +9,7 @@ inside <- asNamespace("pfdtc")
 seconds_of_evaluations <- function(numeric, factors, levels, n = 1000L) {
   set.seed(1)
   x <- do.call(cbind, c(list(matrix(runif(n * numeric), n)),
-                        lapply(seq_len(factors), function(j) outer(sample(levels, n, TRUE), seq_len(levels), "==") + 0)))
+                        lapply(seq_len(factors), function(j) outer(sample(levels, n, TRUE), 1:levels, "==") + 0)))
   groups <- c(seq_len(numeric), numeric + rep(seq_len(factors), each = levels))
   kernel <- inside$place_kernel(kernel_matern(5 / 2), x)
   kernel$shared <- inside$shared_by(groups)

@@ -280,14 +280,6 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
     return (struct pass){.plan = arg_plan(control, rows->N), .rows = rows, .z = z};
 }
 
-const struct objective *arg_objective(SEXP name)
-{
-    const struct objective *found = objective_named(arg_string(name, "objective"));
-    if (found == NULL)
-        Rf_error("internal: no objective '%s'", arg_string(name, "objective"));
-    return found;
-}
-
 struct stats arg_sums(SEXP list, int M, int q)
 {
     struct stats s = {.M = M, .q = q};
@@ -358,11 +350,6 @@ double *pack_matrix(SEXP list, const char *name, int rows, int columns)
 double *pack_vector(SEXP list, const char *name, int n)
 {
     return REAL(put(list, name, Rf_allocVector(REALSXP, n)));
-}
-
-int *pack_integers(SEXP list, const char *name, int n)
-{
-    return INTEGER(put(list, name, Rf_allocVector(INTSXP, n)));
 }
 
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns)

@@ -18,7 +18,7 @@ struct factor {
     int d; /* inputs it reads; of METRIC_LEVELS, the levels; of METRIC_GROUP, the level's
             * number, then the design */
     const int *column;  /* [d] their columns in X, from 0 */
-    const int *number;  /* [d] 1 for a column with the numbers of levels; NULL: there is none */
+    const int *number;  /* [d] 1 for a column with the numbers of levels; or NULL */
     int isotropic;      /* METRIC_SCALED: one lengthscale for all inputs */
     int power;          /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
     enum levels levels; /* METRIC_LEVELS: which correlations */
