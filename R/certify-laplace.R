@@ -13,7 +13,7 @@
 # where vup, vS, lam and dW are at the ends of the range of Wb. The crude bound at the rows gives a range of f, hence of
 # Wb, hence the other bounds, and these a narrower range. The variance and the evidence have the range of W itself.
 
-# Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals of kind "values".
+# Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   tell <- stage_line("certify", fit$control$progress)
@@ -22,11 +22,11 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
-  inside <- mode_interval(used, fun$x)
+  inside <- mode_interval(used, fun)
   if (!kept && effort != "fast" && used$t > used$enough) {
     tell("reference")
     used <- laplace_reference(fit, data, m2, effort == "tight")$bounds
-    inside <- intersect_intervals(inside, mode_interval(used, fun$x))
+    inside <- intersect_intervals(inside, mode_interval(used, fun))
   }
   structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }
@@ -268,14 +268,36 @@ second_distance <- function(b, between, x, unexplained, top) {
   (E + eta + sqrt(between$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior.
-mode_interval <- function(b, x) {
-  if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
-  mean <- native_predict(b$at, b$z, b$model, x)$mean
-  prior <- prior_at(b$model, x)
-  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(mean)
-  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
-  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior) * b$stretch
+# Returns an upper bound of the distance of functionals of the modes: the crude and the first bound hold for any
+# functional, and a sum is no farther than its rows are.
+distance_of <- function(b, fun) {
+  if (fun$kind == "values") return(distance_at(b, fun$x))
+  between <- if (is.null(b$between)) b else b$between
+  most <- pmax(b$most, fun$size)
+  top <- variances_of(b, between$lo, fun)$var_upper
+  bottom <- if (is.null(between$hi)) 0 else
+    variances_of(b, between$hi, fun)$sor_variance * (1 - 1e3 * b$growth) - b$slack * most
+  first <- sqrt(pmax(top - pmax(bottom, 0), 0)) * b$g_E + sqrt(top) * b$r
+  crude <- sqrt(fun$prior + b$slack * most) * b$gamma
+  if (!response_of(b$fit)$concave) first <- crude <- sqrt(top) * b$gamma * b$stretch
+  distance <- (1 + b$growth) * pmin(crude, first)
+  if (fun$kind != "sums") return(distance)
+  each <- (1 + b$growth) * distance_at(b, fun$x)
+  pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
+}
+
+variances_of <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
+
+# Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior at
+# functionals.
+mode_interval <- function(b, fun) {
+  if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
+  mean <- if (fun$kind == "values") native_predict(b$at, b$z, b$model, fun$x)$mean else
+    drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta))
+  e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) + b$growth * abs(mean)
+  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0)
+  prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # the sum is rounded
+  upper <- pmin(variances_of(b, b$lo, fun)$var_upper, prior) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 

@@ -219,7 +219,7 @@ wide_intervals <- function(inside, at, mean) {
 # chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # large beside the distance and, after kriging, beside the sd
+  # an sd is known if it is small beside the distance or, after kriging, beside the sd
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")

@@ -39,7 +39,9 @@ true_bracket <- function(fit) {
   each <- lapply(problems, bracket_of_normal, v = v)
   own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # points that repeat others are left out
   # predictions are about another mean than the mode
-  if (is.finite(own) && length(own_shift) && any(own_shift != 0)) own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
+  if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
+    own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
+  }
   ends <- c(lower = max(each$laplace[["lower"]], each$vi[["lower"]]),
             upper = min(each$laplace[["upper"]], each$vi[["upper"]]))
   structure(ends, within = min(1, sqrt(max(ends[["upper"]] - own, 0) / 2)), class = "pfdtc_true_evidence")

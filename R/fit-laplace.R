@@ -61,10 +61,12 @@ refuse_beside_likelihood <- function(s) {
 
 message_if_response_constant <- function(data, likelihood) {
   reads <- as_response(likelihood)$reads
-  if (!reads %in% c("classes", "counts")) return(invisible())
+  if (!reads %in% c("classes", "counts", "ordered")) return(invisible())
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
-  said <- if (all(y == 0)) {
+  said <- if (reads == "ordered") {
+    if (all(y == y[1L])) sprintf("All responses are \"%s\"", likelihood$levels[y[1L]])
+  } else if (all(y == 0)) {
     if (reads == "classes") "All responses are failures" else "All counts are 0"
   } else if (reads == "classes" && all(y == size)) {
     "All responses are successes"
@@ -79,8 +81,9 @@ learn_laplace_stage <- function(data, s, state) {
   kernel <- s$kernel
   if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
   start <- laplace_start(data, s, kernel)
-  found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
+  found <- run_stage(state, "learn", learn_on_classes(data, s, start, state), otherwise = state$so_far)
   if (is.null(found)) found <- start
+  if (length(found$center) < length(start$center)) found$center <- start$center # interrupted on few classes
   found$model <- new_model(found$kernel, 1)
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
   found
@@ -127,6 +130,30 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
+# learn_laplace() on the rows of the classes with most rows, if there are many classes, which all have the same kernel.
+# The constant means of the other classes stay at their start.
+learn_on_classes <- function(data, s, start, state) {
+  levels <- s$likelihood$levels
+  if (!has_labels(response_of(s)) || length(levels) <= class_points[["learn"]]) {
+    return(learn_laplace(data, s, start, state))
+  }
+  rows <- tabulate(data$sites$y, length(levels))
+  kept <- sort(order(rows, decreasing = TRUE)[seq_len(class_points[["learn"]])])
+  if (length(s$free) || isTRUE(s$center)) {
+    tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
+                                    length(kept), length(levels)))
+  }
+  own <- which(data$sites$y %in% kept)
+  sites <- take_sites(data$sites, own)
+  sites$y <- match(sites$y, kept)
+  s$likelihood$levels <- levels[kept]
+  found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), s,
+                         replace(start, "center", list(start$center[kept])), state)
+  center <- start$center
+  center[kept] <- found$center + mean(center[kept]) - mean(found$center)
+  replace(found, "center", list(center))
+}
+
 # Returns the part `learn` of a plan, with another approximation of the posterior.
 with_approximation <- function(s, approx) {
   replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
@@ -169,6 +196,7 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
   sites <- engine_sites(likelihood, data$sites, learned$center)
+  if (has_labels(response_of(plan$learn))) check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
   parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
     neighbours <- plan$posterior$neighbours
     if (!is.null(near) || neighbours == 0L) return(near)
@@ -180,6 +208,19 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
+}
+
+# Refuses a posterior of q contrasts on m points that takes too much memory, and says if it takes long: about eight
+# Newton steps, each with a Cholesky factor and the products of all pairs of contrasts, at 1e10 operations a second.
+check_size_of_classes <- function(q, m, n) {
+  size <- as.double(q) * m
+  check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
+  seconds <- 8 * (size^2 * n + size^3 / 3) / 1e10
+  if (seconds > class_points[["seconds"]]) {
+    tell_classed("classes", sprintf(
+      "%d classes on %d inducing points take about %.0f minutes. A smaller `m` is faster.", q + 1L, m,
+      ceiling(seconds / 60)))
+  }
 }
 
 # Moves the inducing points z by the pF divergence from the exact GP of the working rows at the mode.

@@ -50,7 +50,7 @@ search_plans <- function(job, asked) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
     if (way == "exact") search_exact(job) else search_near(job, look$z, asked$neighbours)
     job$plan <- plan
-    # the exact posterior is not possible
+    # if the exact posterior is not possible
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best
@@ -90,8 +90,8 @@ learn_for_search <- function(data, few, state) {
 # Returns the largest number of points for which a search is worth its time, if there is an alternative.
 most_points_to_search <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
 
-# Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that ask for inducing points
-# exclude it, except that a number of neighbours asks for neighbours.
+# Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that require inducing points
+# exclude the alternative; a number of neighbours makes it "near".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
@@ -186,7 +186,8 @@ search_working <- function(job, asked) {
   job$yard <- run_stage(state, "reference", with_fixed_seed({
     grow_reference(nrow(data$x), most, Inf, job$late, function(m2) {
       made <- laplace_reference(fit, data, m2)
-      yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
+      rows <- values_at(made$kernel, data$x)
+      yardstick(mode_interval(made$bounds, rows), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
     }, function(yard) max(yard$floor) <= tol / 4)
   }), otherwise = NULL)
   yard <- job$yard

@@ -76,6 +76,7 @@ make_gaussian <- function(now, plan, state, finish = NULL) {
   # equal rows beside one another would each count as new information
   data <- if (near) merge_all_equal_rows(now$data) else now$data
   if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
+  if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
   z <- utils::head(now$start$z, plan$posterior$m)
   done <- optimise_stage(data, now$learned, z, plan$posterior, state)
   free_memory(data)

@@ -12,7 +12,7 @@
 #' @param newdata Rows at which f is taken; default: the training rows.
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
-#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
+#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates of another `family` are about the mode.
 #' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param average `FALSE`: the integral over a box, instead of the average.
 #' @param ... Not used.
@@ -29,7 +29,11 @@
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
-#' linear_functional(fit, lower = c(speed = 5), upper = c(speed = 20))
+#' from <- 5 * 1:4
+#' steps <- linear_functional(fit, lower = data.frame(speed = from), upper = data.frame(speed = from + 5),
+#'                            certified = FALSE)
+#' plot(fit)
+#' segments(from, steps$mean, from + 5, lwd = 3)
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -40,7 +44,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   refuse_classes(fit)
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (certified) check_certifiable(fit)
   if (!is.null(lower)) {
     if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), certified, effort, reference, m2,
@@ -114,6 +118,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
 #' @examples
 #' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' partial_dependence(fit, "wt", at = c(2, 3, 4))
+#' plot(partial_dependence(fit, "wt"))
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -128,7 +133,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   values <- check_count(n, "n", min = 2)
-  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (certified) check_certifiable(fit)
   if (certified && of_mean) {
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
@@ -163,6 +168,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   class(out) <- c("pfdtc_dependence", "data.frame")
   out
 }
+
+check_certifiable <- function(fit) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
 
 # Returns the label of the axis of partial dependence.
 dependence_label <- function(fit, type) {

@@ -103,9 +103,9 @@ compile_kernel <- function(kernel) {
 
 # Returns a factor as the engine reads it, without its parameters.
 engine_factor <- function(leaf) {
-  list(profile = leaf$profile, columns = as.integer(leaf$inputs), isotropic = as.integer(isTRUE(leaf$isotropic)),
-       power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]), correlation = leaf$correlation,
-       table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
+  list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
+       isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
+       correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
          if (!is.null(leaf$given)) c(leaf$given))
 }
 

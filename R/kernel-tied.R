@@ -64,7 +64,8 @@ additive_terms <- function(leaf) {
   inputs <- additive_inputs(leaf)
   G <- length(inputs)
   one <- function(profile, at, ratio) {
-    list(profile = profile, inputs = leaf$inputs[at], isotropic = leaf$isotropic, of = unique(leaf$groups[at]),
+    list(profile = profile, inputs = leaf$inputs[at], number = leaf$number[at], isotropic = leaf$isotropic,
+         of = unique(leaf$groups[at]),
          at = if (isTRUE(leaf$isotropic)) 1L else if (is.null(leaf$shared)) at else unname(leaf$shared)[at],
          ratio = ratio)
   }
@@ -93,7 +94,7 @@ expand_additive <- function(parts, table) {
     }
     own <- additive_terms(leaf)
     leaves <<- c(leaves, lapply(own$leaves, function(one) {
-      c(one[c("profile", "inputs", "isotropic", "of")],
+      c(one[c("profile", "inputs", "number", "isotropic", "of")],
         list(from = place(l, "lengthscale") - 1L + one$at, ratio = one$ratio * place(l, "additive.ratio")))
     }))
     weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"),

@@ -113,7 +113,8 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  at <- native_vecchia(pool, problem$at(theta), rows, neighbours, slopes = FALSE, control = problem$run)
+  at <- native_vecchia(pool, problem$by_number(theta), rows, neighbours, slopes = FALSE,
+                       at = problem$input(length(rows)))
   loss <- if (is.null(at$residual)) rep(Inf, length(rows)) else
     (log(2 * pi * at$variance) + at$residual^2 / at$variance) / 2
   means_of_groups(loss)
@@ -221,7 +222,8 @@ choose_line <- function(now, s, run) {
   choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = function(tried) {
     if (few) beside_kernel(now, s, run, function(hoped) judge(hoped)$score < tried[[best_of(tried)]]$score)
   }), judge)
-  c(choice$best[c("label", "problem", "theta")], list(kernels = join_choices(now$kernels, choice, pool$n)))
+  c(choice$best[c("label", "problem", "theta")],
+    list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
 linear_model <- function(problem) {

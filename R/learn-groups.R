@@ -5,7 +5,8 @@
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
 #
 # The sums Z'W Z, Z'W X, Z'W y are made once. The group with most effects has a block diagonal T and is eliminated level
-# by level; a Cholesky factor of what is left of [T, X, y] has all three terms in its diagonal.
+# by level, from the pairs of its levels with other levels that the rows have. A Cholesky factor of what is left of
+# [T, X, y] has all three terms in its diagonal.
 
 # Returns TRUE for a kernel of grouped terms, each alone, and a linear mean.
 is_groups_only <- function(kernel) {
@@ -52,19 +53,28 @@ learn_groups <- function(data, s, state) {
   } else {
     scaled <- function(par) list(by = 1, reml = value(at(par))$reml)
   }
-  found <- stats::nlminb(theta[free], function(par) -scaled(par)$reml, lower = lower[free], upper = upper[free],
-                         control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
-  theta[free] <- found$par
-  theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(scaled(found$par)$by)
-  now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
+  best <- -Inf
+  objective <- function(par) {
+    found <- scaled(par)
+    if (found$reml > best) { # an interrupt ends with the best so far
+      best <<- found$reml
+      theta[free] <- par
+      theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(found$by)
+      now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
+      state$so_far <- c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+    }
+    -found$reml
+  }
+  stats::nlminb(theta[free], objective, lower = lower[free], upper = upper[free],
+                control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
   count_evaluations(state, "learn", list(evaluations = evaluations))
-  c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+  state$so_far
 }
 
-# Returns the sums over rows: list(blocks, crossed, sizes, log_w, n). Terms are those of the kernel with most effects
-# first, then the mean's basis and y, each a "group" of one level. `crossed[[j]][[k]]` has a row for each effect of term
-# j and a column for each of term k (levels run faster than the effects of a level); `blocks` has [level, p^2] of the
-# first term.
+# Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). Terms are those of the kernel with most
+# effects first, then the mean's basis and y, each a "group" of one level. `blocks` has [level, p^2] of the first term.
+# For each later term `pairs` has the pairs of its levels with those of the first. `crossed[[j]][[k]]`, of later terms,
+# has a row for each effect of term j and a column for each of term k (levels run faster than effects of a level).
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]
@@ -76,15 +86,17 @@ group_sums <- function(kernel, data) {
   terms <- c(terms[order], list(one(flat_basis(kernel, data$x)), one(cbind(data$y))))
   w <- if (is.null(data$weights)) rep(1, n) else data$weights
   sizes <- vapply(terms, function(t) t$levels * ncol(t$design), 0)
-  check_memory(8 * sizes[1L] * sum(sizes[-1L]) + 8 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
+  check_memory(16 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
   first <- terms[[1L]]
   p <- ncol(first$design)
   pairs <- expand.grid(a = seq_len(p), b = seq_len(p))
   blocks <- rowsum(w * first$design[, pairs$a, drop = FALSE] * first$design[, pairs$b, drop = FALSE], first$code)
   crossed <- lapply(seq_along(terms), function(j) {
-    lapply(seq_along(terms), function(k) if (k > 1L && k >= j) sums_of_pairs(terms[[j]], terms[[k]], w))
+    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) sums_of_pairs(terms[[j]], terms[[k]], w))
   })
-  list(order = order, blocks = blocks, crossed = crossed, sizes = sizes, log_w = sum_of_logs(data$weights), n = n)
+  pairs <- lapply(terms[-1L], pairs_of_levels, first, w)
+  list(order = order, blocks = blocks, pairs = ordered_pairs(pairs, first$levels), crossed = crossed,
+       sizes = sizes, log_w = sum_of_logs(data$weights), n = n)
 }
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
@@ -115,6 +127,42 @@ likelihood_of_groups <- function(fit, restricted) {
             class = "logLik")
 }
 
+# Returns list(level, other, size, sums) for the pairs of levels that the rows have: the level of `first` and that of
+# `term`, the number of levels of `term`, and the sums of products of their designs, that of `first` running faster.
+pairs_of_levels <- function(term, first, w) {
+  pair <- first$code + first$levels * (term$code - 1)
+  at <- expand.grid(a = seq_len(ncol(first$design)), b = seq_len(ncol(term$design)))
+  sums <- rowsum(w * first$design[, at$a, drop = FALSE] * term$design[, at$b, drop = FALSE], pair)
+  met <- as.numeric(rownames(sums)) - 1
+  list(level = as.integer(met %% first$levels) + 1L, other = as.integer(met %/% first$levels) + 1L,
+       size = term$levels, effects = ncol(term$design), sums = unname(sums))
+}
+
+# Returns list(of_term, order, start, column): a pair has an entry for each effect of the later term. `order` puts the
+# entries of all terms level by level, from start[l] on; `column` is their effect among those of later terms.
+ordered_pairs <- function(of_term, levels) {
+  before <- cumsum(c(0, vapply(of_term, function(t) t$size * t$effects, 0)))
+  column <- unlist(Map(function(t, before) {
+    before + rep(seq_len(t$effects) - 1, each = length(t$other)) * t$size + t$other
+  }, of_term, before[seq_along(of_term)]))
+  level <- unlist(lapply(of_term, function(t) rep(t$level, t$effects)))
+  order <- order(level, column)
+  list(of_term = of_term, order = order, start = 1L + c(0L, cumsum(tabulate(level, levels))),
+       column = as.integer(column[order]))
+}
+
+# Returns C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise.
+eliminated_pairs <- function(pairs, L, first, roots, noise, size) {
+  p <- nrow(first)
+  entries <- Map(function(t, root) {
+    sums <- t$sums %*% kronecker(root, first) / noise
+    of_level <- L[t$level, , drop = FALSE]
+    lapply(seq_len(t$effects), function(b) level_solve(of_level, sums[, (b - 1L) * p + seq_len(p), drop = FALSE]))
+  }, pairs$of_term, roots)
+  entries <- do.call(rbind, unlist(entries, recursive = FALSE))[pairs$order, , drop = FALSE]
+  native_level_products(t(entries), pairs$start, pairs$column, size)
+}
+
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   rows <- lapply(seq_len(ncol(two$design)), function(b) {
@@ -142,7 +190,6 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   P[, diagonal] <- P[, diagonal] + 1
   L <- level_factors(P, p)
   later <- seq_len(last)[-1L]
-  C <- level_solve(L, do.call(cbind, lapply(later, function(k) scaled(1L, k))), p)
   size <- sum(sums$sizes[later])
   end <- cumsum(sums$sizes[later])
   K <- matrix(0, size, size)
@@ -152,14 +199,21 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  R <- tryCatch(chol(K - crossprod(C)), error = function(e) NULL)
+  K <- K - eliminated_pairs(sums$pairs, L, first, lam[-1L], noise, size)
+  R <- tryCatch(root_diagonal(t(K)), pfdtc_error_numerical = function(e) NULL)
   if (is.null(R)) return(list(reml = -Inf, ml = -Inf, square = 1))
-  logs <- 2 * log(diag(R))
+  logs <- 2 * log(R)
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
-            R[size, size]^2) / 2 + merged_log_density(shift, noise)
+            R[size]^2) / 2 + merged_log_density(shift, noise)
   list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml,
-       square = R[size, size]^2 + shift$ss / noise)
+       square = R[size]^2 + shift$ss / noise)
+}
+
+# Returns the diagonal of the Cholesky factor of A.
+root_diagonal <- function(A) {
+  diag(A) <- diag(A) - 1
+  diag(with_dense_products(native_factor(A, numeric(nrow(A))), engine_control(nrow(A)))$C)
 }
 
 # Returns (root' x I) m, where the levels of m's rows run faster than their effects.
@@ -184,13 +238,12 @@ level_factors <- function(P, p) {
   P
 }
 
-# Returns L^{-1} C, level by level.
-level_solve <- function(L, C, p) {
-  levels <- nrow(L)
-  at <- function(a) (a - 1L) * levels + seq_len(levels)
+# Returns L^{-1} v for each row v of C and the factor in the same row of L.
+level_solve <- function(L, C) {
+  p <- ncol(C)
   for (a in seq_len(p)) {
-    for (b in seq_len(a - 1L)) C[at(a), ] <- C[at(a), ] - L[, a + p * (b - 1L)] * C[at(b), ]
-    C[at(a), ] <- C[at(a), ] / L[, a + p * (a - 1L)]
+    for (b in seq_len(a - 1L)) C[, a] <- C[, a] - L[, a + p * (b - 1L)] * C[, b]
+    C[, a] <- C[, a] / L[, a + p * (a - 1L)]
   }
   C
 }

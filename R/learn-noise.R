@@ -10,6 +10,7 @@ problem_with_trend <- function(problem, trend, v) {
   B <- noise_basis(trend, pool$x)
   w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
   twins <- pool$twins
+  x <- problem$rows(pool$x)
   wide <- problem
   wide$own <- own
   wide$free <- c(problem$free, rep(TRUE, q))
@@ -17,12 +18,12 @@ problem_with_trend <- function(problem, trend, v) {
   wide$upper <- c(problem$upper, rep(6, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
   wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
-    now <- problem$at(theta[own])
+    now <- problem$by_number(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
-    used <- list(x = pool$x, y = pool$y, weights = w / factor, levels = pool$levels)
+    used <- list(x = x, y = pool$y, weights = w / factor, levels = pool$levels)
     result <- if (is.null(pool$levels)) {
       native_vecchia(used, now, rows, neighbours, control = problem$run, basis = basis)
     } else {
@@ -39,7 +40,8 @@ problem_with_trend <- function(problem, trend, v) {
   wide
 }
 
-# Adds the share of merged rows, each distinct row with its own noise: -(rows / 2) log(2 pi noise) - ss / (2 noise).
+# Adds the terms of merged rows, where each distinct row has its own noise: -(rows / 2) log(2 pi noise) - ss / (2
+# noise).
 add_twins <- function(at, twins, basis, noise, last, share) {
   of_noise <- last - 1L + seq_len(ncol(basis))
   at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2

@@ -46,12 +46,14 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
-  at <- function(theta) {
+  by_number <- by_numbers_of_levels(compiled, pool$x)
+  at <- function(theta, kernel = compiled) {
     value <- exp(unname(theta))
-    compiled$engine$values <- value[-last]
-    list(kernel = compiled, noise = value[last])
+    kernel$engine$values <- value[-last]
+    list(kernel = kernel, noise = value[last])
   }
-  problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
+  problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = by_number$rows,
+                  by_number = function(theta) at(theta, by_number$kernel), pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
                   unit = unit, last = last, table = table, profile = profile, periods = s$kernel$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
@@ -63,8 +65,9 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- normal_prior(middle, precision, little_noise)
+  problem$input <- function(n) vecchia_input(replace(pool, "x", list(by_number$rows(pool$x))), n, s$run)
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
-    now <- at(theta)
+    now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
       integrated_likelihood(pool, now, rows, neighbours, slopes, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
@@ -92,7 +95,7 @@ normal_prior <- function(middle, precision, little_noise) {
 # priors.
 given_neighbours <- function(problem, rows, neighbours) {
   count <- problem$pool$count
-  input <- vecchia_input(problem$pool, length(rows), problem$run)
+  input <- problem$input(length(rows))
   problem$evaluate <- function(theta, slopes = TRUE) {
     count$evaluations <- count$evaluations + 1L
     problem$vecchia(theta, rows, neighbours, slopes, input)
@@ -104,10 +107,11 @@ given_neighbours <- function(problem, rows, neighbours) {
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  used$x <- problem$rows(used$x)
   share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
     pool$count$evaluations <- pool$count$evaluations + 1L
-    now <- problem$at(theta)
+    now <- problem$by_number(theta)
     result <- native_exact_evidence(used, now, problem$run)
     if (!is.null(result$reason)) return(list(value = -Inf))
     c(add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, share, theta),

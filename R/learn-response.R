@@ -64,7 +64,7 @@ plain_response <- function(data, asked) {
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
     m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
-    mean = !is.null(asked$mean) && !identical(asked$mean[[2L]], 1),
+    mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,
     groups = length(data$groups) > 0L && !length(smooth_columns(data$x, data_variables_of(data))),
@@ -212,10 +212,9 @@ trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else 
 
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
-  s <- from$s
   by <- (from$scale / data$scale)^2
-  s$kernel <- scale_kernel(s$kernel, by)
-  if (!is.null(s$noise)) s$noise <- s$noise * by
+  given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
+  s <- replace(from$s, c("kernel", "noise"), given)
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool[names(from$order)] <- from$order
   pool$until <- from$until

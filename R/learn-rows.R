@@ -98,3 +98,33 @@ interpolation_noise <- function(kernel, data) {
   variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
+
+# ---- factors by the numbers of their levels --------------------------------------------------------------------------
+
+# Returns list(kernel, rows): the kernel with one column for each factor whose 0/1 columns share a lengthscale, and
+# rows(x), which adds that column, the numbers of the levels, to the rows of x. Parameters and values are the same
+# (src/profile.h): learning takes no longer for the levels. `x` are rows that show which columns are 0/1 columns.
+by_numbers_of_levels <- function(kernel, x) {
+  sets <- list()
+  numbered <- change_leaves(as_kernel(kernel), function(leaf) {
+    if (!has_shared(leaf)) return(leaf)
+    leaf$number <- rep(1L, length(leaf$inputs))
+    for (at in split(seq_along(leaf$inputs), leaf$shared)) {
+      columns <- leaf$inputs[at]
+      if (length(at) < 2L || !are_indicators(x[, columns, drop = FALSE])) next
+      sets <<- union(sets, list(columns))
+      leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
+      leaf$number[at] <- 2L
+    }
+    keep <- leaf$inputs > 0L
+    for (what in c("inputs", "number", "shared", "groups")) leaf[[what]] <- leaf[[what]][keep]
+    if (!anyDuplicated(leaf$shared)) leaf$shared <- NULL
+    leaf
+  })
+  if (!length(sets)) return(list(kernel = kernel, rows = identity))
+  list(kernel = compile_kernel(numbered), rows = function(x) {
+    cbind(x, vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x))))
+  })
+}
+
+are_indicators <- function(x) all(x == 0 | x == 1) && all(rowSums(x) == 1)

@@ -91,7 +91,6 @@ native_kernel_matrix <- function(kernel, x, z, control = NULL) {
   .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z), control))
 }
 
-# Returns k(x, x) at the rows of x.
 native_kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(of_kernel(kernel)), x)
 
 # Returns d k(x, z) / d z_column, nrow(x) x nrow(z).
@@ -99,8 +98,7 @@ native_kernel_slopes <- function(kernel, x, z, column) {
   .Call(ffi_kernel_slopes, engine_model(of_kernel(kernel)), x, z, as.integer(column))
 }
 
-# Returns list(prior, size): the variance of the slope of f in that column, and the number to which its rounding is
-# relative.
+# Returns list(prior, size): the variance of the slope of f in that column, and what its rounding is relative to.
 native_slope_variance <- function(kernel, x, column) {
   .Call(ffi_slope_variance, engine_model(of_kernel(kernel)), x, as.integer(column))
 }
@@ -198,10 +196,9 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
 
 # As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
 native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
-  kernel <- compile_kernel(model$kernel)
   result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
-  if (result$status != 0L) as_value(result) else tied_slopes(kernel, result)
+  if (result$status != 0L) as_value(result) else tied_slopes(compile_kernel(model$kernel), result)
 }
 
 # `keep` = TRUE also returns the features whose products are covariances.
@@ -252,9 +249,12 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 
 # `near` is the result of native_near(keep = 2L), which also returns r.
 native_near_effects <- function(near, data, model, groupings, control = NULL) {
-  .Call(ffi_near_effects, engine_model(model), groupings, engine_rows(data), near,
-        engine_control(nrow(data$x), control))
+  control <- engine_control(nrow(data$x), control)
+  .Call(ffi_near_effects, engine_model(model), groupings, engine_rows(data), near, control)
 }
+
+# Returns sum_l V_l'V_l (level_products() in src/effects.h); `start` and `column` count from 1.
+native_level_products <- function(V, start, column, size) .Call(ffi_level_products, V, start, column, as.integer(size))
 
 # Returns C C' = I + A, x = (I + A)^{-1} b, and the inverse if asked.
 native_factor <- function(A, b, inverse = FALSE) {
@@ -358,8 +358,7 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 # given the neighbours, and `variance`.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
-  kernel <- model$kernel
-  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  kernel <- compile_kernel(model$kernel)
   tied <- !is.null(kernel$engine$tie)
   model <- list(kernel = if (tied) engine_kernel(kernel) else kernel$engine, noise = as.double(model$noise), jitter = 0)
   result <- .Call(ffi_vecchia, model, at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes),
@@ -382,11 +381,11 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
     engine_control(nrow(x), control)))
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at the rows of x for the weights beta (M x q): S is the part
-# of their covariance that rows can reduce, `left` the rest of the variance.
+# Returns list(mean, S, left) of the contrasts of classes at x for the weights beta (M x q): S is the covariance that
+# rows can reduce, `left` the rest of the variance.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
-  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x,
-        engine_control(nrow(x), control))
+  control <- engine_control(nrow(x), control)
+  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x, control)
 }
 
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {

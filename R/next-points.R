@@ -35,7 +35,8 @@
 #' d$y <- f(d$x)
 #' fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 1e-8, hyper = "fixed")
 #' next_points(fit, lower = 0, upper = 1)
-#' next_points(fit, n = 3, goal = "fill")
+#' plot(fit)
+#' abline(v = next_points(fit, n = 3)$x, lty = 2)
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
                         candidates = NULL, level = NULL) {

@@ -5,14 +5,25 @@
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
-  emmeans::recover_data(object$call, stats::delete.response(object$terms), object$na.action, data = data, ...)
+  terms <- stats::delete.response(object$terms)
+  group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
+  if (any(group)) {
+    inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
+    if (!length(inputs)) abort_input("object", "a fit of groups alone", "a fit with an input")
+    terms <- stats::terms(stats::reformulate(inputs))
+  }
+  emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
 }
 
 #' @rdname insight-methods
 #' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
-  p <- stats::predict(object, grid, full_cov = TRUE)
+  if (has_labels(response_of(object))) {
+    abort_input("object", "a fit of several classes", "a fit with one latent function",
+                hint = "Average predict(type = \"response\") over the rows of a grid.")
+  }
+  p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
        dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))
 }

@@ -18,8 +18,9 @@
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))
 #' if (requireNamespace("generics", quietly = TRUE)) {
-#'   ahead <- generics::forecast(fit, h = 12)
-#'   ts.plot(USAccDeaths, ahead$mean, ahead$lower, ahead$upper, lty = c(1, 1, 3, 3))
+#'   ahead <- generics::forecast(fit, h = 12, level = 95)
+#'   ts.plot(USAccDeaths, ahead$mean, ahead$lower, ahead$upper, lty = c(1, 1, 3, 3),
+#'           col = c("black", "blue", "blue", "blue"), ylab = "accidental deaths")
 #' }
 #' @export
 pfdtc.ts <- function(x, ...) {

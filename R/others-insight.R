@@ -7,7 +7,7 @@
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use posterior means of f and their covariance at the rows of
 #'   the reference grid; `type = "response"` applies the inverse link. A Gaussian process has interactions, so contrasts
-#'   depend on the values of the other inputs.
+#'   depend on the values of the other inputs. Means are for the population, without groups.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f, no delta method. Estimates are posterior means of quantities that are linear in f, and
 #'   medians of draws of others. Time grows with the cube of the rows of a call, seconds for 2,000.
@@ -43,7 +43,55 @@ NULL
 #' @exportS3Method insight::find_formula
 find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
   if (is.null(x$terms)) return(NULL)
-  structure(list(conditional = stats::formula(x)), class = c("insight_formula", "list"))
+  groups <- if (length(group_roots(x$kernel))) groups_of_fit(x)
+  random <- lapply(groups, function(g) one_sided(call("|", design_of_term(g), str2lang(g$by))))
+  conditional <- stats::formula(x)
+  if (length(groups)) {
+    inputs <- Filter(function(v) v$kind != "group", x$frame$variables)
+    conditional <- stats::reformulate(c("1", vapply(inputs, `[[`, "", "name")), conditional[[2L]])
+  }
+  structure(c(list(conditional = conditional),
+              if (length(random)) list(random = if (length(random) == 1L) random[[1L]] else random)),
+            class = c("insight_formula", "list"))
+}
+
+# Returns the design of a grouped term, as in (design | g).
+design_of_term <- function(term) {
+  names <- setdiff(term$effects, "(Intercept)")
+  Reduce(function(a, b) call("+", a, b), c(list(as.numeric(term$intercept)), lapply(names, as.name)))
+}
+
+#' @rdname insight-methods
+#' @usage NULL
+#' @exportS3Method insight::get_variance
+get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
+  x <- fit_with_groups(x, "x")
+  inputs <- training_inputs(training_data(x))
+  rows <- inputs$x[inputs$index, , drop = FALSE]
+  conjugate <- response_of(x)$conjugate
+  of_link <- c(logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6)[fit_link(x)]
+  residual <- if (conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else
+    if (response_of(x)$reads == "classes") of_link[[1L]] else NA_real_
+  terms <- groups_of_fit(x)
+  S <- lapply(terms, function(g) tcrossprod(g$root))
+  random <- Map(function(g, S) mean(rowSums((group_design(g, rows) %*% S) * group_design(g, rows))), terms, S)
+  by <- vapply(terms, `[[`, "", "by")
+  each <- function(f) unlist(Map(f, terms, S, by))
+  out <- list(
+    var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(unlist(random)),
+    var.residual = residual, var.distribution = residual, var.dispersion = 0,
+    var.intercept = each(function(g, S, by) if (g$intercept) stats::setNames(S[1L], by)),
+    var.slope = each(function(g, S, by) {
+      slopes <- g$effects != "(Intercept)"
+      if (any(slopes)) stats::setNames(diag(S)[slopes], paste(by, g$effects[slopes], sep = "."))
+    }),
+    cor.slope_intercept = each(function(g, S, by) {
+      if (g$intercept && nrow(S) > 1L) stats::setNames(stats::cov2cor(S)[-1L, 1L], rep(by, nrow(S) - 1L))
+    }))
+  out <- Filter(length, out)
+  if (identical(component, "all")) return(out)
+  asked <- switch(component, slope = "var.slope", rho01 = "cor.slope_intercept", paste0("var.", component))
+  out[[asked]]
 }
 
 #' @rdname insight-methods
@@ -63,9 +111,11 @@ model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
   reads <- response_of(x)$reads
   rows <- data.frame(y = if (reads == "positive") c(1, 2, 2) else c(0, 1, 1))
-  if (family$link == "identity") return(insight::model_info(stats::lm(y ~ 1, rows)))
-  if (inherits(family, "family")) return(insight::model_info(stats::glm(y ~ 1, family, rows)))
-  info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
+  mixed <- list(is_mixed = length(group_roots(x$kernel)) > 0L)
+  as_mixed <- function(model) utils::modifyList(insight::model_info(model), mixed)
+  if (family$link == "identity") return(as_mixed(stats::lm(y ~ 1, rows)))
+  if (inherits(family, "family")) return(as_mixed(stats::glm(y ~ 1, family, rows)))
+  info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))
   counts <- reads == "counts"
   info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_survival", "is_censored", "family",
          "link_function")] <-

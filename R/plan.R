@@ -77,31 +77,37 @@ decide_posterior <- function(facts, asked, look) {
   if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
-                because = c(posterior = if (pays) sprintf("The posterior is exact: %s.", describe_dense(look$dense)) else
-                  sprintf("The posterior is exact: there are at most %s rows.", show_count(exact_rows)))))
+                because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) {
+                  paste("it", describe_dense(look$dense))
+                } else {
+                  sprintf("there are at most %s rows", show_count(exact_rows))
+                }))))
   }
   grouped <- has_groups(asked$kernel)
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
   dense <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
-  open <- open && (facts$keep || facts$sample) && (!grouped || dense)
+  open <- open && (facts$keep || facts$sample) && (!grouped || dense && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
-  if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
+  short <- look$rho > short_unexplained && !isTRUE(look$left <= short_left)
+  if (open && short && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }
-  if (open && !grouped && !undecided && near > 0L && is.null(asked$neighbours) && is.null(look$exact) &&
-        exact_is_affordable(facts, exact_trial[["rows"]]) && !"dense" %in% names(look)) {
+  if (open && facts$keep && !facts$source && !grouped && !undecided && near > 0L && is.null(asked$neighbours) &&
+        is.null(look$exact) && facts$n <= more_points[["rows"]] && !"dense" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "dense"))
   }
+  if (pays) near <- max(near, as.integer(more_points[["neighbours"]]))
+  if (pays && !short) m <- more_points[["points"]]
   move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   if (alone) near <- 0L
-  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
+  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move, more = pays,
                         rho = if (alone) look$alone else look$rho, trial = look$trial),
        because = c(because_points(facts, asked, look), because_near(asked, look, near, alone),
                    move = because_moved(asked, move, near, alone)))
@@ -151,7 +157,7 @@ because_points <- function(facts, asked, look) {
     "Inducing points are used: an argument requires them."
   } else if (facts$n > most) {
     sprintf("Inducing points are used: there are more than %s rows%s.", show_count(most),
-            if (is.null(look$dense)) "" else paste0(", and ", describe_dense(look$dense)))
+            if (is.null(look$dense)) "" else paste0(", and the exact posterior ", describe_dense(look$dense)))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
@@ -163,7 +169,7 @@ because_points <- function(facts, asked, look) {
 
 # `dense`: c(gain, se, rows), see decide().
 describe_dense <- function(dense) {
-  sprintf("the exact posterior gains %.2g (standard error %.2g) in log density at %d held-out rows", dense[["gain"]],
+  sprintf("gains %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
           dense[["se"]], as.integer(dense[["rows"]]))
 }
 

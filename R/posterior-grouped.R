@@ -136,7 +136,38 @@ group_parts.grouped <- function(p, part, rows) {
   list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
 }
 
-squared_moves.grouped <- function(p) refuse_grouped("Cook's distances")
+# With P+ = I + A+ W A+':  a+'P+^{-1}a+ - |P+^{-1}a+|^2. Beside i = S^{-1}(a - C T^{-1}B') in P+^{-1}a+, the levels have
+# T^{-1}(B' - C'i), and T^{-1} = Lam^{-1} U'U Lam^{-T}.
+squared_moves.grouped <- function(p) {
+  f <- p$factors
+  g <- f$groupings[[1L]]
+  m <- nrow(f$L)
+  d <- nrow(g$root)
+  q <- effects_of_grouping(g)
+  at <- places_of_sums(m, f$groupings)
+  H <- times_roots(matrix(f$sums[at$H + seq_len(at$k * q)], at$k), m, f$groupings, TRUE) / f$noise
+  inverse <- solve(g$root)
+  own <- matrix(seq_len(q), d)
+  U <- array(f$U, c(d, d, g$levels))
+  G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # C T^{-1}
+    H[, own[, l], drop = FALSE] %*% crossprod(matrix(U[, , l], d)) %*% t(inverse)
+  }))
+  square <- tcrossprod(G)
+  x <- numbered(p$rows$x, f$groupings)
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 4096L)
+  moves <- lapply(blocks, function(rows) {
+    here <- predict_grouped(p, p$rows$x[rows, , drop = FALSE], TRUE)
+    i <- backsolve(f$R, here$features)
+    level <- x[rows, g$column]
+    of_level <- vapply(seq_along(rows), function(j) {
+      l <- level[j]
+      t <- inverse %*% crossprod(matrix(U[, , l], d), here$own[, j])
+      sum(t^2) - 2 * sum(t * crossprod(G[, own[, l], drop = FALSE], i[, j]))
+    }, 0)
+    colSums(here$features^2) + colSums(here$own^2) - colSums(i^2) - colSums(i * (square %*% i)) - of_level
+  })
+  pmax(unlist(moves, use.names = FALSE), 0)
+}
 
 covariance_with_rows.grouped <- function(p, fun) {
   if (fun$kind != "values") refuse_grouped(fun$kind)

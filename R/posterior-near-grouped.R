@@ -142,10 +142,14 @@ remade_fit.grouped_near <- function(p, rows, model) {
   fit
 }
 
-posterior_without.grouped_near <- function(p, groups = NULL) {
-  abort_input("object", "one with groups and nearest neighbours", "another fit",
-              message = "Leave-one-out is not available for groups with nearest neighbours.",
-              hint = "Use cross_validate().")
+smooth_view.grouped_near <- function(p) {
+  groupings <- p$near$groupings
+  features <- function(A) {
+    x <- numbered(p$rows$x, groupings)
+    Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, nrow(x)), NULL, TRUE)
+    times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
+  }
+  list(smooth = smooth_near(p), features = features, posterior = near_grouped_posterior)
 }
 
 posterior_paths.grouped_near <- function(p, x, nsim, normal) {

@@ -135,26 +135,34 @@ near_without <- function(p, apart, rows) {
   kept <- which(W > 0)
   rank <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
   p$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = y[kept], weights = W[kept])
-  p$near <- near_posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
-                           p$near$jitter, p$control)
+  p$near <- smooth_view(p)$posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
+                                   p$near$jitter, p$control)
   p
 }
+
+# Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
+# the inducing points, and the function that computes `near` of other rows.
+smooth_view <- function(p) UseMethod("smooth_view")
+
+smooth_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
-  kernel <- p$model$kernel
+  view <- smooth_view(p)
+  kernel <- view$smooth$model$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours
   if (s > 0L && is.null(near$rank)) {
     abort_input("object", "a fit of an earlier version, which has not kept the order of its rows", "a new fit")
   }
-  m <- nrow(p$z)
+  m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  field <- list(posterior = p, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
-                U = forwardsolve(near$C, A), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)))
+  field <- list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
+                U = forwardsolve(near$C, view$features(A)), noise = p$model$noise,
+                b = drop(crossprod(near$C, near$beta)))
   field$lists <- if (s > 0L) {
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
   } else {
@@ -175,7 +183,12 @@ conditionals <- function(field, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
   at$u[] <- at$u * sqrt(c(0, field$W)[given$rows + 1L])
-  list(rows = given$rows, u = at$u, r = forwardsolve(field$posterior$near$C, at$r), left = at$var_near)
+  r <- if (nrow(field$U) == nrow(at$r)) forwardsolve(field$posterior$near$C, at$r) else
+    vapply(seq_along(j), function(l) {
+      p <- given$rows[, l] > 0L
+      around_r(field, list(rows = given$rows[p, l]), j[l], at$u[p, l])
+    }, field$U[, 1L])
+  list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
 # Returns N^{-1} for the neighbours p.
@@ -206,7 +219,7 @@ batch_lists <- function(field, batch) {
   J <- length(members)
   place <- replace(integer(nrow(field$x)), members, seq_len(J))
   at <- conditionals(field, members, field$lists)
-  steps <- matrix(0, nrow(field$A), s * J)
+  steps <- matrix(0, nrow(field$U), s * J)
   diagonal <- answer <- 0 * at$u
   for (l in seq_len(J)) {
     p <- at$rows[at$rows[, l] > 0L, l]

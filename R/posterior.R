@@ -161,8 +161,18 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
+  if (joint && is.null(at$cov)) at$cov <- covariance_of_population(p, x, at$var)
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
+}
+
+# Rows with a new level each have the covariance of the population beside the diagonal.
+covariance_of_population <- function(p, x, var) {
+  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
+  for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
+  cov <- posterior_values(p, x, TRUE)$cov
+  diag(cov) <- var
+  cov
 }
 
 # Converts the moments of functionals to units of y; `shift` is added to the mean.
@@ -193,7 +203,7 @@ interval_frame <- function(of_fit, inside, at, room) {
 # rounding; `spread` puts NA where a functional is not known.
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
   started <- proc.time()[["elapsed"]]
-  at <- functionals_in_units(fit, fun)
+  at <- functionals_in_units(if (certified) at_mode(fit) else fit, fun)
   if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
   inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
   out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
@@ -204,10 +214,11 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, 
 }
 
 # Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
-# root of the size of the functional, times that error.
+# root of the size of the functional, times that error. Certificates of other likelihoods contain it.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
-  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  of_response <- if (!response_of(fit)$conjugate) 0 else
+    eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
   inside$mean_lower <- inside$mean_lower - of_response
   inside$mean_upper <- inside$mean_upper + of_response
   out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,

@@ -90,11 +90,11 @@ check_pairs <- function(response, ask) {
   refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
   refuse(!is.null(response$transform) && ask$certified && ask$hyper_uncertainty && ask$interval == "credible" &&
            ask$type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
-  population <- !ask$re && (ask$certified || ask$full_cov || ask$interval == "conformal" ||
+  population <- !ask$re && (ask$certified || ask$interval == "conformal" ||
                               ask$type %in% c("loo", "loo_latent", "terms", "derivative"))
   if (population) {
     abort_input("re", "FALSE",
-                "TRUE beside `certified`, `full_cov`, conformal intervals, terms, slopes and leave-one-out")
+                "TRUE beside `certified`, conformal intervals, terms, slopes and leave-one-out")
   }
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")

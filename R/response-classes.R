@@ -91,12 +91,14 @@ take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
 
-# Converts orthonormal contrasts to log odds.
+# Converts orthonormal contrasts to log odds. D V is computed for all rows at once, then (D V)' D'.
 as_log_odds <- function(at, center) {
-  K <- ncol(at$mean) + 1L
-  D <- odds_of_contrasts(K)
-  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)),
-       var = at$var %*% t(kronecker(D, D)))
+  n <- nrow(at$mean)
+  q <- ncol(at$mean)
+  D <- odds_of_contrasts(q + 1L)
+  half <- aperm(array(matrix(at$var, n * q) %*% t(D), c(n, q, q)), c(1L, 3L, 2L))
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n),
+       var = matrix(matrix(half, n * q) %*% t(D), n))
 }
 
 # Returns probabilities (n x K) from log odds (n x (K - 1)).

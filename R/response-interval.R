@@ -5,12 +5,12 @@
 #
 # Log-concave noise makes log p concave in f.
 
-# cdf, quantile: of the noise. growth(s): E e^(s e), variance: of e. best(L, U, s): the f that makes [L, U] most likely.
-# parts: the W of an interval as a sum of terms with one extreme each, and turns: where these are. bend: half of the
-# largest |F''|, where F is not symmetric.
+# ratio: "hazard" or "odds", if that is proportional to e^(-f / s). cdf, quantile: of the noise. growth(s): E e^(s e),
+# variance: of e. best(L, U, s): the f that makes [L, U] most likely. parts: the W of an interval as a sum of terms with
+# one extreme each, and turns: where these are. bend: half of the largest |F''|, where F is not symmetric.
 noises <- list(
   logistic = list(
-    cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3,
+    cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
     growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf,
     best = function(L, U, s) (L + U) / 2,
     parts = function(sites) {
@@ -24,6 +24,7 @@ noises <- list(
     turns = function(sites) list((sites$y + sites$size) / 2)),
   gumbel = list(
     cdf = function(z) -expm1(-exp(z)), quantile = function(p) log(-log1p(-p)), variance = pi^2 / 6,
+    ratio = "hazard ratio",
     growth = function(s) gamma(1 + s), bend = 0.1547,
     best = function(L, U, s) {
       ifelse(L == U, L, ifelse(is.infinite(U - L), (L + U) / 2, L + s * log(expm1((U - L) / s) / ((U - L) / s))))

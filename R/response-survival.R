@@ -4,12 +4,14 @@
 # Weibull, log-logistic and log-normal times: log y = f + s e, where theta is s.
 times_row <- function(noise, name, label) {
   growth <- noises[[noise]]$growth
+  ratio <- noises[[noise]]$ratio
   interval_row(
     noise, name, log, label = label, call = paste0(name, "()"), links = "log", reads = "times", shape = "scale",
     middle = 0.5, up = function(y, theta) log(y), down = function(t, theta) exp(t),
     ends = function(sites, theta) list(L = log(sites$y), U = log(sites$size), scale = theta),
     constant = function(y, size, theta) ifelse(y == size, -log(y), 0),
     start = function(sites, w) middle_of_ends(log(sites$y), log(sites$size), sites$offset),
+    ratio = function(theta) if (is.null(ratio)) c("time ratio" = 1) else stats::setNames(-1 / theta, ratio),
     growth = growth, variance = function(mean, sd, size, theta) {
       if (is.finite(growth(2 * theta))) (mean^2 + sd^2) * (growth(2 * theta) / growth(theta)^2 - 1) else Inf + 0 * mean
     })
@@ -134,7 +136,7 @@ ends_of_surv <- function(response, argument, positive) {
   none <- if (positive) 0 else -Inf
   L <- ifelse(status == 2, none, time)
   U <- ifelse(status == 0, Inf, time)
-  if (type == "interval") U[status == 3] <- m[status == 3, "time2"]
+  if (type == "interval") U <- ifelse(status == 3, m[, "time2"], U)
   bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
   if (length(bad)) {
     abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]),

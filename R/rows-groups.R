@@ -113,22 +113,22 @@ by_parts <- function(by) {
 
 # Returns how the inputs of a model frame become columns, see code_variable(). Groups have kind "group", and `apart`
 # marks variables that the smooth part does not read.
-coded_variables <- function(mf, used, grouped, likelihood = NULL) {
+coded_variables <- function(mf, used, grouped) {
   code <- function(name) code_variable(mf[[name]], name)
   if (is.null(grouped)) return(lapply(names(mf)[used], code))
   apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))
-  groups <- lapply(grouped$by, code_group, mf, is.null(likelihood))
+  groups <- lapply(grouped$by, code_group, mf)
   names(groups) <- vapply(groups, `[[`, "", "name")
   c(lapply(grouped$smooth, code), apart, unname(groups[!duplicated(names(groups))]))
 }
 
-code_group <- function(by, mf, gaussian) {
+code_group <- function(by, mf) {
   parts <- vapply(by_parts(by), deparse1, "")
   name <- group_variable(by)
   v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name,
             apart = TRUE)
   values <- mf[parts]
-  plain <- parts[vapply(values, is.numeric, NA)]
+  v$plain <- parts[vapply(values, is.numeric, NA)]
   for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {
     abort_input("formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
                 "one by a factor, text or a number")
@@ -136,22 +136,27 @@ code_group <- function(by, mf, gaussian) {
   first <- !duplicated(values)
   order <- do.call(order, unname(lapply(values[first, , drop = FALSE], function(u) as.integer(factor(u)))))
   v$levels <- group_keys(v, values[first, , drop = FALSE])[order]
-  n <- length(v$levels)
-  what <- deparse1(by)
-  if (n < 2L) {
-    abort_input("formula", sprintf("a group `%s` with %d level", what, n), "one by a variable with two levels or more")
-  }
-  if (gaussian && n == nrow(mf)) {
-    abort_input("formula", sprintf("a group `%s` with a level for each row", what),
-                "one by a variable with fewer levels",
-                hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
-  }
-  if (length(plain)) {
-    tell_classed("groups", sprintf("%s %s: its %d values are the levels of a group.", list_quoted(plain),
-                                   if (length(plain) == 1L) "is a number" else "are numbers",
-                                   length(unique(values[[plain[1L]]]))))
-  }
   v
+}
+
+# Refuses groups of `n` rows whose variance cannot be learned, and tells which groups are numbers.
+check_groups <- function(variables, n, gaussian = TRUE) {
+  for (v in variables) if (v$kind == "group") {
+    what <- sub("^[(](.*)[)]$", "\\1", v$name)
+    if (length(v$levels) < 2L) {
+      abort_input("formula", sprintf("a group `%s` with %d level", what, length(v$levels)),
+                  "one by a variable with two levels or more")
+    }
+    if (gaussian && length(v$levels) == n) {
+      abort_input("formula", sprintf("a group `%s` with a level for each row", what),
+                  "one by a variable with fewer levels",
+                  hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
+    }
+    if (length(v$plain)) {
+      tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
+                                     if (length(v$plain) == 1L) "is a number" else "are numbers"))
+    }
+  }
 }
 
 # Returns the name of the level of each row, NA where it is missing.
@@ -162,22 +167,37 @@ group_keys <- function(v, values) {
 }
 
 # Returns the number of the level of each row. A level that the fit does not know has a negative number of its own,
-# computed from its name: it is the same in all calls. Each missing level is a level of its own.
+# computed from its name: it is the same in all calls, unless two of 2^52 numbers are equal. Each missing level is a
+# level of its own.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   code <- as.double(match(keys, v$levels))
-  new <- which(is.na(code))
-  code[new] <- vapply(keys[new], name_number, 0)
+  new <- unique(keys[is.na(code) & !is.na(keys)])
+  numbers <- vapply(new, name_number, 0)
+  while (any(twice <- duplicated(numbers))) numbers[twice] <- numbers[twice] - 1
+  at <- match(keys, new)
+  code[!is.na(at)] <- numbers[at[!is.na(at)]]
   missing <- which(is.na(keys))
-  code[missing] <- -2^33 - seq_along(missing)
+  code[missing] <- -2^52 - 2^32 - seq_along(missing)
   code
 }
 
-# Returns a number between -2^31 and -1 for a text.
+# Returns a number between -2^52 and -1 for a text.
 name_number <- function(text) {
-  number <- 7
-  for (byte in as.integer(charToRaw(enc2utf8(text)))) number <- (number * 1000003 + byte) %% 2147483647
-  -1 - number
+  high <- low <- 7
+  for (byte in as.integer(charToRaw(enc2utf8(text)))) {
+    high <- (high * 1000003 + byte) %% 2147483647
+    low <- (low * 69069 + byte) %% 2097143
+  }
+  -1 - high * 2097152 - low
+}
+
+# Returns the variables, where groups also have the levels of these rows.
+with_levels_of <- function(variables, mf) {
+  lapply(variables, function(v) {
+    if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
+    v
+  })
 }
 
 # Sends one message for a call about rows of `x` with levels that the fit does not know.

@@ -196,8 +196,10 @@ rows_with_response <- function(fit, newdata, asked) {
   mf <- evaluate_frame(parts, environment(fit$terms))
   labels <- row.names(mf)
   mf <- check_new_variables(mf, fit$frame$variables)
-  rows <- rows_of_frame(mf, fit$frame$variables, labels, "newdata")
-  c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels), list(labels = labels))
+  variables <- with_levels_of(fit$frame$variables, mf)
+  rows <- rows_of_frame(mf, variables, labels, "newdata")
+  c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels),
+    list(labels = labels, variables = variables))
 }
 
 read_rows <- function(fit, response, w, name, n, labels = NULL) {

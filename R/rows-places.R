@@ -30,9 +30,9 @@
 #' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
-#' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
+#' fit <- pfdtc(depth ~ sphere(long, lat), quakes[1:200, ], kernel = kernel_matern(3/2))
 #' fit
-#' predict(fit, data.frame(long = c(179, -179), lat = -20, depth = 100))
+#' predict(fit, data.frame(long = c(179, -179), lat = -20))
 #' plot(fit, which = "map", inputs = c("long", "lat"))
 #' @export
 sphere <- function(lon, lat) {

@@ -13,7 +13,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   if (!nrow(mf)) no_complete_rows(call, envir)
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
-  inputs <- coded_variables(mf, used, attr(terms, "grouped"), likelihood)
+  inputs <- coded_variables(mf, used, attr(terms, "grouped"))
+  check_groups(inputs, nrow(mf), is.null(likelihood))
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))

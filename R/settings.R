@@ -16,7 +16,7 @@ settings <- local({
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
     tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn"),
+    noise = setting("learn", check = function(value, method) if (!identical(value, "auto")) value),
     hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
     neighbours = setting("posterior", "pfdtc",
@@ -45,7 +45,7 @@ check_settings <- function(method, call, args) {
   likelihood <- as_likelihood(args$family, args$approx)
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
-    if (!is.null(args[[name]]) || !setting$null) args[[name]] <- setting$check(args[[name]], method)
+    if (!is.null(args[[name]]) || !setting$null) args[name] <- list(setting$check(args[[name]], method))
   }
   args[c("family", "approx", "workers", "weights", "offset")] <- NULL
   if (isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample)) {

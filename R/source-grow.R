@@ -37,6 +37,7 @@ add_rows <- function(fit, newdata) {
   }
   given <- training_rows_from(fit, newdata)
   if (!length(given$response)) return(fit)
+  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups have the levels of the new rows
   if (!is.null(fit$data)) {
     rows <- extended_rows(rows_of_data(fit$data), given)
     return(fit_of_data(fit, data_of_rows(fit$data, rows, fit), sum(given$keep)))
@@ -68,6 +69,9 @@ check_growing <- function(fit) {
     abort_input("fit", sprintf("a fit with family %s without its data", response_of(fit)$label),
                 "one made with `keep_data = TRUE`",
                 hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
+  }
+  if (is.null(fit$data) && !is.null(fit$factors$groupings)) {
+    abort_input("fit", "one with groups without its data", "one made with `keep_data = TRUE`")
   }
   if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   if (!is.null(fit$transform) && is.null(fit$data)) {

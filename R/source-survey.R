@@ -6,7 +6,7 @@
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
-  recipe <- source_recipe(call, envir, source)
+  recipe <- source_recipe(call, envir, source, kernel)
   so_far <- new.env()
   survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
   m <- survey$moments
@@ -17,6 +17,8 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
                   survey$name)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
   check_levels_return(variables, m$n)
+  check_groups(variables, m$n)
+  attr(survey$terms, "grouped") <- recipe$grouped
   sample <- reservoir_rows(survey$sample)
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
@@ -39,18 +41,16 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
 # Returns how rows are read from a block: the call of a formula method without its data.
-source_recipe <- function(call, envir, source) {
-  formula <- check_formula(call, envir)
-  if (!is.null(attr(formula_of_groups(formula, NULL), "grouped"))) {
-    abort_input("formula", "one with groups", "without groups for a row source", hint = "Fit a data frame.")
-  }
+source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
+  formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
+  grouped <- attr(formula, "grouped")
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
   if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
   check_variables_in(source$columns, formula, given)
-  list(formula = formula, given = given)
+  list(formula = formula, given = given, grouped = grouped)
 }
 
 # Refuses a variable from outside the data with more than one value, because it would have to come in blocks as well.
@@ -78,7 +78,7 @@ block_rows <- function(recipe, block, variables = NULL) {
   }
   labels <- row.names(mf)
   used <- names(mf)[input_variables(terms)]
-  inputs <- lapply(used, function(v) code_variable(mf[[v]], v))
+  inputs <- coded_variables(mf, match(used, names(mf)), recipe$grouped)
   check_known(variables, inputs)
   rows <- rows_of_frame(mf, if (is.null(variables)) inputs else variables, labels)
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
@@ -89,7 +89,8 @@ block_rows <- function(recipe, block, variables = NULL) {
 
 check_known <- function(variables, inputs) {
   for (i in seq_along(variables)) {
-    if (same_kind(variables[[i]], inputs[[i]]) && all(inputs[[i]]$used %in% variables[[i]]$levels)) next
+    seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
+    if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
     abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
                 "a source that gives the same rows in every pass")
   }
@@ -133,7 +134,7 @@ survey_visit <- function(recipe, size) {
     keep <- if (is.null(rows$w)) TRUE else rows$w > 0
     r <- rows$r[keep]
     w <- rows$w[keep]
-    values <- lapply(stats::setNames(nm = vapply(variables, `[[`, "", "name")), function(name) {
+    values <- lapply(stats::setNames(nm = unique(unlist(lapply(variables, variables_of)))), function(name) {
       value <- mf[[name]]
       if (is.factor(value)) value <- as.character(value)
       if (is.matrix(value)) unclass(value)[keep, , drop = FALSE] else value[keep]
@@ -144,6 +145,8 @@ survey_visit <- function(recipe, size) {
          sample = reservoir(list(values = values, r = r, w = w), length(r), size))
   }
 }
+
+variables_of <- function(v) if (v$kind == "group") v$parts else v$name
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) a$variables <- Map(merge_variables, a$variables, b$variables)
@@ -162,6 +165,7 @@ merge_variables <- function(a, b) {
     abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
                 "a source whose columns have one kind")
   }
+  if (a$kind == "group") a[c("levels", "plain")] <- Map(union, a[c("levels", "plain")], b[c("levels", "plain")])
   if (a$kind == "factor") {
     for (what in c("levels", "used")) a[[what]] <- union(a[[what]], b[[what]])
     a$declared <- a$declared && b$declared
@@ -171,7 +175,9 @@ merge_variables <- function(a, b) {
 
 # Returns a variable with the levels of all rows: those of factors in their order, those of text in alphabetical order.
 # Levels without rows stay if they are the row names of a given correlation matrix.
+# Levels of a group are in the order of numbers if all are numbers.
 final_variable <- function(v, given = list()) {
+  if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
   if (v$kind != "factor") return(v)
   keep <- any(vapply(given, setequal, NA, v$levels))
   levels <- if (!v$declared) levels(factor(v$used)) else if (keep) v$levels else v$levels[v$levels %in% v$used]

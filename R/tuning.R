@@ -99,7 +99,8 @@ season_noise <- c(middle = 0.05, sd = 1.5)
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3
 
-# Rows whose exact log marginal likelihood compares a kernel with a linear mean if rows are many (bench/choice.R).
+# Beyond exact_learning_rows, the exact log marginal likelihood of this many rows compares a kernel with a linear mean
+# (bench/choice.R).
 line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
@@ -142,8 +143,9 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
                       most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
 
 # Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
-# number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
-class_points <- c(most = 4000, least = 20)
+# number of points; the most classes on whose rows hyperparameters are learned, and seconds of a posterior that are
+# worth a message; points of the average over f (bench/classes-table.R, bench/classes-average.R).
+class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60)
 class_draws <- 1024L
 
 # The most sds by which the mean of a skewed posterior may differ from its mode: with one row of a class and a prior
@@ -208,8 +210,16 @@ short_left <- 0.5
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
-# It replaces neighbours if it gains more than `gain` nats a row at `held` rows, given `posterior` others (bench/cliff.R).
+# It replaces neighbours if it gains more than `gain` nats a row at `held` rows given `posterior` others
+# (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
+
+# If the exact posterior of some rows gains as much, more inducing points and neighbours serve larger data, with up to
+# `rows` rows (bench/cliff.R).
+more_points <- c(rows = 16000, points = 800, neighbours = 100)
+
+# Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
+slow_prediction <- 2e12
 
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
 # bench/methods.R

@@ -30,7 +30,7 @@ attack_classes <- function(case, kernel_of, K, M, N = 60, n_new = 20) {
   tol <- 1e-8 * max(1, sqrt(prior[1L]))
   bracket <- evidence_bounds(fit)
   D <- cbind(-1, diag(K - 1))
-  of_odds <- list(mean = at$mean %*% t(D), var = t(apply(at$cov, 1L, function(V) c(D %*% V %*% t(D)))))
+  of_odds <- list(mean = at$mean %*% t(D), var = matrix(apply(at$cov, 1L, function(V) c(D %*% V %*% t(D))), n_new, byrow = TRUE))
   rule <- pfdtc:::normal_rule(K - 1L, 0.05, seq_len(30000))
   averaged <- c(t(pfdtc:::class_moments(of_odds, rule)$mean))
   wide <- predict(fit, new, type = "response", interval = "credible", certified = TRUE)
@@ -57,6 +57,7 @@ if (sys.nframe() == 0L) {
     }
     for (K in c(3, 5)) for (M in c(3, 12, 40)) {
       out <- rbind(out, data.frame(case, K, M, t(attack_classes(case, kernel_of, K, M))))
+      cat(case, K, M, "checks", sum(out$checks), "broken", sum(out[, 4:11]), "\n")
     }
   }
   broken <- rowSums(out[, 4:11])

@@ -1,4 +1,5 @@
 # Grouped effects: the goals' numbers. Rscript bench/groups.R [table] [rough] [learn] [subset] [certify] [large]
+# [linear] [binomial]
 #
 # One shared core, no byte code, one thread:
 #   table    5,000 rows, 300 levels: error 0.0785 (m 100), 0.0781 (m 200) in 3.1 and 3.3 s; bam(te + re) has 0.0791
@@ -9,7 +10,7 @@
 #            35 of 14: .26 .05 .17; 35, rows together: .19 .09 .08
 #   subset   nats lost by 400 of 1,600 rows, four seeds: 320 levels: 1.0 8.3 5.8 1.5 (with all levels: 2.1 17.0 .9 4.0);
 #            40 levels: 1.7 .8 2.8 .8
-#   certify  0 of 16,000 bounds broken
+#   certify  0 of 16,000 bounds broken (bench/groups-attack.R has 115,200 more)
 #   large    1e6 rows, 99,997 levels, m 200: 31 s, 566 MB, error of effects .1000, coverage .951, sd of levels 1.0014
 library(pfdtc)
 options(pfdtc.threads = 1L, pfdtc.transform = "plain")
@@ -136,6 +137,41 @@ if (wanted("certify")) { # goal: none broken
     }
   }
   said("certificates: %d of %d broken", broken, total)
+}
+
+if (wanted("linear") && requireNamespace("lme4") && requireNamespace("nlme")) { # goal: 1e-4, three times lme4's time
+  beside_lme4 <- function(name, data, groups, mean, whole) {
+    theirs <- seconds(ref <- lme4::lmer(whole, data))
+    ours <- seconds(fit <- quietly(pfdtc(groups, data, mean = mean)))
+    sds <- function(v) v$sdcor[order(v$grp, v$var1, v$var2)]
+    off <- sds(as.data.frame(nlme::VarCorr(fit))) / sds(as.data.frame(lme4::VarCorr(ref))) - 1
+    said("%s: sds differ by %.1e, log likelihood %.7f (lme4 %.7f), %.1f s (lme4 %.1f s)", name, max(abs(off)),
+         c(logLik(fit)), c(logLik(ref)), ours, theirs)
+  }
+  set.seed(1)
+  many <- data.frame(a = factor(sample(2000, 20000, TRUE)), b = factor(sample(500, 20000, TRUE)), x = rnorm(20000))
+  many$y <- many$x + rnorm(2000)[many$a] + rnorm(500)[many$b] / 2 + rnorm(20000)
+  beside_lme4("Penicillin", lme4::Penicillin, diameter ~ (1 | plate) + (1 | sample), ~ 1,
+              diameter ~ (1 | plate) + (1 | sample))
+  beside_lme4("Orthodont", as.data.frame(nlme::Orthodont), distance ~ (age | Subject), ~ age + Sex,
+              distance ~ age + Sex + (age | Subject))
+  beside_lme4("20,000 rows", many, y ~ (1 | a) + (1 | b), ~ x, y ~ x + (1 | a) + (1 | b))
+  beside_lme4("InstEval", lme4::InstEval, y ~ (1 | s) + (1 | d), ~ 1, y ~ (1 | s) + (1 | d))
+}
+
+if (wanted("binomial") && requireNamespace("lme4")) {
+  beside_glmer <- function(name, data, groups, whole) {
+    theirs <- seconds(ref <- lme4::glmer(whole, data, family = binomial))
+    ours <- seconds(fit <- quietly(pfdtc(groups, data, family = binomial(), control = pfdtc_control(priors = FALSE))))
+    said("%s: group sd %.4f (glmer %.4f), %.1f s (glmer %.1f s)", name, attr(nlme::VarCorr(fit)[[1]], "stddev"),
+         attr(lme4::VarCorr(ref)[[1]], "stddev"), ours, theirs)
+  }
+  beside_glmer("cbpp", lme4::cbpp, cbind(incidence, size - incidence) ~ (1 | herd),
+               cbind(incidence, size - incidence) ~ (1 | herd))
+  set.seed(1)
+  rows <- data.frame(g = factor(sample(300, 5000, TRUE)))
+  rows$y <- rbinom(5000, 1, plogis(rnorm(300)[rows$g] - 0.5))
+  beside_glmer("5,000 binary rows", rows, y ~ (1 | g), y ~ (1 | g))
 }
 
 if ("large" %in% asked) { # goal: a minute, 1 GB, coverage of effects .94 to .96

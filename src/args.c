@@ -116,17 +116,22 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* list(profile, columns from 1, isotropic, power, correlation, table), without its parameters */
+/* list(profile, columns from 1, number, isotropic, power, correlation, table), without its parameters.
+ * number: 2 for a column with the numbers of levels, else 1; or NULL */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
     const char *profile = arg_string(list_get(list, "profile"), "profile");
-    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
+    SEXP columns = list_get(list, "columns"), table = list_get(list, "table"),
+         number = list_get(list, "number");
     f.profile = profile_of(profile);
     if (f.profile == NULL)
         Rf_error("internal: no kernel profile '%s'", profile);
     f.d = (int)XLENGTH(columns);
     f.column = arg_indices(columns, "columns", 1, INT_MAX);
+    if (number != R_NilValue && XLENGTH(number) != f.d)
+        Rf_error("internal: `number` must have a value for each column");
+    f.number = number == R_NilValue ? NULL : arg_indices(number, "number", 1, 2);
     f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
     f.power = arg_count(list_get(list, "power"), "power");
     f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;
@@ -275,14 +280,6 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
     return (struct pass){.plan = arg_plan(control, rows->N), .rows = rows, .z = z};
 }
 
-const struct objective *arg_objective(SEXP name)
-{
-    const struct objective *found = objective_named(arg_string(name, "objective"));
-    if (found == NULL)
-        Rf_error("internal: no objective '%s'", arg_string(name, "objective"));
-    return found;
-}
-
 struct stats arg_sums(SEXP list, int M, int q)
 {
     struct stats s = {.M = M, .q = q};
@@ -353,11 +350,6 @@ double *pack_matrix(SEXP list, const char *name, int rows, int columns)
 double *pack_vector(SEXP list, const char *name, int n)
 {
     return REAL(put(list, name, Rf_allocVector(REALSXP, n)));
-}
-
-int *pack_integers(SEXP list, const char *name, int n)
-{
-    return INTEGER(put(list, name, Rf_allocVector(INTSXP, n)));
 }
 
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns)

@@ -68,8 +68,6 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
 
 /* sums from ffi_sums(), perhaps of several parts */
 struct stats arg_sums(SEXP list, int M, int q);
-/* the objective of that name */
-const struct objective *arg_objective(SEXP name);
 
 /* ---- scratch and results -------------------------------------------------------------------- */
 
@@ -84,7 +82,6 @@ struct arena *door_arena(SEXP scratch);
 SEXP pack(const char *name, ...);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
-int *pack_integers(SEXP list, const char *name, int n);
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_zeros(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);

@@ -84,6 +84,18 @@ struct sink effect_sums_sink(const struct effect_summing *self, double *sums)
 
 /* ---- elimination of the first grouping -------------------------------------------------------- */
 
+void level_products(int p, int levels, const int *start, const int *column,
+                    const double *V, int size, double *S)
+{
+    for (int l = 0; l < levels; l++)
+        for (int j = start[l]; j < start[l + 1]; j++) {
+            double *to = S + (size_t)size * column[j];
+            for (int i = j; i < start[l + 1]; i++)
+                for (int a = 0; a < p; a++)
+                    to[column[i]] += V[(size_t)p * i + a] * V[(size_t)p * j + a];
+        }
+}
+
 size_t eliminate_size(const struct effects *e)
 {
     return (size_t)e->m * e->m + (size_t)e->m + 2;

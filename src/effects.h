@@ -47,6 +47,13 @@ struct effect_sums {
 };
 struct effect_sums effects_sums(const struct effects *e, const double *sums);
 
+/*
+ * S (lower triangle, size x size) += sum_l V_l'V_l, V p x start[levels].  V_l are its columns from
+ * start[l] to start[l + 1], which stand for columns `column` (ascending in a level) of a sparse matrix.
+ */
+void level_products(int p, int levels, const int *start, const int *column,
+                    const double *V, int size, double *S);
+
 struct effect_summing {
     const struct effects *effects;
     const struct kernel *kernel;

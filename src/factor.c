@@ -81,7 +81,8 @@ const double *factor_shape(const struct factor *f)
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
-    return fmin(1.0 / f->parameter[single ? 0 : j], DBL_MAX);
+    const double rate = fmin(1.0 / f->parameter[single ? 0 : j], DBL_MAX);
+    return f->number != NULL && f->number[j] ? -rate : rate;
 }
 
 double factor_period(const struct factor *f)
@@ -90,6 +91,14 @@ double factor_period(const struct factor *f)
 }
 
 /* ---- statistics ------------------------------------------------------------------------ */
+
+static void add_levels_apart(int M, double rate, double x, const double *restrict z,
+                             double *restrict r2)
+{
+    const double u = LEVELS_APART * rate, apart = u * u;
+    for (int m = 0; m < M; m++)
+        r2[m] += z[m] != x ? apart : 0.0;
+}
 
 CLONES static void squared_distances(const struct factor *f, int M, const double *Z,
                                      int ldz, const double *x, int ldx,
@@ -100,6 +109,10 @@ CLONES static void squared_distances(const struct factor *f, int M, const double
     for (int j = 0; j < f->d; j++) {
         const double *restrict z = Z + (size_t)f->column[j] * ldz;
         const double xj = x[(size_t)f->column[j] * ldx], rate = factor_rate(f, j);
+        if (rate < 0.0) {
+            add_levels_apart(M, rate, xj, z, r2);
+            continue;
+        }
         SIMD
         for (int m = 0; m < M; m++) {
             const double u = (xj - z[m]) * rate;

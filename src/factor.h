@@ -18,6 +18,7 @@ struct factor {
     int d; /* inputs it reads; of METRIC_LEVELS, the levels; of METRIC_GROUP, the level's
             * number, then the design */
     const int *column;  /* [d] their columns in X, from 0 */
+    const int *number;  /* [d] 1 for a column with the numbers of levels; or NULL */
     int isotropic;      /* METRIC_SCALED: one lengthscale for all inputs */
     int power;          /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
     enum levels levels; /* METRIC_LEVELS: which correlations */
@@ -56,7 +57,7 @@ void factor_on_circle(double x, double period, double *c, double *s);
 /* points that are on a circle at a time */
 enum { FACTOR_ARC = 64 };
 
-/* 1 / lengthscale of input j, finite */
+/* 1 / lengthscale of input j, finite; its negative for numbers of levels */
 double factor_rate(const struct factor *f, int j);
 
 /* S (M x n): the statistic of each row of Z and each of X */

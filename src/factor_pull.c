@@ -36,6 +36,18 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
+/* the same for a column with the numbers of levels */
+static double pull_levels_apart(int M, int n, double rate, const double *x,
+                                const double *restrict z, const double *restrict w)
+{
+    const double u = LEVELS_APART * rate;
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        for (int m = 0; m < M; m++)
+            sum += z[m] != x[i] ? w[(size_t)i * M + m] * u * u : 0.0;
+    return sum;
+}
+
 static void pull_scaled(const struct factor *f, int M, const double *Z, int ldz, int n,
                         const double *X, int ldx, const double *w, double *dZ,
                         double *dtheta)
@@ -46,14 +58,16 @@ static void pull_scaled(const struct factor *f, int M, const double *Z, int ldz,
             const size_t column = (size_t)f->column[j];
             /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
             const double *z = Z + column * ldz, rate = fmin(factor_rate(f, j), 1e290);
-            double x[FACTOR_ROWS];
+            double x[FACTOR_ROWS], *slope = dtheta;
+            if (slope != NULL)
+                slope += f->at + (f->isotropic ? 0 : j);
             for (int a = 0; a < FACTOR_ROWS; a++) /* a missing row repeats one */
                 x[a] = X[i + (a < rows ? a : 0) + column * ldx];
-            if (dZ != NULL)
+            if (dZ != NULL && rate > 0.0)
                 pull_points(M, rate, x, z, w, dZ + column * M);
-            if (dtheta != NULL)
-                dtheta[f->at + (f->isotropic ? 0 : j)] -=
-                    pull_lengthscale(M, rate, x, z, w);
+            if (slope != NULL)
+                *slope -= rate < 0.0 ? pull_levels_apart(M, rows, rate, x, z, w)
+                                     : pull_lengthscale(M, rate, x, z, w);
         }
     }
 }
@@ -169,7 +183,10 @@ void factor_metric_slope(const struct factor *f, int p, int n, const double *X, 
                     *out -= p == 0 ? 2.0 * half * half
                                    : 4.0 * pi * turns * sin(angle) * rate * rate;
                 } else {
-                    const double u = apart * rate;
+                    const double u = (rate > 0.0     ? apart
+                                      : apart != 0.0 ? LEVELS_APART
+                                                     : 0.0) *
+                                     rate;
                     *out -= 2.0 * u * u;
                 }
             }

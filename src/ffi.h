@@ -78,6 +78,8 @@ SEXP ffi_effect_predict(SEXP points, SEXP effects, SEXP posterior, SEXP x, SEXP 
 /* list(status, value, score, information, V, b): ffi_vecchia() with the effects integrated out, see integrated.h */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control);
+/* sum_l V_l'V_l, see level_products() in effects.h */
+SEXP ffi_level_products(SEXP V, SEXP start, SEXP column, SEXP size);
 /* list(P, v, yy, log_d) of near_effects.h; near: list(u, d, rows, r) as ffi_near() keeps them */
 SEXP ffi_near_effects(SEXP model, SEXP effects, SEXP rows, SEXP near, SEXP control);
 /* list(status, C, x, inverse): C C' = I + A (lower triangle read), x = (I + A)^{-1} b, and the inverse or NULL */

@@ -252,6 +252,35 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return result;
 }
 
+/* where the columns of each level begin among `entries`, and behind them their end */
+static const int *arg_starts(SEXP x, int entries)
+{
+    const int *start = arg_indices(x, "start", 1, entries + 1);
+    const int levels = (int)XLENGTH(x) - 1;
+    int ordered = levels >= 0 && start[levels] == entries;
+    for (int l = 0; l < levels; l++)
+        ordered = ordered && start[l] <= start[l + 1];
+    if (!ordered)
+        Rf_error("internal: `start` must have places for all columns of `V`");
+    return start;
+}
+
+SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
+{
+    int p, entries;
+    const double *V = arg_matrix(V_, "V", &p, &entries);
+    const int size = arg_count(size_, "size"), levels = (int)XLENGTH(start) - 1;
+    if (XLENGTH(column) != entries)
+        Rf_error("internal: `column` must have a value for each column of `V`");
+    SEXP result = PROTECT(Rf_allocMatrix(REALSXP, size, size));
+    fill((size_t)size * size, 0.0, REAL(result));
+    level_products(p, levels, arg_starts(start, entries),
+                   arg_indices(column, "column", 1, size), V, size, REAL(result));
+    mirror_lower(size, REAL(result));
+    UNPROTECT(1);
+    return result;
+}
+
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

@@ -86,7 +86,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     while (select_step(&s, tol))
         interrupt_now_and_then(s.m);
     SEXP result = PROTECT(pack("pivots", "t", NULL));
-    from_1(s.m, s.pivot, pack_integers(result, "pivots", s.m));
+    from_1(s.m, s.pivot, pack_integer_matrix(result, "pivots", s.m, 1));
     copy((size_t)s.m, s.t, pack_vector(result, "t", s.m));
     UNPROTECT(1);
     return result;

@@ -2,6 +2,14 @@
 #include "linalg.h"
 #include "objective.h"
 
+static const struct objective *arg_objective(SEXP name)
+{
+    const struct objective *found = objective_named(arg_string(name, "objective"));
+    if (found == NULL)
+        Rf_error("internal: no objective '%s'", arg_string(name, "objective"));
+    return found;
+}
+
 /* objective: list(name, aux, Wt, share), with NULL for missing parts; rows: list(x, y, scale), or NULL where
  * none are read */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,

@@ -28,6 +28,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(effect_predict, 6),
     DOOR(integrated, 9),
     DOOR(near_effects, 5),
+    DOOR(level_products, 4),
     DOOR(factor, 3),
     DOOR(laplace, 7),
     DOOR(softmax, 7),

@@ -20,6 +20,13 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
+/* the distance of two levels by that of their numbers (profile.h) */
+TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
+{
+    const VECTOR none = {0};
+    return UNLESS(none + LEVELS_APART * rate, -(apart * apart), 0.0);
+}
+
 #include PAGE
 
 #undef NAME

@@ -108,8 +108,10 @@ TARGET static void NAME(values)(const struct strip_kernel *k, int n, const doubl
             for (int f = 0, j = 0; f < n_factors; f++) {
                 VECTOR r2 = none, own;
                 for (const int end = j + k->factor[f].d; j < end; j++) {
-                    const VECTOR *xj = x + (size_t)k->column[j] * n,
-                                 v = (xj[a] - xj[b]) * k->rate[j];
+                    const VECTOR *xj = x + (size_t)k->column[j] * n;
+                    VECTOR v = (xj[a] - xj[b]) * k->rate[j];
+                    if (k->rate[j] < 0.0)
+                        v = NAME(levels)(v, k->rate[j]);
                     r2 += v * v;
                 }
                 NAME(split)(k->factor[f].form, r2, &own, times + f, slope + f);
@@ -142,7 +144,10 @@ TARGET static void NAME(slope)(int n, double rate, const double *X, const double
         const VECTOR xa = x[a], ua = u[a];
         VECTOR sum = {0};
         for (int b = 0; b < a; b++) {
-            const VECTOR v = (xa - x[b]) * rate, t = s[b] * v * v;
+            VECTOR v = (xa - x[b]) * rate, t;
+            if (rate < 0.0)
+                v = NAME(levels)(v, rate);
+            t = s[b] * v * v;
             out[b] += t * ua;
             sum += t * u[b];
         }

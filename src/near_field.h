@@ -25,8 +25,8 @@ struct near_field {
     struct inducing z; /* its L is needed by field_run()                               */
     struct source rows, targets; /* the data; the targets, perhaps the same rows      */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    int s, few; /* neighbours, at most rows.N, and those of rows that are not far from the data */
-    struct plan plan;            /* for all targets                                   */
+    int s, few; /* neighbours, at most rows.N: of a target far from the data, of others */
+    struct plan plan; /* for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
     const int *given;
     /* if the targets are functionals and not f(x): their covariances with f at the neighbours

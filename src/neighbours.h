@@ -19,7 +19,7 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
  * far from all data has s of them, because few lie on one side of it; any other row has `few`. */
 struct finding {
     const struct tree *tree;
-    int s, few; /* few <= s */
+    int s, few;      /* few <= s */
     const int *row;  /* of each query, left out itself; NULL: queries are other rows */
     const int *rank; /* of all rows: lower ranks alone; NULL: any */
     int *near;

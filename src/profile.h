@@ -10,6 +10,12 @@
  * so that a product of several needs one exp for an entry.  It is 0 only by underflow, so its slope
  * follows from the whole product k as k g'/g.  Other kernels have plain functions.
  */
+/*
+ * METRIC_SCALED reads a column with the numbers of levels as it reads their 0/1 columns: different
+ * levels are LEVELS_APART lengthscales apart.  Such a column has a negative rate, and slopes of 0.
+ */
+#define LEVELS_APART 1.4142135623730951
+
 enum metric {
     METRIC_SCALED, /* r2 = sum_j ((x_j - z_j) / l_j)^2, lengthscales (or one for all) */
     METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / period) / l)^2, l and the period */

@@ -26,6 +26,21 @@ INSIDE double slope_column(int n, double rate, double xb, const double *restrict
     return sum;
 }
 
+/* the same for a column with the numbers of levels */
+static double level_column(int n, double rate, double xb, const double *restrict x,
+                           const double *restrict w, double ub, const double *restrict u,
+                           double *restrict out)
+{
+    const double v = LEVELS_APART * rate;
+    double sum = 0.0;
+    for (int a = 0; a < n; a++) {
+        const double t = x[a] != xb ? w[a] * v * v : 0.0;
+        out[a] += t * ub;
+        sum += t * u[a];
+    }
+    return sum;
+}
+
 static void symmetric_column(int n, const double *Kb, const double *u, double *out)
 {
     out[0] += Kb[-1] * u[0] + dot((size_t)n, Kb, u + 1);
@@ -57,8 +72,11 @@ CLONES static void single_slopes(const struct term *term, const struct factor *f
         for (int j = 0; j < f->d; j++) {
             const size_t column = (size_t)f->column[j] * ldx;
             double *o = out + (size_t)(f->at + (f->isotropic ? 0 : j)) * n + b;
-            o[0] += slope_column(below, fmin(factor_rate(f, j), 1e290), at[column],
-                                 under + column, w, u[b], u + b + 1, o + 1);
+            const double rate = fmin(factor_rate(f, j), 1e290);
+            o[0] += rate < 0.0 ? level_column(below, rate, at[column], under + column, w,
+                                              u[b], u + b + 1, o + 1)
+                               : slope_column(below, rate, at[column], under + column, w,
+                                              u[b], u + b + 1, o + 1);
         }
         symmetric_column(below, Kb, u + b, out + (size_t)term->at * n + b);
     }

@@ -163,25 +163,33 @@ static double penalty_row(const struct softmax *l, double e, const double *p, do
 }
 
 /* s_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2 with
- * T = C S C' + e (I + e w W0)^{-1}, in contrasts; x: 2 K, Sm: q */
+ * T = C S C' + e (I + e w W0)^{-1}, in contrasts; x: 2 K + (q + 2) q */
 static void slope_row(const struct softmax *l, int row, double e, const double *p,
                       const double *mean, double *D, double den, double *x, double *s)
 {
     const int K = l->K, q = l->q;
     const size_t N = (size_t)l->pass->rows->N;
     const double w = class_weight(l, row), *S = l->S + row;
-    double *T = x, *Tp = x + K, pT = 0.0, pTp = 0.0;
+    double *T = x, *Tp = x + K, *own = Tp + K, *along = own + q * q, *c = along + q,
+           pT = 0.0, pTp = 0.0;
+    for (int j = 0; j < q; j++) {
+        along[j] = 0.0;
+        for (int k = 0; k < q; k++) {
+            own[j * q + k] = S[N * (j * q + k)];
+            along[j] += own[j * q + k] * mean[k];
+        }
+    }
     for (int a = 0; a < K; a++) {
         T[a] = e * (D[a] + e * w * D[a] * p[a] * D[a] * p[a] / den);
         Tp[a] = e * D[a] * p[a] / den;
+        for (int k = 0; k < q; k++)
+            c[k] = l->contrasts[a + (size_t)k * K];
         for (int j = 0; j < q; j++) {
-            double half = 0.0, along = 0.0;
-            for (int k = 0; k < q; k++) {
-                half += S[N * (j * q + k)] * l->contrasts[a + (size_t)k * K];
-                along += S[N * (j * q + k)] * mean[k];
-            }
-            T[a] += l->contrasts[a + (size_t)j * K] * half;
-            Tp[a] += l->contrasts[a + (size_t)j * K] * along;
+            double half = 0.0;
+            for (int k = 0; k < q; k++)
+                half += own[j * q + k] * c[k];
+            T[a] += c[j] * half;
+            Tp[a] += c[j] * along[j];
         }
         pT += p[a] * T[a];
         pTp += p[a] * Tp[a];
@@ -221,7 +229,7 @@ void softmax_penalty(struct softmax *l, double *zeta)
     const size_t dim = (size_t)l->z.M * l->q;
     invert(l);
     struct sink sink = sum_sink(l, penalty_add, row_size(l), dim + 1, l->sums);
-    sink.more = 3 * (size_t)l->K;
+    sink.more = 3 * (size_t)l->K + (size_t)l->q * (l->q + 2);
     pass_run(l->pass, sink);
     l->penalty = l->sums[dim];
     copy(dim, l->sums, zeta);

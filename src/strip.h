@@ -29,7 +29,7 @@ struct strip_kernel {
     const struct strip_term *term;
     const struct strip_factor *factor;
     const int *column;  /* [d] */
-    const double *rate; /* [d] */
+    const double *rate; /* [d] negative for numbers of levels (profile.h) */
 };
 
 /* K (M x n) = k(Z, X) */

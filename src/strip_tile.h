@@ -29,8 +29,14 @@ TARGET static void NAME(values)(const struct strip_kernel *k, int M,
                 for (const int end = j + f->d; j < end; j++) {
                     const VECTOR zj = *(const VECTOR *)(z[j] + m);
                     const double rate = k->rate[j], *xj = x + STRIP_ROWS * j;
-                    const VECTOR u0 = (xj[0] - zj) * rate, u1 = (xj[1] - zj) * rate,
-                                 u2 = (xj[2] - zj) * rate, u3 = (xj[3] - zj) * rate;
+                    VECTOR u0 = (xj[0] - zj) * rate, u1 = (xj[1] - zj) * rate,
+                           u2 = (xj[2] - zj) * rate, u3 = (xj[3] - zj) * rate;
+                    if (rate < 0.0) {
+                        u0 = NAME(levels)(u0, rate);
+                        u1 = NAME(levels)(u1, rate);
+                        u2 = NAME(levels)(u2, rate);
+                        u3 = NAME(levels)(u3, rate);
+                    }
                     r0 += u0 * u0;
                     r1 += u1 * u1;
                     r2 += u2 * u2;

@@ -179,7 +179,7 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     struct near_joint j = {.at = {.field = {.z = like->z, .rows = like->rows}}};
     struct near_field *f = &j.at.field;
     f->targets = source_of(o->n, like->rows.columns, X, NULL, NULL);
-    f->s = o->s;
+    f->s = f->few = o->s;
     f->plan = plan_for(&like->plan, o->n, 3);
     j.at.C = C;
     j.at.beta = beta;
@@ -269,7 +269,8 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
 
     struct model model = {&p.covariance.kernel, p.s2, p.jitter};
     struct near_posterior q = {.model = &model};
-    q.field = (struct near_field){.z = problem_points(&p), .rank = rank, .s = s, .few = s};
+    q.field =
+        (struct near_field){.z = problem_points(&p), .rank = rank, .s = s, .few = s};
     q.field.z.model = &model;
     q.field.rows = q.field.targets = source_of(N, COLUMNS, p.X, p.y, p.scale);
     q.field.plan = plan_for(

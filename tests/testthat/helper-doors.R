@@ -79,6 +79,7 @@ door_examples <- function() {
     effect_predict = list(grouped_points, groups, of_groups, grouped$x, 1L, ec),
     integrated = list(model, groups, engine_rows(grouped), NULL, cbind(p$y), 1:4, matrix(5:8, 1), 1L, ec),
     near_effects = list(model, groups, engine_rows(grouped), near_grouped, ec),
+    level_products = list(matrix(0.5, 2, 5), c(1L, 3L, 6L), c(1L, 3L, 1L, 2L, 3L), 3L),
     factor = list(diag(3), c(1, 2, 3), 1L),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
     near_predict = list(post_of(own), rows, 2L, p$new, NULL, 1L, ec),

@@ -52,7 +52,7 @@ with_replaced <- function(new, code, space = asNamespace("pfdtc")) {
 
 # Runs code as if the exact posterior of more than 2,000 rows were too expensive.
 with_few_exact <- function(code) {
-  with_replaced(list(exact_rows = 2000L, exact_trial = replace(exact_trial, "rows", 2000)), code)
+  with_replaced(list(exact_rows = 2000L, more_points = replace(more_points, "rows", 2000)), code)
 }
 
 # The same of one, calls `which` of which end with the condition `by`; the others do what it does.

@@ -6,7 +6,10 @@ two_rows <- function(family, seed, apart = 1) {
     v <- exp(stats::runif(1, -2, 1.2))
     f <- stats::rnorm(2, sd = sqrt(v))
     y <- switch(family, binomial = , probit = stats::runif(2) < stats::plogis(f), poisson = stats::rpois(2, exp(f)),
-                Gamma = stats::rgamma(2, 2, 2 / exp(f)), ordinal = ordered(sample(1:2), labels = c("a", "b")),
+                Gamma = stats::rgamma(2, 2, 2 / exp(f)),
+                tweedie = stats::rgamma(2, c(1, stats::rpois(1, exp(f[2L]))), 1),
+                truncated = 1 + stats::rpois(2, exp(f)),
+                ordinal = ordered(sample(1:2), labels = c("a", "b")),
                 tobit = pmax(f + 0.5 * stats::rnorm(2), 0), weibull = exp(f + 0.7 * log(stats::rexp(2))))
     list(data = data.frame(x = x, y = if (family == "binomial") as.numeric(y) else y), v = v)
   })

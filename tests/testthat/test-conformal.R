@@ -157,7 +157,7 @@ test_that("on real data intervals cover what they say, no wider than normal ones
   for (name in quick(c("abalone", "airfoil", "wine"))) {
     data <- load_dataset(name)
     rows <- with_seed(4, sample.int(nrow(data)))
-    train <- rows[seq_len(1000)]
+    train <- rows[seq_len(600)]
     test <- utils::head(setdiff(rows, train), 500)
     fit <- with_seed(4, pfdtc(y ~ ., data[train, ], kernel = kernel_matern(3 / 2)))
     for (level in c(0.5, 0.95)) {

@@ -105,4 +105,11 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
                                                 hyper = "fixed")))
   expect_identical(near$posterior, "far + near")
   expect_match(near$because[["posterior"]], "at 80 held-out rows")
+  more <- c(few, list(more_points = replace(more_points, c("points", "neighbours"), c(300, 50))))
+  more$exact_trial[["rows"]] <- 300
+  many <- with_replaced(more, with_seed(1, pfdtc(smooth, y, kernel = kernel_se(rep(1, 6), 1), noise = 1e-5,
+                                                 hyper = "fixed", center = FALSE, scale = FALSE)))
+  expect_identical(many[c("posterior", "m_asked", "neighbours")],
+                   list(posterior = "far + near", m_asked = 300, neighbours = 50L))
+  expect_gt(many$m, 200)
 })

@@ -29,7 +29,7 @@ test_that("a functional has the mean and sd that the joint posterior gives it, w
   got <- linear_functional(binary, C, new)
   expect_equal(got$mean, drop(unname(C %*% p$fit)), tolerance = 1e-10)
   expect_equal(got$sd^2, unname(diag(C %*% p$cov %*% t(C))), tolerance = 1e-7)
-  expect_error(linear_functional(binary, C, new, certified = TRUE), class = "pfdtc_error_input")
+  expect_s3_class(linear_functional(binary, C, new, certified = TRUE, effort = "fast"), "pfdtc_certificate")
 })
 
 test_that("one weight is a point's certificate; the training rows are there; a missing row makes its functionals NA", {

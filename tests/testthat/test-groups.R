@@ -69,7 +69,32 @@ test_that("effects, their covariances and population predictions are those of de
   joint <- function(g) suppressMessages(predict(fit, data.frame(x = 0.5, w = 0, g = g, h = "u"), full_cov = TRUE)$cov)
   expect_equal(joint(c("n", "n"))[1, 2] - joint(c("n", "m"))[1, 2], S$g[1, 1], tolerance = 1e-10)
   expect_equal(joint(c(NA, NA))[1, 2], joint(c("n", "m"))[1, 2], tolerance = 1e-10)
-  expect_input_error(predict(fit, new, re = FALSE, full_cov = TRUE), "re")
+  whole <- predict(fit, new, re = FALSE, full_cov = TRUE, se.fit = TRUE)
+  expect_equal(unname(whole$cov), unname(prior - crossprod(k, B %*% k)), tolerance = 1e-8)
+  expect_equal(whole$fit, at$fit, tolerance = 1e-12)
+})
+
+test_that("insight and emmeans know groups: terms, variances, means of the population", {
+  fit <- crossed_fit()
+  skip_if_not_installed("insight")
+  expect_identical(insight::find_random(fit, flatten = TRUE), c("g", "h"))
+  expect_setequal(insight::find_predictors(fit, flatten = TRUE), c("x", "w"))
+  expect_true(insight::model_info(fit)$is_mixed)
+  v <- insight::get_variance(fit)
+  S <- lapply(VarCorr.gp_fit(fit), function(v) unclass(v)[seq_len(nrow(v)), seq_len(nrow(v)), drop = FALSE])
+  U <- cbind(1, crossed()$w)
+  expect_equal(v$var.random, mean(rowSums((U %*% S$g) * U)) + c(S$h), tolerance = 1e-12)
+  expect_equal(v$var.intercept, c(g = S$g[1L], h = c(S$h)), tolerance = 1e-12)
+  expect_equal(v$var.slope, c(g.w = S$g[2L, 2L]), tolerance = 1e-12)
+  expect_equal(v$cor.slope_intercept, c(g = stats::cov2cor(S$g)[[2L]]), tolerance = 1e-12)
+  expect_equal(v$var.residual, fit$noise)
+  expect_equal(v$var.fixed, var(predict(fit, re = FALSE)), tolerance = 1e-10)
+  expect_identical(insight::get_variance(fit, "random"), v$var.random)
+  skip_if_not_installed("emmeans")
+  means <- as.data.frame(emmeans::emmeans(fit, ~ x, at = list(x = c(0.2, 0.8), w = 0), data = crossed()))
+  at <- predict(fit, data.frame(x = c(0.2, 0.8), w = 0), re = FALSE, se.fit = TRUE)
+  expect_equal(means$emmean, unname(at$fit), tolerance = 1e-10)
+  expect_equal(means$SE, unname(at$se.fit), tolerance = 1e-10)
 })
 
 test_that("answers of a fit include its groups", {
@@ -102,6 +127,7 @@ test_that("answers of a fit include its groups", {
   expect_gt(sd(unlist(draws[2, ])), 2 * sd(unlist(draws[1, ])))
   # a level that comes with added rows is known from then on
   more <- suppressMessages(add_rows(fit, data.frame(y = rep(4, 5), x = 0.5, w = 0, g = "new", h = "u")))
+  expect_identical(utils::tail(rownames(ranef.gp_fit(more)$g), 1L), "new")
   all <- rbind(d, data.frame(y = 4, x = 0.5, w = 0, g = "new", h = "u")[rep(1, 5), ])
   again <- pfdtc(y ~ x + (w | g) + (1 | h), all,
                  kernel = fit$kernel, noise = fit$noise, hyper = "fixed", plain = TRUE)

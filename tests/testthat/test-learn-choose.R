@@ -227,6 +227,9 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   now <- list(label = "se", problem = line_problem(cleaned, "se"), value = -Inf, parameters = 3L)
   now$theta <- now$problem$unit
   expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
+  # what was compared for the kernel stays with it
+  now[c("value", "exact")] <- list(1e6, c(rows = 2000, gain = 1, se = 0.1))
+  expect_identical(choose_line(now, open_settings(cleaned), list(value = 1e7))$exact, now$exact)
 })
 
 test_that("the exact evidence of some of many rows is taken where its leave-one-out log density is higher", {

@@ -237,3 +237,38 @@ test_that("with one lengthscale for all inputs, score and information are sums o
     expect_close(one$information, sums %*% all$information %*% t(sums), 1e-10, profile)
   }
 })
+
+test_that("a factor read by the numbers of its levels has the value and the slopes of its 0/1 columns", {
+  x <- with_seed(4, cbind(a = stats::runif(61), outer(sample(7L, 61, TRUE), 1:7, "==") + 0, b = stats::rnorm(61)))
+  colnames(x)[2:8] <- paste0("g", 1:7)
+  groups <- c("a", rep("g", 7L), "b")
+  y <- with_seed(5, stats::rnorm(61))
+  kernels <- list(kernel_se(), kernel_matern(1 / 2), kernel_matern(5 / 2), kernel_rq(),
+                  kernel_additive(kernel_matern(3 / 2), pairs = TRUE))
+  for (kernel in kernels) {
+    kernel <- place_kernel(kernel, x)
+    if (is_additive(kernel)) kernel$groups <- groups
+    kernel$shared <- shared_by(groups)
+    columns <- compile_kernel(kernel)
+    values <- with_seed(6, stats::runif(nrow(columns$table), 0.5, 1.5))
+    numbers <- by_numbers_of_levels(columns, x)
+    at <- list(list(x = x, y = y), new_model(set_values(columns, values), 0.3))
+    by <- list(list(x = numbers$rows(x), y = y), new_model(set_values(numbers$kernel, values), 0.3))
+    expect_equal(ncol(by[[1L]]$x), 10L)
+    near <- native_neighbours(at[[2L]]$kernel, x, 9, rows = 1:61, rank = 1:61)
+    exact <- function(p) native_exact_evidence(p[[1L]], p[[2L]])[c("value", "theta", "noise")]
+    vecchia <- function(p) native_vecchia(p[[1L]], p[[2L]], 1:61, near)
+    # the same squares in another order
+    expect_equal(exact(by), exact(at), tolerance = 1e-11, info = kernel$label)
+    expect_equal(vecchia(by), vecchia(at), tolerance = 1e-11, info = kernel$label)
+  }
+})
+
+test_that("three columns that share a lengthscale are no levels unless each row has one 1 in them", {
+  x <- with_seed(7, matrix(stats::runif(60), 20L))
+  sphere <- place_kernel(kernel_se(), x)
+  sphere$shared <- shared_by(rep("s", 3L))
+  expect_identical(by_numbers_of_levels(compile_kernel(sphere), x)$rows(x), x)
+  two <- cbind(rep(0:1, 10), rep(1, 20), 0)
+  expect_identical(by_numbers_of_levels(compile_kernel(sphere), two)$rows(two), two)
+})

@@ -65,6 +65,7 @@ test_that("smooth noise is found beside a transform that is given", {
   sizes <- sqrt(noise_at(fit, matrix(c(0.2, 0.9), dimnames = list(NULL, "x"))))
   expect_gt(sizes[2] / sizes[1], 6)
   expect_null(with_seed(1, pfdtc(y ~ x, d, plain = TRUE))$noise_trend)
+  expect_identical(coef(with_seed(1, pfdtc(y ~ x, d, transform = "log", noise = "auto"))), coef(fit))
 })
 
 # The price of 2 nats rises beyond 800 rows.

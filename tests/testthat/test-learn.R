@@ -273,8 +273,8 @@ test_that("restarts are as many as asked for, priors can be left out", {
 test_that("set.seed() reproduces what is learned to the bit, and threads change nothing", {
   skip_on_cran()
   large <- with_seed(2, {
-    x <- matrix(stats::runif(5400), 2700)
-    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + 0.2 * stats::rnorm(2700))
+    x <- matrix(stats::runif(4200), 2100)
+    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + 0.2 * stats::rnorm(2100))
   })
   learned <- function(data, ...) learn(data, ..., m = 5, hyper = "evidence")[c("kernel", "noise", "learned", "kernels")]
   for (data in list(smooth_data(40), large)) {

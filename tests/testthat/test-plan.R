@@ -40,11 +40,16 @@ test_that("the plan is that of the table", {
     list(6000, list(), list(rho = 1, dense = NULL), "near", 200, 40, FALSE, ""), # it failed
     list(6000, list(), list(rho = 1, dense = dense), "exact", 6000, 0, FALSE, "exact"),
     list(6000, list(), list(rho = 1, dense = dense, exact = TRUE), "exact", 6000, 0, FALSE, ""),
-    list(6000, list(), list(rho = 1, dense = dense, exact = FALSE), "near", 200, 40, FALSE, ""),
-    list(9000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
-    list(9000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
-    list(9000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
-    list(9000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
+    list(6000, list(), list(rho = 1, dense = dense, exact = FALSE), "near", 800, 100, FALSE, ""),
+    list(9000, list(), list(rho = 1), "near", 200, 40, FALSE, "dense"),
+    list(9000, list(), list(rho = 1, dense = lost), "near", 200, 40, FALSE, ""),
+    list(9000, list(), list(rho = 1, dense = dense), "near", 800, 100, FALSE, ""),
+    list(9000, list(), list(rho = 6, dense = dense), "near", 50, 100, FALSE, ""),
+    list(9000, list(), list(rho = 600, left = 0.4, dense = dense), "near", 800, 100, FALSE, ""),
+    list(17000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
+    list(17000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
+    list(17000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
+    list(17000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
     list(6000, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(6000, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),
     list(6000, list(neighbours = 20L), list(rho = 6), "near", 50, 20, FALSE, ""),
@@ -53,7 +58,7 @@ test_that("the plan is that of the table", {
     list(6000, list(m = 40L), list(rho = 6), "points", 40, 0, TRUE, ""),
     list(6000, list(inducing = matrix(0, 7, 1)), list(rho = Inf), "points", 7, 0, TRUE, ""),
     list(6000, list(aux = aux_sor()), list(rho = 0.001), "points", 200, 0, TRUE, ""),
-    list(9000, list(control = pfdtc_control(maxit = 5, progress = FALSE)), list(rho = 1), "near", 200, 40, TRUE, ""),
+    list(17000, list(control = pfdtc_control(maxit = 5, progress = FALSE)), list(rho = 1), "near", 200, 40, TRUE, ""),
     list(6000, list(method = "gp_dtc"), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(300, list(method = "gp_exact"), list(), "exact", 300, 0, FALSE, ""),
     list(300, list(method = "gp_subsample", m = 30L), list(), "exact", 30, 0, FALSE, ""))

@@ -194,3 +194,13 @@ test_that("the session keeps the last factors up to a number of bytes", {
     expect_length(kept_factors$list, 1L)
   })
 })
+
+test_that("a message offers neighbours where standard deviations of many rows take minutes", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  expect_silent(predict(fit, cars, se.fit = TRUE))
+  with_replaced(list(slow_prediction = 2 * 50 * nrow(fit$x)^2), {
+    expect_message(predict(fit, cars, se.fit = TRUE), "50 predictions", class = "pfdtc_message_slow")
+    expect_silent(predict(fit, cars)) # means alone are quick
+    expect_silent(predict(fit, cars[1:49, ], se.fit = TRUE))
+  })
+})

@@ -105,9 +105,20 @@ test_that("held-out levels and rows are predicted as by a posterior without them
   expect_equal(part$var[1], at$var, tolerance = 1e-6)
 })
 
+test_that("Cook's distances are those of the exact posterior, also with slopes and crossed groups", {
+  d <- rows$train[1:300, ]
+  d$h <- with_seed(5, sample(letters[1:4], 300, TRUE))
+  kernel <- kernel_se(c(0.5, 0.5), 1, inputs = ~ x1 + x2) + kernel_group(~ h, variance = 0.3) +
+    kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 1, scale = 0.4)
+  one <- suppressMessages(pfdtc(y ~ x1 + x2, d, m = 80, neighbours = 0, hyper = "fixed", kernel = kernel, noise = 0.09))
+  exact <- suppressMessages(gp_exact(y ~ x1 + x2, d, like = one))
+  expect_s3_class(posterior_of(one), "grouped")
+  expect_lt(one$unexplained, 1e-5)
+  expect_close(unname(cooks.distance(one)), unname(cooks.distance(exact)), 1e-4)
+})
+
 test_that("what is not there for groups is refused with what to do", {
   expect_error(pf_divergence(fit), class = "pfdtc_error_input")
-  expect_error(cooks.distance(fit), class = "pfdtc_error_input")
 })
 
 test_that("Laplace's approximation with all effects beside inducing points is that of the whole kernel on all rows", {

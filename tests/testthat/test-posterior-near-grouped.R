@@ -20,8 +20,11 @@ grouped_model <- function(p) {
 near_view_of <- function(p, neighbours, train) {
   model <- grouped_model(p)
   near <- near_grouped_posterior(p, p$z, model, neighbours, train, rank = seq_along(p$y))
-  rows <- c(p, list(n = length(p$y), shift = list(rows = 0, ss = 0, constant = 0)))
-  structure(list(model = model, rows = rows, z = p$z, near = near), class = c("grouped_near", "near", "posterior"))
+  rows <- c(p[names(p) %in% c("x", "y", "weights")],
+            list(n = length(p$y), shift = list(rows = 0, ss = 0, constant = 0), response = p$y,
+                 prior_weights = p$weights, center = 0, scale = 1))
+  structure(list(control = list(threads = 1L, memory = 2^20), model = model, rows = rows, z = p$z, near = near),
+            class = c("grouped_near", "near", "posterior"))
 }
 
 test_that("the kernel of the tests is that of their dense matrices", {
@@ -91,5 +94,34 @@ test_that("neighbours and effects together are nearly exact for a rough function
   inside <- suppressMessages(certify(fit, d[601:620, ]))
   expect_true(all(inside$mean_lower <= b$fit[1:20] + 1e-7 & b$fit[1:20] <= inside$mean_upper + 1e-7))
   expect_true(all(inside$sd_lower <= b$se.fit[1:20] * (1 + 1e-7) & b$se.fit[1:20] <= inside$sd_upper * (1 + 1e-7)))
-  expect_error(posterior_without(posterior_of(fit)), class = "pfdtc_error_input")
+})
+
+test_that("leave-one-out with all rows as neighbours is that of the exact process", {
+  for (weights in c(FALSE, TRUE)) {
+    p <- effect_problem(n = 60, weights = weights)
+    view <- near_view_of(p, 60L, 59L)
+    found <- posterior_without(view)
+    B <- ref_exact_grouped(p, p$x[1, , drop = FALSE])$B
+    inverse <- solve(B)
+    noise <- p$model$noise / if (weights) p$weights else 1
+    expect_close(found$mean, p$y - drop(inverse %*% p$y) / diag(inverse), 1e-7)
+    expect_close(found$var, 1 / diag(inverse) - noise, 1e-7)
+    expect_close(found$leverage, 1 - noise * diag(inverse), 1e-7)
+    apart <- posterior_without(view, list(c(3L, 40L, 7L)))
+    out <- c(3, 40, 7)
+    Q <- solve(inverse[out, out])
+    expect_close(apart$mean, p$y[out] - drop(Q %*% (inverse %*% p$y)[out]), 1e-7)
+    expect_close(apart$var, diag(Q) - (noise + numeric(60))[out], 1e-7)
+  }
+})
+
+test_that("leave-one-out with few neighbours is that of a fit in which the row has next to no weight", {
+  p <- effect_problem(n = 60)
+  found <- posterior_without(near_view_of(p, 8L, 8L))
+  for (i in c(1L, 20L, 57L)) {
+    less <- replace(p, "weights", list(replace(p$weights, i, 1e-10)))
+    at <- posterior_values(near_view_of(less, 8L, 8L), p$x[i, , drop = FALSE])
+    # the weight left is 1e-10
+    expect_equal(c(found$mean[i], found$var[i]), c(at$mean, at$var), tolerance = 1e-6)
+  }
 })

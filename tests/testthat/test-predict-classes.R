@@ -68,3 +68,35 @@ test_that("levels without rows are dropped, and classes that a line parts have a
   expect_true(all(is.finite(coef(fit))))
   expect_identical(unname(predict(fit, type = "class")), x$y)
 })
+
+test_that("of many classes those with most rows have the hyperparameters, and all have a probability", {
+  set.seed(4)
+  d <- data.frame(x = stats::runif(150, 0, 14))
+  d$y <- factor(letters[ceiling(d$x)])
+  kernel <- kernel_se(0.6, 10)
+  expect_message(fit <- pfdtc(y ~ x, d, family = multinomial(), kernel = kernel, hyper = "fixed", m = 20), "12 classes",
+                 class = "pfdtc_message_classes")
+  kept <- names(sort(-table(d$y)))[1:12] # sort() keeps the order of equal numbers
+  part <- droplevels(d[d$y %in% kept, ])
+  own <- pfdtc(y ~ x, part, family = multinomial(), kernel = kernel, hyper = "fixed", m = 20)
+  expect_equal(diff(fit$center[kept]), diff(own$center[kept]), tolerance = 1e-10)
+  expect_identical(dim(predict(fit, d[1:3, ], type = "response")), c(3L, 14L))
+  expect_gt(mean(predict(fit, type = "class") == d$y), 0.8)
+})
+
+test_that("a hundred classes have probabilities, and too many points for memory or time are told before", {
+  set.seed(5)
+  d <- data.frame(x = stats::runif(100), y = factor(1:100))
+  kernel <- kernel_se(0.02, 30)
+  fit <- pfdtc(y ~ x, d, family = multinomial(), kernel = kernel, hyper = "fixed", center = FALSE, m = 2)
+  p <- predict(fit, d[1:2, ], type = "response")
+  expect_identical(ncol(p), 100L)
+  expect_equal(unname(rowSums(p)), c(1, 1), tolerance = 1e-12)
+  old <- options(pfdtc.max_memory = 1e7)
+  on.exit(options(old))
+  expect_error(pfdtc(y ~ x, d, family = multinomial(), kernel = kernel, hyper = "fixed", center = FALSE, m = 30),
+               "classes", class = "pfdtc_error_input")
+  options(pfdtc.max_memory = 2^34)
+  expect_message(check_size_of_classes(99L, 100L, 1000L), "minutes", class = "pfdtc_message_classes")
+  expect_silent(check_size_of_classes(10L, 100L, 1000L))
+})

@@ -128,6 +128,11 @@ test_that("a bad response of ordered classes is refused with what to do", {
   refused(transform(d, y = as.integer(y)))
   refused(transform(d, y = as.character(y)))
   refused(transform(d, y = ordered(rep("low", 30))))
+  refused(transform(d, y = replace(y, 3, NA), a = replace(a, 1:30, NA)))
+  one <- transform(d, y = ordered(rep("low", 30), c("low", "mid", "high")))
+  expect_message(fit <- pfdtc(cbind(a = one$a), one$y, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed"),
+                 "low", class = "pfdtc_message_one_value")
+  expect_true(all(predict(fit, type = "class") == "low"))
   expect_error(ordinal("sqrt"), class = "pfdtc_error_input")
   fit <- pfdtc(y ~ a, d, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_error(predict(fit, transform(d, y = "none"), type = "density"), "none", class = "pfdtc_error_input")

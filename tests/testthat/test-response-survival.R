@@ -137,6 +137,11 @@ test_that("bad times are refused by name, and times without information have rig
   refused(Surv(0 * time, seen) ~ a, weibull())
   refused(Surv(time, time + 1, seen) ~ a, weibull())
   refused(I(time - 1.5) ~ a, lognormal())
+  # an interval the wrong way round is missing for survival, which warns: no row by a formula, an error in a vector
+  turned <- suppressWarnings(Surv(c(5, d$time[-1]), c(4, d$time[-1] + 1), type = "interval2"))
+  by_formula <- pfdtc(turned ~ a, d, family = weibull(0.5), kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_identical(stats::nobs(by_formula), 29L)
+  expect_error(pfdtc(as.matrix(d["a"]), turned, family = weibull()), "interval", class = "pfdtc_error_input")
   expect_error(tobit(3, 2), "left", class = "pfdtc_error_input")
   expect_error(weibull(-1), "scale", class = "pfdtc_error_input")
   fixed <- function(data, formula = Surv(time, seen) ~ a) {

@@ -31,7 +31,6 @@ test_that("a bar elsewhere is refused with what would do", {
   }
   expect_input_error(read_rows_of(y ~ x + (x:w | g)), "product")
   expect_input_error(read_rows_of(y ~ x + (1 | g + h)), "a/b")
-  expect_input_error(pfdtc(y ~ x + (1 | g), rows_in_memory(grouped_rows())), "data frame")
 })
 
 test_that("a group is one column, with the numbers of its levels", {
@@ -45,7 +44,7 @@ test_that("a group is one column, with the numbers of its levels", {
   # a design that the smooth part reads, too, and a number as a group, also beside itself
   expect_identical(colnames(read_rows_of(y ~ x + (x | g), d)$x), c("x", "(g)"))
   expect_identical(colnames(read_rows_of(y ~ id + (1 | id), d)$x), c("id", "(id)"))
-  expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "4 values",
+  expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "number",
                  class = "pfdtc_message_groups")
   # a dot leaves groups out; unused levels are dropped
   expect_identical(colnames(read_rows_of(y ~ . - h + (1 | g), d[c("y", "x", "g", "h")])$x), c("x", "(g)"))
@@ -67,6 +66,11 @@ test_that("new levels have numbers of their own, the same in all calls", {
   expect_identical(new[2], new[5])
   expect_identical(anyDuplicated(new[-5]), 0L)
   expect_identical(codes(c("other", "new")), new[c(4, 2)])
+  # names whose numbers are equal are other levels
+  with_replaced(list(name_number = function(text) -5), {
+    expect_identical(codes(c("new", "b", "other", "new", "third")), c(-5, 2, -6, -5, -7))
+  })
+  expect_lt(max(abs(codes(c(strrep("z", 200), NA)))), 2^53 - 2^41) # numbered() adds 2^40 exactly
 })
 
 test_that("groups that cannot be learned are refused", {
@@ -77,6 +81,8 @@ test_that("groups that cannot be learned are refused", {
   expect_input_error(read_rows_of(y ~ x + (1 | one), d), "1 level")
   expect_input_error(read_rows_of(y ~ x + (1 | each), d), "each row")
   expect_input_error(read_rows_of(y ~ x + (1 | many), d), "many")
+  d$none <- NA
+  expect_input_error(read_rows_of(y ~ x + (1 | none), d), "none")
   d$g[3] <- NA
   expect_identical(nrow(read_rows_of(y ~ x + (1 | g), d)$x), nrow(d) - 1L) # as lme4 does
 })

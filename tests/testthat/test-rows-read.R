@@ -198,7 +198,7 @@ test_that("a frame without data is small, has no environment and still reads new
 
 test_that("formulas of text or of nothing are refused with what a formula is", {
   for (f in list(NULL ~ speed, dist ~ NULL, dist ~ "speed", "dist" ~ speed)) {
-    expect_error(pfdtc(f, cars), "formula", class = "pfdtc_error_input")
+    expect_error(pfdtc(f, cars), "made of variables", class = "pfdtc_error_input")
   }
   expect_error(pfdtc("dist ~ speed", cars), "as.formula", class = "pfdtc_error_input")
 })
