@@ -3,14 +3,14 @@
 #   Rscript bench/best-peer.R pfdtc [set;set]          rows of pfdtc, again ("lm;gam": rows of these peers)
 #   Rscript bench/best-peer.R                          prints distances to the best peer of each set
 # bench/unseen/sets.csv has the sets: none of them set a default before these measurements (two rules found here, of
-# copies and of linear means, were decided on bench/sets.csv and confirmed on them). One split, at most 300 rows to learn
-# from, at most 500 to predict. A response with two classes is a set of the second table.
+# copies and of linear means, were decided on bench/sets.csv and confirmed on them). One split, at most 300 rows to
+# learn from, at most 500 to predict. A response with two classes is a set of the second table.
 #
 # 23 November 2026, 62 sets of numbers, 37 to 300 rows. Peers: lm, earth, ranger, cubist, bart on all, laGP on 61, gam
 # on 57, DiceKriging on 44 (it cannot predict where test inputs repeat), GpGp on 26, hetGP on 7 (begun last; fits that
 # failed are empty rows). Distances are clipped at .5. NLPD: first on 37, mean -.065 (odd sets -.033, even ones -.097),
-# median -.027, behind by more than .1 on 11. Coverage .943, below 300 rows .947. RMSE is 1.076 times the least of all peers,
-# above 1.15 times on 15; .81 (lm) to .99 (GpGp) times that of each peer. What loses:
+# median -.027, behind by more than .1 on 11. Coverage .943, below 300 rows .947. RMSE is 1.076 times the least of all
+# peers, above 1.15 times on 15; .81 (lm) to .99 (GpGp) times that of each peer. What loses:
 #   37 to 54 rows with 12 to 17 held out (columb, States, bodyfat); many zeros (smacker, fulmar: `family` is meant);
 #   smooth noise in place of a second optimum (dietox: with transform = "none" -.87, the best of all); little else that
 #   is common: USCrudes, chemdiab, biomass have one or two held-out outliers.
