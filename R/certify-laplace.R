@@ -280,11 +280,10 @@ distance_of <- function(b, fun) {
   first <- sqrt(pmax(top - pmax(bottom, 0), 0)) * b$g_E + sqrt(top) * b$r
   crude <- sqrt(fun$prior + b$slack * most) * b$gamma
   if (!response_of(b$fit)$concave) first <- crude <- sqrt(top) * b$gamma * b$stretch
-  by_row <- if (fun$kind == "sums") {
-    each <- distance_at(b, fun$x)
-    vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0)
-  } else Inf
-  (1 + b$growth) * pmin(crude, first, by_row)
+  distance <- (1 + b$growth) * pmin(crude, first)
+  if (fun$kind != "sums") return(distance)
+  each <- (1 + b$growth) * distance_at(b, fun$x)
+  pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
 variances_of <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)

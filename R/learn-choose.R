@@ -209,16 +209,15 @@ smoother_kernel <- function(tried, best) {
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
 # Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
 # the Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as
-# the kernel did. With so few rows that priors decide, it is not tried.
+# the kernel did. With so few rows that priors decide, a parameter costs nothing more.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
-  share <- prior_share(pool$n, ncol(pool$x))
-  if (share == 1) return(now)
+  if (pool$n < least_line_rows) return(now)
   few <- pool$few
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
-  price <- parameter_nats * (1 - share)
+  price <- parameter_nats * (1 - prior_share(pool$n, ncol(pool$x)))
   judge <- function(model) list(score = price * model$parameters - model$value)
   choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = function(tried) {
     if (few) beside_kernel(now, s, run, function(hoped) judge(hoped)$score < tried[[best_of(tried)]]$score)

@@ -19,6 +19,10 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
 #' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
+  if (has_labels(response_of(object))) {
+    abort_input("object", "a fit of several classes", "a fit with one latent function",
+                hint = "Average predict(type = \"response\") over the rows of a grid.")
+  }
   p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
        dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))

@@ -63,7 +63,10 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   certified <- check_flag(certified, "certified")
   type <- check_choice(type, c("response", "link"), "type")
   labels <- inherits(x, "gp_fit") && has_labels(response_of(x))
-  if (identical(which, "calibration")) return(if (labels) class_calibration_figure(x) else calibration_figure(x))
+  if (identical(which, "calibration")) {
+    several <- labels || inherits(x, "gp_fit") && is_ordered(response_of(x))
+    return(if (several) class_calibration_figure(x) else calibration_figure(x))
+  }
   if (identical(which, "confusion")) return(confusion_figure(x))
   if (identical(which, "choices")) return(choices_figure(x))
   if (identical(which, "groups")) return(groups_figure(x, level))

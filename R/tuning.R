@@ -67,8 +67,12 @@ most_left <- 0.05
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
+# Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R,
+# bench/small-n.R).
 parameter_nats <- 2
+
+# Rows from which a linear mean is tried: with fewer it was not measured (bench/small-n.R).
+least_line_rows <- 30L
 
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is

@@ -17,8 +17,9 @@ rows <- list(
   loglogistic = list(loglogistic(0.6), function(f) censored(exp(f + 0.6 * rlogis(length(f))))),
   lognormal = list(lognormal(0.6), function(f) censored(exp(f + 0.6 * rnorm(length(f))))),
   tobit = list(tobit(-0.5, 1, scale = 0.4), function(f) f + 0.4 * rnorm(length(f))),
-  tweedie = list(tweedie(1.4, 0.7), function(f) rgamma(length(f), rpois(length(f), exp(0.6 * f) / 0.42) * 1.5) *
-                   0.28 * exp(0.4 * f)),
+  tweedie = list(tweedie(1.4, 0.7), function(f) {
+    0.28 * exp(0.4 * f) * rgamma(length(f), rpois(length(f), exp(0.6 * f) / 0.42) * 1.5)
+  }),
   truncated = list(truncated_poisson(), function(f) pmax(rpois(length(f), exp(f)), 1)),
   own = list(gp_family(~ y * f - exp(f), kappa = 1), function(f) rpois(length(f), exp(f))))
 classes <- function(t) factor(findInterval(t, c(0, 0.7, 2.2)) + 1, 1:4, ordered = TRUE)

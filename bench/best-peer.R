@@ -2,13 +2,31 @@
 #   R_LIBS=LIBRARY Rscript bench/best-peer.R peers     rows of peers that bench/results/best-peer.csv lacks
 #   Rscript bench/best-peer.R pfdtc [set;set]          rows of pfdtc, again ("lm;gam": rows of these peers)
 #   Rscript bench/best-peer.R                          prints distances to the best peer of each set
-# bench/unseen/sets.csv has the sets: none of them set a default. One split, at most 300 rows to learn from, at most 500
-# to predict. A response with two classes is a set of the second table.
+# bench/unseen/sets.csv has the sets: none of them set a default before these measurements (two rules found here, of
+# copies and of linear means, were decided on bench/sets.csv and confirmed on them). One split, at most 300 rows to
+# learn from, at most 500 to predict. A response with two classes is a set of the second table.
+#
+# 23 November 2026, 62 sets of numbers, 37 to 300 rows. Peers: lm, earth, ranger, cubist, bart on all, laGP on 61, gam
+# on 57, DiceKriging on 44 (it cannot predict where test inputs repeat), GpGp on 26, hetGP on 7 (begun last; fits that
+# failed are empty rows). Distances are clipped at .5. NLPD: first on 37, mean -.065 (odd sets -.033, even ones -.097),
+# median -.027, behind by more than .1 on 11. Coverage .943, below 300 rows .947. RMSE is 1.076 times the least of all
+# peers, above 1.15 times on 15; .81 (lm) to .99 (GpGp) times that of each peer. What loses:
+#   37 to 54 rows with 12 to 17 held out (columb, States, bodyfat); many zeros (smacker, fulmar: `family` is meant);
+#   smooth noise in place of a second optimum (dietox: with transform = "none" -.87, the best of all); little else that
+#   is common: USCrudes, chemdiab, biomass have one or two held-out outliers.
+#   RMSE: sums of skewed responses (Electricity1955, Forbes2000, Fatalities), where NLPD is first.
+# 25 sets of two classes, 58 to 300 rows: first on 7, mean +.018, worst +.084, behind by more than .02 on 9, all but
+# cells with fewer than 240 rows. Seven peers win by turns (svm 6, ranger 5, bart 4, lasso 4). Tried there, NLPD:
+#   kernel_additive(): mean -.003 (HMDA -.021, wpbc -.034; heart +.037, urine +.048, although evidence says 4 nats more
+#   for heart), Matern 1/2: like that. Rank-normal scores of the inputs, 16 sets: mean -.011, better by .01 on 8, worse
+#   on 3 (log inputs are in the user's hands; evidence does not tell which sets gain). Nothing of this is built.
+# It found: a default fit of factors and an additive kernel that failed, copies too few to be noticed (sat.act, -.31),
+# and linear means that were not tried with few rows (bench/small-n.R; Cars93 -.09, GrowthDJ -.05, milk -.03).
 Sys.setenv(SETS_FOLDER = "bench/unseen", SETS_ROWS = "300")
 source("bench/sets.R")
 results <- Sys.getenv("RESULTS", "bench/results/best-peer.csv")
 
-# ---- peers: fit(s, d) -> list(mean, var) or list(mean, density), for s of split_set() and the number d of inputs ------
+# ---- peers: fit(s) -> list(mean, var) or list(mean, density) for s of split_set() ------
 # Predictive variances are those of bench/race.md. Without a variance of its own, a peer has its generalised
 # cross-validation (earth), out-of-bag (ranger) or held-out error (cubist).
 
@@ -23,41 +41,42 @@ gam_of <- function(s, ...) {
   c(list(gam = fit), stats::predict(fit, list(x = s$new), se.fit = TRUE, type = "response"))
 }
 regressions <- list(
-  lm = function(s, d) {
+  lm = function(s) {
     p <- stats::predict(fit <- stats::lm(target ~ ., s$train), s$test, se.fit = TRUE)
     list(mean = p$fit, var = p$se.fit^2 + p$residual.scale^2)
   },
-  gam = function(s, d) {
+  gam = function(s) {
     p <- gam_of(s)
     list(mean = p$fit, var = p$se.fit^2 + p$gam$sig2)
   },
-  earth = function(s, d) {
+  earth = function(s) {
     fit <- earth::earth(s$x, s$y)
     list(mean = stats::predict(fit, s$new)[, 1], var = fit$gcv)
   },
-  ranger = function(s, d) {
+  ranger = function(s) {
     fit <- ranger::ranger(target ~ ., s$train, num.threads = 1)
     list(mean = stats::predict(fit, s$test, num.threads = 1)$predictions, var = fit$prediction.error)
   },
-  cubist = function(s, d) {
+  cubist = function(s) {
     fit <- function(rows) Cubist::cubist(data.frame(s$x)[rows, , drop = FALSE], s$y[rows], committees = 20)
     held <- sample(length(s$y), ceiling(length(s$y) / 10))
     error <- s$y[held] - stats::predict(fit(-held), data.frame(s$x)[held, , drop = FALSE])
     list(mean = stats::predict(fit(seq_along(s$y)), data.frame(s$new)), var = mean(error^2))
   },
-  bart = function(s, d) {
+  bart = function(s) {
     fit <- dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)
     list(mean = fit$yhat.test.mean, var = apply(fit$yhat.test, 2, stats::var) + mean(fit$sigma^2), density = log(
       vapply(seq_along(s$seen), function(i) mean(stats::dnorm(s$seen[i], fit$yhat.test[, i], fit$sigma)), 0)))
   },
-  GpGp = function(s, d) {
+  GpGp = function(s) {
     fit <- GpGp::fit_model(s$y, s$x, matrix(1, length(s$y)), "matern15_scaledim", silent = TRUE)
     known <- seq_along(s$y)
     k <- GpGp::matern15_scaledim(fit$covparms, rbind(s$x, s$new))
     w <- solve(k[known, known], k[known, -known])
-    list(mean = fit$betahat + drop(crossprod(w, s$y - fit$betahat)), var = diag(k)[-known] - colSums(w * k[known, -known]))
+    list(mean = fit$betahat + drop(crossprod(w, s$y - fit$betahat)),
+         var = diag(k)[-known] - colSums(w * k[known, -known]))
   },
-  laGP = function(s, d) {
+  laGP = function(s) {
     range <- laGP::darg(list(mle = TRUE), s$x)
     g <- laGP::garg(list(mle = TRUE), s$y)
     id <- laGP::newGPsep(s$x, s$y, d = range$start, g = g$start, dK = TRUE)
@@ -65,33 +84,40 @@ regressions <- list(
     p <- laGP::predGPsep(id, s$new, lite = TRUE)
     list(mean = p$mean, var = p$s2)
   },
-  hetGP = function(s, d) {
+  hetGP = function(s) {
     p <- stats::predict(hetGP::mleHetGP(s$x, s$y, covtype = "Matern5_2"), s$new)
     list(mean = p$mean, var = p$sd2 + p$nugs)
   },
-  DiceKriging = function(s, d) {
+  DiceKriging = function(s) {
     if (any(duplicated(rbind(s$x, s$new))[-seq_along(s$y)])) stop("test inputs repeat training inputs")
     fit <- DiceKriging::km(design = data.frame(s$x), response = s$y, nugget.estim = TRUE, control = list(trace = FALSE))
     p <- DiceKriging::predict(fit, data.frame(s$new), type = "UK", checkNames = FALSE)
     list(mean = p$mean, var = p$sd^2)
   })
-classes <- list( # fit(s, d) -> list(mean = probability of the second class)
-  glm = function(s, d) list(mean = stats::predict(stats::glm(target ~ ., "binomial", s$train), s$test, type = "response")),
-  lasso = function(s, d) list(mean = drop(stats::predict(glmnet::cv.glmnet(s$x, s$y, family = "binomial"), s$new,
+classes <- list( # fit(s) -> list(mean = probability of the second class)
+  glm = function(s) {
+    list(mean = stats::predict(stats::glm(target ~ ., "binomial", s$train), s$test, type = "response"))
+  },
+  lasso = function(s) list(mean = drop(stats::predict(glmnet::cv.glmnet(s$x, s$y, family = "binomial"), s$new,
                                                          s = "lambda.min", type = "response"))),
-  lda = function(s, d) list(mean = stats::predict(MASS::lda(target ~ ., s$train), s$test)$posterior[, 2]),
-  gam = function(s, d) list(mean = gam_of(s, family = "binomial")$fit),
-  ranger = function(s, d) list(mean = stats::predict(ranger::ranger(target ~ ., s$train, probability = TRUE, num.threads = 1),
-                                                     s$test, num.threads = 1)$predictions[, 2]),
-  svm = function(s, d) list(mean = attr(stats::predict(e1071::svm(target ~ ., s$train, probability = TRUE), s$test,
-                                                       probability = TRUE), "probabilities")[, levels(s$train$target)[2]]),
-  bart = function(s, d) list(mean = colMeans(stats::pnorm(
+  lda = function(s) list(mean = stats::predict(MASS::lda(target ~ ., s$train), s$test)$posterior[, 2]),
+  gam = function(s) list(mean = gam_of(s, family = "binomial")$fit),
+  ranger = function(s) {
+    fit <- ranger::ranger(target ~ ., s$train, probability = TRUE, num.threads = 1)
+    list(mean = stats::predict(fit, s$test, num.threads = 1)$predictions[, 2])
+  },
+  svm = function(s) {
+    fit <- e1071::svm(target ~ ., s$train, probability = TRUE)
+    p <- attr(stats::predict(fit, s$test, probability = TRUE), "probabilities")
+    list(mean = p[, levels(s$train$target)[2]])
+  },
+  bart = function(s) list(mean = colMeans(stats::pnorm(
     dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)$yhat.test))))
 
 # ---- one row ---------------------------------------------------------------------------------------------------------
 
-# Returns data frames `train` and `test` with response `target` and numbers scaled by the training rows; the matrices `x`,
-# `new` of inputs; and the responses `y` and `seen`.
+# Returns data frames `train` and `test` with response `target` and numbers scaled by the training rows; the matrices
+# `x` and `new` of inputs; and the responses `y` and `seen`.
 split_set <- function(name) {
   s <- train_and_test(name)
   s$test <- utils::head(s$test, 500)
@@ -118,7 +144,7 @@ scores <- function(s, p, seconds) {
   data.frame(nlpd = -mean(density), rmse = sqrt(mean((s$seen - p$mean)^2)), cover = mean(inside), seconds)
 }
 
-pfdtc_on <- function(s, d) {
+pfdtc_on <- function(s) {
   fit <- pfdtc::pfdtc(target ~ ., s$train)
   if (is.factor(s$train$target)) return(list(mean = stats::predict(fit, s$test, type = "response")))
   band <- stats::predict(fit, s$test, interval = "prediction", level = 0.95, type = "response")
@@ -134,7 +160,7 @@ run <- function(set, method) {
     if (is.factor(s$train$target)) fit <- if (method == "pfdtc") fit else classes[[method]]
     set.seed(1)
     begun <- proc.time()
-    p <- fit(s, ncol(s$x))
+    p <- fit(s)
     cbind(rows = nrow(s$train), inputs = ncol(s$train) - 1, classes = is.factor(s$train$target),
           round(scores(s, p, sum((proc.time() - begun)[1:2])), 4))
   })), silent = TRUE)
@@ -165,9 +191,10 @@ summarise <- function(table, limit) {
              rmse = round(ours$rmse / best$least_rmse, 2), rmse_peer = best$rmse_peer, cover = ours$cover)
   print(d[order(d$behind), ], row.names = FALSE)
   clipped <- pmin(pmax(d$behind, -0.5), 0.5)
-  cat(sprintf(paste("%d sets: first on %d, mean distance %.3f, behind by more than %.2f on %d; RMSE over the least of all",
-                    "peers' %.3f; coverage %.3f; %.1f s a fit\n\n"), nrow(d), sum(d$behind <= 0), mean(clipped), limit,
-              sum(d$behind > limit), exp(mean(log(d$rmse))), mean(d$cover), mean(ours$seconds)))
+  cat(sprintf("%d sets: first on %d, mean distance %.3f, behind by more than %.2f on %d; ", nrow(d), sum(d$behind <= 0),
+              mean(clipped), limit, sum(d$behind > limit)))
+  cat(sprintf("RMSE over the least of all peers' %.3f; coverage %.3f; %.1f s a fit\n\n", exp(mean(log(d$rmse))),
+              mean(d$cover), mean(ours$seconds)))
 }
 
 arguments <- commandArgs(TRUE)
@@ -175,7 +202,8 @@ table <- if (file.exists(results)) utils::read.csv(results)
 if (length(arguments)) {
   asked <- if (length(arguments) > 1L) strsplit(arguments[2], ";")[[1]] else sets()
   for (set in asked) {
-    peers <- setdiff(names(if (is.factor(one_set(set)$data[[1]])) classes else regressions), table$method[table$set == set])
+    peers <- names(if (is.factor(one_set(set)$data[[1]])) classes else regressions)
+    peers <- setdiff(peers, table$method[table$set == set])
     methods <- if (arguments[1] == "peers") peers else
       intersect(strsplit(arguments[1], ";")[[1]], c("pfdtc", peers))
     for (method in methods) {

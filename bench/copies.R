@@ -1,11 +1,11 @@
 # What copies of rows do: bootstrap samples of MASS::Boston, NLPD and coverage at rows that were not drawn, and
 # the noise as a share of the variance, as the fit is and with each (x, y) once:
 #   Rscript bench/copies.R > bench/results/copies.csv
-# Few copies: of 134 sets (bench/sets.csv, bench/unseen/sets.csv) six have fewer than six repeated responses and kappa of
-#   .74 to 1 (a seventh, AER's CartelStability, has chance .22); others without copies have at most .5, nearly all .3.
-#   With these copies counted once, at most 300 rows, splits 1 to 3: psych's sat.act 1.331 -> .984 (three copies;
-#   held-out rows up to 24 sds away), tips +.012, +.019, fifteen others within .005. 150 rounded rows and 3 copies of 2, 4, 6 inputs, 18 draws: 1.106 -> 1.096, one by
-#   -.11, worse by at most .002.
+# Few copies: of 134 sets (bench/sets.csv, bench/unseen/sets.csv) six have fewer than six repeated responses and kappa
+#   of .74 to 1 (a seventh, AER's CartelStability, has chance .22); others without copies have at most .5, nearly all
+#   .3. With these copies counted once, at most 300 rows, splits 1 to 3: psych's sat.act 1.331 -> .984 (three copies;
+#   held-out rows up to 24 sds away), tips +.012, +.019, fifteen others within .005. 150 rounded rows and 3 copies of 2,
+#   4, 6 inputs, 18 draws: 1.106 -> 1.096, one by -.11, worse by at most .002.
 suppressPackageStartupMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)
 rows <- lapply(1:5, function(seed) {

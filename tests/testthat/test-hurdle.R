@@ -21,8 +21,9 @@ test_that("a hurdle is a fit of zeros and one of the rest: mean, zeros, density 
   above <- unname(predict(zero, new, type = "response"))
   expect_equal(unname(predict(fit, new, type = "zero")), 1 - above)
   expect_equal(unname(predict(fit, new)), unname(above * predict(rest, new, type = "response")))
-  log_p <- function(y) unname(predict(fit, data.frame(x = rep(new$x, length(y)), y = rep(y, each = 3)),
-                                      type = "density"))
+  log_p <- function(y) {
+    unname(predict(fit, data.frame(x = rep(new$x, length(y)), y = rep(y, each = 3)), type = "density"))
+  }
   expect_equal(log_p(0), log(1 - above), tolerance = 1e-12)
   expect_equal(log_p(2), log(above) + unname(predict(rest, replace(new, "y", 2), type = "density")))
   # the probabilities of all counts are 1, and quantiles are where their sum passes p

@@ -45,3 +45,10 @@ test_that("of classes means are of the log odds, and go back by the link", {
   expect_equal(shown$SE, unname(f$se.fit), tolerance = 1e-8)
   expect_equal(as.data.frame(summary(at, type = "response"))$prob, stats::plogis(unname(f$fit)), tolerance = 1e-8)
 })
+
+test_that("several classes are refused by name", {
+  skip_if_not_installed("emmeans")
+  fit <- pfdtc(Species ~ Petal.Length, iris[seq(1, 150, 5), ], family = multinomial(), kernel = kernel_se(2, 5),
+               hyper = "fixed")
+  expect_error(emmeans::emmeans(fit, "Petal.Length"), class = "pfdtc_error_input")
+})

@@ -58,3 +58,20 @@ test_that("a linear mean is a kernel of the log odds, and prints", {
   fit <- pfdtc(y ~ x, d, family = multinomial())
   expect_output(print(fit), "3 classes")
 })
+
+test_that("ordered classes have the same figures of calibration and confusion", {
+  d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
+  fit <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se(5, 4), hyper = "fixed")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  loo <- predict(fit, type = "loo")
+  counts <- plot(fit, which = "confusion")
+  best <- factor(colnames(loo)[max.col(loo, "first")], levels(d$far))
+  expect_identical(unname(c(counts)), unname(c(table(d$far, best))))
+  shares <- plot(fit, which = "calibration")
+  for (k in levels(d$far)) {
+    own <- shares[shares$class == k, ]
+    expect_equal(sum(own$rows * own$predicted), sum(loo[, k]), tolerance = 1e-10)
+    expect_equal(sum(own$rows * own$observed), sum(d$far == k), tolerance = 1e-10)
+  }
+})

@@ -1,0 +1,46 @@
+# Would a larger prior of the slopes bring iris and crabs to lda()? Held-out negative log density (probabilities cut at
+# 1e-4) of the default fit, of the same fit with 4 and 16 times the variance of the linear mean, and of lda().
+#   Rscript bench/classes-line.R
+#                      lda  default   x 4   x 16
+#   iris, 2 splits    .076     .105  .113   .136
+#                     .055     .093  .105   .132
+#   crabs, 2 splits   .075     .140  .133   .150
+#                     .175     .134  .119   .127
+#   Gaussian classes  .319     .334  .379   .439   (3 classes, 5 inputs)
+#                     .170     .261  .232   .221
+#                     .364     .399  .388   .401   (4 classes, 8 inputs)
+# No: more variance is worse on iris, and helps in some splits only. lda() also learns from the distribution of inputs.
+library(pfdtc)
+sets <- list(iris = list(iris[1:4], iris$Species),
+             crabs = list(MASS::crabs[4:8], interaction(MASS::crabs$sp, MASS::crabs$sex)))
+set.seed(9)
+normal_classes <- function(K, d, apart, n) {
+  middle <- matrix(stats::rnorm(K * d), K) * apart
+  y <- sample(K, n, TRUE)
+  mix <- matrix(stats::rnorm(d * d), d)
+  list((middle[y, ] + matrix(stats::rnorm(n * d), n)) %*% mix, factor(y))
+}
+sets$normal3 <- normal_classes(3, 5, 1.2, 150)
+sets$normal4 <- normal_classes(4, 8, 0.8, 200)
+for (name in names(sets)) for (seed in 1:2) {
+  X <- scale(as.matrix(sets[[name]][[1L]]))
+  colnames(X) <- paste0("x", seq_len(ncol(X)))
+  y <- factor(sets[[name]][[2L]])
+  set.seed(seed)
+  i <- unlist(lapply(split(seq_along(y), y), function(j) sample(j, round(2 / 3 * length(j)))))
+  loss <- function(p) -mean(log(pmax(as.matrix(p)[cbind(seq_along(y[-i]), as.integer(y[-i]))], 1e-4)))
+  fitted <- function(...) {
+    suppressMessages(suppressWarnings(pfdtc(y ~ ., data.frame(X, y = y)[i, ], family = multinomial(), ...)))
+  }
+  new <- data.frame(X)[-i, ]
+  fit <- fitted()
+  line <- utils::tail(which(pfdtc:::kernel_parameters(fit$kernel)$what == "variance"), 1L)
+  wider <- vapply(c(4, 16), function(times) {
+    values <- pfdtc:::kernel_values(fit$kernel)
+    values[line] <- values[line] * times
+    kernel <- pfdtc:::as_kernel(pfdtc:::set_values(fit$kernel, values))
+    loss(predict(fitted(kernel = kernel, hyper = "fixed"), new, type = "response"))
+  }, 0)
+  cat(name, seed, round(c(lda = loss(predict(MASS::lda(X[i, ], y[i]), X[-i, ])$posterior),
+                          default = loss(predict(fit, new, type = "response")), wider), 3), "\n")
+}
