@@ -30,8 +30,8 @@
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
 #' from <- 5 * 1:4
-#' steps <- linear_functional(fit, lower = data.frame(speed = from), upper = data.frame(speed = from + 5),
-#'                            certified = FALSE)
+#' steps <- linear_functional(fit, certified = FALSE,
+#'                            lower = data.frame(speed = from), upper = data.frame(speed = from + 5))
 #' plot(fit)
 #' segments(from, steps$mean, from + 5, lwd = 3)
 #' @export

@@ -31,7 +31,9 @@
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
 #' has <- function(...) all(vapply(c(...), requireNamespace, NA, quietly = TRUE))
 #' if (has("emmeans")) emmeans::emmeans(fit, pairwise ~ wool | tension)
-#' if (has("marginaleffects", "collapse") && getRversion() >= "4.4") marginaleffects::avg_comparisons(fit)
+#' if (has("marginaleffects", "collapse") && getRversion() >= "4.4") {
+#'   marginaleffects::avg_comparisons(fit)
+#' }
 #' if (has("insight")) insight::get_predicted(fit, warpbreaks[1:2, ], ci = 0.95)
 #' if (has("performance")) performance::model_performance(fit)
 #' @name insight-methods

@@ -47,7 +47,9 @@
 #'   columns = names(quakes))
 #' # without future::plan("multisession", workers = 2) this session does both parts
 #' halves <- unname(split(quakes, seq_len(nrow(quakes)) > 500))
-#' if (requireNamespace("future", quietly = TRUE)) do.call(pfdtc, c(same, list(data = rows_parts(halves))))
+#' if (requireNamespace("future", quietly = TRUE)) {
+#'   do.call(pfdtc, c(same, list(data = rows_parts(halves))))
+#' }
 #' @seealso [pfdtc()], [add_rows()], `vignette("large")`
 #' @name row_sources
 NULL

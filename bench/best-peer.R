@@ -98,8 +98,10 @@ classes <- list( # fit(s) -> list(mean = probability of the second class)
   glm = function(s) {
     list(mean = stats::predict(stats::glm(target ~ ., "binomial", s$train), s$test, type = "response"))
   },
-  lasso = function(s) list(mean = drop(stats::predict(glmnet::cv.glmnet(s$x, s$y, family = "binomial"), s$new,
-                                                         s = "lambda.min", type = "response"))),
+  lasso = function(s) {
+    fit <- glmnet::cv.glmnet(s$x, s$y, family = "binomial")
+    list(mean = drop(stats::predict(fit, s$new, s = "lambda.min", type = "response")))
+  },
   lda = function(s) list(mean = stats::predict(MASS::lda(target ~ ., s$train), s$test)$posterior[, 2]),
   gam = function(s) list(mean = gam_of(s, family = "binomial")$fit),
   ranger = function(s) {
@@ -111,8 +113,9 @@ classes <- list( # fit(s) -> list(mean = probability of the second class)
     p <- attr(stats::predict(fit, s$test, probability = TRUE), "probabilities")
     list(mean = p[, levels(s$train$target)[2]])
   },
-  bart = function(s) list(mean = colMeans(stats::pnorm(
-    dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)$yhat.test))))
+  bart = function(s) {
+    list(mean = colMeans(stats::pnorm(dbarts::bart(s$x, s$y, s$new, verbose = FALSE, keeptrees = FALSE)$yhat.test)))
+  })
 
 # ---- one row ---------------------------------------------------------------------------------------------------------
 

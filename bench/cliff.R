@@ -15,9 +15,9 @@
 # At 6,000 rows, with inducing points and neighbours at the same hyperparameters, 50, 200 and 400 points have NLPD
 # -.755, -.856, -.965 (hartmann; exact posterior of 5,000 rows -1.508) and -5.430, -5.775, -5.846 (borehole).
 #
-# Since held-out rows choose among these, the exact posterior (to 8,000 rows) and 800 points with 100 neighbours, NLPD and
-# seconds of whole fits, seed 101; in brackets of 200 points with 40 neighbours at the same hyperparameters, and the gain
-# of the exact posterior of 3,000 rows in log density (standard error) that decides:
+# Since held-out rows choose among these, the exact posterior (to 8,000 rows) and 800 points with 100 neighbours, NLPD
+# and seconds of whole fits, seed 101; in brackets of 200 points with 40 neighbours at the same hyperparameters, and
+# the gain of the exact posterior of 3,000 rows in log density (standard error) that decides:
 #
 #                    6,000 rows                        9,000 rows
 #   hartmann         -1.708  9.5 s (-.900; .52 (.04))   -1.616 13.3 s (-1.152; .55 (.06))

@@ -14,7 +14,7 @@ f <- sin(6 * d$a) + d$b^2
 time <- exp(f + 0.5 * log(rexp(n)))
 end <- rexp(n, 0.1)
 d$poisson <- rpois(n, exp(f))
-d$Gamma <- rgamma(n, 2, 2 / exp(f))
+d$gamma <- rgamma(n, 2, 2 / exp(f))
 d$tweedie <- rgamma(n, rpois(n, 2 * exp(f / 2)), 1) * exp(f / 2) / 2
 d$binomial <- rbinom(n, 1, plogis(f))
 d$nb <- rnbinom(n, size = 2, mu = exp(f))
@@ -22,9 +22,9 @@ d$ordinal <- factor(findInterval(f + rlogis(n), c(0, 1, 2)) + 1, 1:4, ordered = 
 d$class <- as.integer(d$ordinal)
 d$truncated <- pmax(d$poisson, 1)
 d$weibull <- survival::Surv(pmin(time, end), time <= end)
-own <- list(poisson = poisson(), Gamma = Gamma("log"), tweedie = pfdtc::tweedie(), binomial = binomial(),
+own <- list(poisson = poisson(), gamma = Gamma("log"), tweedie = pfdtc::tweedie(), binomial = binomial(),
             nb = pfdtc::nb(), truncated = truncated_poisson(), ordinal = ordinal(), weibull = weibull())
-peers <- list(poisson = poisson(), Gamma = Gamma("log"), tweedie = tw(), binomial = binomial(), nb = mgcv::nb(),
+peers <- list(poisson = poisson(), gamma = Gamma("log"), tweedie = tw(), binomial = binomial(), nb = mgcv::nb(),
               ordinal = ocat(R = 4))
 seconds <- function(code) sum(system.time(code)[c("user.self", "sys.self")])
 for (name in if (length(args) > 1) args[-1] else names(own)) {

@@ -42,8 +42,8 @@ struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
-    const double
-        *shape; /* student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; or NULL */
+    /* student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; or NULL */
+    const double *shape;
 };
 /* Returns l, g, W and l3 of row i at f + offset. */
 struct site_value sites_at(const struct sites *s, int i, double f);

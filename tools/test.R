@@ -34,7 +34,8 @@ seconds <- proc.time()[["elapsed"]] - begun
 slowest <- head(results[order(-results$real), ], 5)
 cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
 files <- utils::head(sort(tapply(results$real, results$file, sum), decreasing = TRUE), 10)
-cat("slowest files: ", toString(sprintf("%s %.0f s", sub("^test-(.*)[.]R$", "\\1", names(files)), files)), "\n", sep = "")
+names(files) <- sub("^test-(.*)[.]R$", "\\1", names(files))
+cat("slowest files: ", toString(sprintf("%s %.0f s", names(files), files)), "\n", sep = "")
 
 # An error in a test is one failure more; a file that dies outside its tests is one too.
 counts <- c(passed = sum(results$passed), failed = sum(results$failed) + sum(results$error),

@@ -102,13 +102,13 @@ test_that("probabilities of ordered classes are certified, wherever f is in its 
       expect_equal(unname(said$response), unname(predict(at_mode(one$few), one$new, type = "response")),
                    tolerance = 1e-12)
       cuts <- c(-Inf, 0, cumsum(one$few$theta), Inf)
-      F <- if (link == "logit") stats::plogis else function(z) 1 - exp(-exp(z))
+      below <- if (link == "logit") stats::plogis else function(z) 1 - exp(-exp(z))
       for (t in 1:6) for (share in list(c(0, 0), c(1, 1), c(0, 1), c(1, 0), c(0.5, 0.5), c(0.2, 0.6))) {
         at <- function(end, v) said[[paste0(end, "_lower")]][t] * (1 - v) + said[[paste0(end, "_upper")]][t] * v
         mean <- at("mean", share[1])
         sd <- at("sd", share[2])
         z <- seq(-9, 9, by = 0.02)
-        p <- diff(vapply(cuts, function(c) sum(F(c - mean - sd * z) * stats::dnorm(z)) * 0.02, 0))
+        p <- diff(vapply(cuts, function(c) sum(below(c - mean - sd * z) * stats::dnorm(z)) * 0.02, 0))
         expect_true(all(p >= said$response_lower[t, ] - 1e-9 & p <= said$response_upper[t, ] + 1e-9))
       }
     }

@@ -1,5 +1,4 @@
 # The response that is modelled: transform and noise, chosen before the kernel.
-
 # list(data, asked) as response_stage() has them.
 response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
   call <- as.call(list(quote(pfdtc), formula = formula, data = d))
@@ -374,28 +373,6 @@ test_that("the floor of the noise of a transformed response has the median of it
   expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
 })
 
-test_that("choices are drawn from their tables", {
-  fit <- with_seed(1, pfdtc(y ~ x, positive_rows(60), transform = "auto"))
-  f <- choices_figure(fit)
-  expect_named(f$value, c("response", "kernels"))
-  expect_identical(f$value$response$behind[1L], 0)
-  expect_identical(f$value$response$candidate[1L], fit$response$candidate[1L])
-  file <- tempfile(fileext = ".pdf")
-  grDevices::pdf(file)
-  on.exit(grDevices::dev.off())
-  expect_identical(plot(fit, which = "choices"), f$value)
-  fixed <- pfdtc(y ~ x, positive_rows(20), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
-  expect_error(plot(fixed, which = "choices"), "chose nothing", class = "pfdtc_error_input")
-})
-
-test_that("Student's scale is not below the rounding of the responses", {
-  d <- with_seed(1, data.frame(x = stats::runif(60)))
-  d$y <- rep(1:6, 10) # whole numbers in all rows
-  d$x <- d$y + 0.01 * d$x
-  fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
-  expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
-})
-
 test_that("the learned lambda is that of the largest log marginal likelihood of the response", {
   d <- with_seed(3, {
     x <- stats::runif(80, 0, 6)
@@ -418,6 +395,6 @@ test_that("tails are those of responses whose inputs do not repeat", {
   model <- with_tail(response_model(from, NULL), from)
   expect_identical(sum(model$held$single), 57L)
   held <- model$held[model$held$single, ]
-  expect_equal(model$tail, likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise,
-                                                      spread = held$spread))[["tail"]])
+  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
+  expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
 })

@@ -239,3 +239,11 @@ test_that("responses far from 0 cost neither digits nor steps", {
   expect_equal(shifted$theta, fit$theta, tolerance = 1e-5)
   expect_equal(predict(shifted, type = "loo") - moved$o, predict(fit, type = "loo"), tolerance = 1e-5)
 })
+
+test_that("Student's scale is not below the rounding of the responses", {
+  d <- with_seed(1, data.frame(x = stats::runif(60)))
+  d$y <- rep(1:6, 10) # whole numbers in all rows
+  d$x <- d$y + 0.01 * d$x
+  fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
+  expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
+})
