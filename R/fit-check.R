@@ -129,7 +129,8 @@ check_fit_factors <- function(fit, d, need) {
   need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
   near <- fit$near
   if (!is.null(near)) {
-    need(is.list(near) && length(near$neighbours) %in% 1:2 && all(near$neighbours >= 0) &&
+    need(is.list(near) && is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 &&
+           isTRUE(all(near$neighbours >= 0)) && !is.unsorted(near$neighbours) &&
            is_number(near$train_neighbours) && near$train_neighbours >= 0 && (is.null(near$rows) || is.list(near$rows)),
          "`near` is not a list with `neighbours` and `train_neighbours`, two numbers")
     rank <- near$rank

@@ -223,7 +223,8 @@ linear_problem <- function(problem) {
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
     add_merged(result, problem, noise, n / pool$n * pool$share, theta)
   }
-  problem$start <- pmin(pmax(problem$unit - c(0, log(2)), problem$lower), problem$upper)
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
+  problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   problem
 }
 

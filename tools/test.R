@@ -31,11 +31,14 @@ results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "
                                   stop_on_failure = FALSE, stop_on_warning = FALSE))
 seconds <- proc.time()[["elapsed"]] - begun
 
-slowest <- head(results[order(-results$real), ], 5)
-cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
-files <- utils::head(sort(tapply(results$real, results$file, sum), decreasing = TRUE), 10)
-names(files) <- sub("^test-(.*)[.]R$", "\\1", names(files))
-cat("slowest files: ", toString(sprintf("%s %.0f s", names(files), files)), "\n", sep = "")
+# Processes that run beside each other report only when their tests have ended.
+if (Sys.getenv("TESTTHAT_PARALLEL") != "TRUE") {
+  slowest <- head(results[order(-results$real), ], 5)
+  cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
+  files <- utils::head(sort(tapply(results$real, results$file, sum), decreasing = TRUE), 10)
+  names(files) <- sub("^test-(.*)[.]R$", "\\1", names(files))
+  cat("slowest files: ", toString(sprintf("%s %.0f s", names(files), files)), "\n", sep = "")
+}
 
 # An error in a test is one failure more; a file that dies outside its tests is one too.
 counts <- c(passed = sum(results$passed), failed = sum(results$failed) + sum(results$error),

@@ -69,7 +69,9 @@ test_that("certificates hold what the family states, and say whose statement it 
   }
   ours <- certify(of(poisson(), 6), new, effort = "fast")
   sharp <- certify(of(own_poisson(curvature = W), 6), new, effort = "fast")
-  expect_equal(sharp$mean_upper, ours$mean_upper, tolerance = 1e-6)
+  # averages of Poisson's curvature are sharper than its range
+  expect_true(all(ours$mean_upper <= sharp$mean_upper + 1e-9))
+  expect_true(all(ours$sd_upper <= sharp$sd_upper + 1e-9))
 })
 
 test_that("statements that do not hold are refused, and those of the package hold", {
