@@ -87,8 +87,8 @@ decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  dense <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
-  open <- open && (facts$keep || facts$sample) && (!grouped || dense && !facts$source)
+  one_factor <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
+  open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L

@@ -100,13 +100,12 @@ construct_from_source <- function(data, done, s, state) {
     if (grouped) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings_of_source(model, whole)))
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  visit <- if (grouped) {
-    visit_rows(clean_block, without_source(whole), grouped_sums_with_signature,
-               list(done$z, model, start[c("jitter", "groupings")], s$run))
+  sums <- if (grouped) {
+    list(grouped_sums_with_signature, list(done$z, model, start[c("jitter", "groupings")], s$run))
   } else {
-    visit_rows(clean_block, without_source(whole), sums_with_signature,
-               list(done$z, model, as_start(start), beside, s$run))
+    list(sums_with_signature, list(done$z, model, as_start(start), beside, s$run))
   }
+  visit <- visit_rows(clean_block, without_source(whole), sums[[1L]], sums[[2L]])
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
   value <- run_stage(state, "posterior", whole_pass(whole, visit, either(merge_sums), so_far), otherwise = so_far$value)
