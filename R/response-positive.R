@@ -106,6 +106,10 @@ tweedie_row <- list(
   name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
   site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
   shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
+  shown_slopes = function(theta) { # the slope of p in log odds is (p - 1) (2 - p)
+    p <- tweedie_parts(c(1, theta[2L]))$p
+    c(1, (p - 1) * (2 - p) / p)
+  },
   known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
   middle = function(sites, w, levels) { # the moments, as if p were 1.5
     mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
@@ -155,8 +159,7 @@ tweedie_row <- list(
 #' \eqn{\mu = e^f}{mu = e^f} and their variance \eqn{\phi\mu^p}{phi mu^p}, \eqn{1 < p < 2}: a sum of gamma variables,
 #' whose number is a Poisson count.
 #'
-#' @param p the power, between 1 and 2; `NULL`: learned with the other hyperparameters. `vcov()` and `confint()` are of
-#'   the log odds of \eqn{p - 1}.
+#' @param p the power, between 1 and 2; `NULL`: learned with the other hyperparameters.
 #' @param phi the dispersion, beside a given `p`; `NULL`: learned.
 #' @return An object of class `pfdtc_family`.
 #' @section Errors: class `pfdtc_error_input` for another `p` or `phi`; [pfdtc()] refuses responses below 0, and

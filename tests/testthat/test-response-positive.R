@@ -79,11 +79,7 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
     data.frame(x = x, y = stats::rgamma(150, n * 2 / 3, 1) * exp(0.6 * sin(2 * x)))
   })
   fit <- pfdtc(y ~ x, d, family = tweedie(), kernel = kernel_se())
-  # mgcv::gam(y ~ s(x), family = tw()) has 1.598 and 1.165
-  p <- 1.6
-  expect_equal(coef(fit)[["p"]], 1.598, tolerance = 0.01)
-  expect_equal(coef(fit)[["phi"]], 1.165, tolerance = 0.03)
-  given <- pfdtc(y ~ x, d, family = tweedie(p), kernel = kernel_se())
+  given <- pfdtc(y ~ x, d, family = tweedie(1.6), kernel = kernel_se())
   expect_identical(names(coef(given))[4], "phi")
   expect_match(utils::capture.output(print(given))[1], "Tweedie")
   expect_equal(given$evidence, fit$evidence, tolerance = 0.02)
@@ -93,6 +89,22 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   expect_equal(again$evidence, fit$evidence, tolerance = 1e-8)
   vi <- pfdtc(y ~ x, d, family = tweedie(1.6), approx = "vi", kernel = kernel_se())
   expect_equal(mean(predict(vi)), mean(predict(given)), tolerance = 0.1)
+  # "log(p)" has the sd of log p: that of the log odds of p - 1 times a difference of log p
+  p_of <- function(log_odds) log(1 + stats::plogis(log_odds))
+  at <- stats::qlogis(coef(fit)[["p"]] - 1)
+  learned <- learned_density(fit)
+  of_odds <- sqrt(diag(curvature_inverse(learned)))[learned$names == "p"]
+  expect_equal(sqrt(stats::vcov(fit)["log(p)", "log(p)"]), of_odds * (p_of(at + 1e-5) - p_of(at - 1e-5)) / 2e-5,
+               tolerance = 1e-6) # differences
+  skip_if_not_installed("mgcv")
+  attachNamespace("mgcv") # tw() calls functions of mgcv by their names
+  on.exit(detach("package:mgcv"))
+  # a spline has other degrees of freedom than a process: the two differ by less than a third of a standard error
+  theirs <- mgcv::gam(y ~ s(x), data = d, family = mgcv::tw(), method = "REML")
+  their_p <- theirs$family$getTheta(TRUE)
+  se <- sqrt(diag(stats::vcov(fit))[c("log(p)", "log(phi)")])
+  expect_lt(abs(log(coef(fit)[["p"]] / their_p)), se[[1L]] / 3)
+  expect_lt(abs(log(coef(fit)[["phi"]] / theirs$sig2)), se[[2L]] / 3)
 })
 
 test_that("the mean of a count above 0 and its rate are inverse, and its moments are averages over f", {
