@@ -10,8 +10,8 @@ facts_of <- function(data, asked) {
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
 #
-#   learned gain of the exact over the Vecchia likelihood of hyperparameters in leave-one-out log density, on average:
-#           c(rows, gain, se), or NULL if they were not compared
+#   learned gain of the exact over the Vecchia likelihood of hyperparameters in log density of rows given their
+#           neighbours, on average: c(rows, gain, se), or NULL if they were not compared
 #   exact   could the exact posterior be computed?
 #   dense   gain of the exact posterior of some rows over inducing points and neighbours, as `trial`
 #   rho     residual prior variance at the rows, on average, divided by the noise variance
@@ -140,8 +140,8 @@ because_learned <- function(look) {
   by <- look$learned
   if (is.null(by)) return(NULL)
   better <- by[["gain"]] > 0
-  c(learned = sprintf(paste("Hyperparameters maximise the %s: its leave-one-out log density is higher by %.3g a row",
-                            "(standard error %.2g) than with the %s."),
+  c(learned = sprintf(paste("Hyperparameters maximise the %s: the log density of rows given their neighbours is higher by",
+                            "%.3g a row (standard error %.2g) than with the %s."),
                       if (better) sprintf("exact log marginal likelihood of %d rows", as.integer(by[["rows"]])) else
                         "Vecchia likelihood", abs(by[["gain"]]), by[["se"]],
                       if (better) "Vecchia likelihood" else "exact log marginal likelihood"))

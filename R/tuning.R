@@ -37,6 +37,7 @@ learning_sizes <- list(
   kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
   whole = c(rows = 16000L, near = 30L),  # the kernel that is kept
+  exact = c(rows = 2000L, near = 100L),  # rows that judge the exact likelihood of some rows (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # rows that judge a kernel, given their neighbours among all rows
 
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
@@ -48,7 +49,7 @@ first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
 # If the noise is at most this share of the response's variance, hyperparameters by the exact log marginal likelihood of
-# some rows compete with those by the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+# some rows compete with those by the Vecchia likelihood, by log density of rows given their neighbours (bench/cliff.R).
 exact_noise <- 0.1
 
 # With grouped effects: levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
