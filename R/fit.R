@@ -44,7 +44,8 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
 gaussian_steps <- list(
   learn = function(...) learn_stage(...), exact = function(...) look_at_exact(...),
   points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_dense(...),
+  dense = function(...) look_at_rival("dense", predict_exact, exact_trial)(...),
+  few = function(...) look_at_rival("few", predict_by_few, few_trial)(...),
   make = function(...) make_gaussian(...))
 
 # ---- measurements ---------------------------------------------------------------------------------------------------

@@ -216,8 +216,12 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior of some rows gains as much, more inducing points and neighbours serve larger data, with up to
-# `rows` rows (bench/cliff.R).
-more_points <- c(rows = 16000, points = 800, neighbours = 100)
+# `rows` rows. For more rows, `many` inducing points serve where few of them lose, see few_trial (bench/cliff.R).
+more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
+
+# With more rows, short residual lengthscales and `short_left`: few points are kept unless they lose more than `gain`
+# nats a row at `held` rows. They predict twice as fast. bench/cliff.R, bench/satellite.R
+few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
 slow_prediction <- 2e12
