@@ -1,7 +1,5 @@
 # The constructor of the additive kernel (kernel-tied.R), its labels and its terms.
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
   if (is.function(kernel)) kernel <- kernel()
@@ -37,7 +35,10 @@ with_own_terms <- function(kernel) {
       value <- take(length(tie$leaves[[l]]$from))
       if (is.null(tie$leaves[[l]]$label)) { # a term that replaced the factor
         tie$leaves[[l]]$lengthscale <<- value
-        if (is.null(tie$leaves[[l]]$of)) tie$leaves[[l]]$of <<- names_of_inputs(tie$leaves[[l]], kernel$columns)
+        inputs <- tie$leaves[[l]]$inputs
+        if (is.null(tie$leaves[[l]]$of)) {
+          tie$leaves[[l]]$of <<- if (is.null(kernel$columns)) inputs else kernel$columns[inputs]
+        }
       }
     }
     met <<- c(met, own)
@@ -45,5 +46,3 @@ with_own_terms <- function(kernel) {
   })
   structure(list(profile = "composite", leaves = tie$leaves, terms = terms), class = "pfdtc_kernel")
 }
-
-names_of_inputs <- function(leaf, columns) if (is.null(columns)) leaf$inputs else columns[leaf$inputs]

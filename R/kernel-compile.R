@@ -48,7 +48,7 @@ as_kernel <- function(kernel) {
   leaf
 }
 
-has_one_factor <- function(kernel) length(as_sum(kernel)$leaves) == 1L
+has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
 # Returns the kernel with each term changed by f().
 change_terms <- function(kernel, f) {

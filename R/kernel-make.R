@@ -61,7 +61,8 @@
 #' @section Errors and invariants: class `pfdtc_error_input`, also if the data lack an input. `kernel_matrix(k, x)` is
 #'   symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
-#' @aliases kernels
+#' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
+#'   kernel_constant kernel_white kernel_categorical
 #' @examples
 #' kernel_se(lengthscale = c(1, 10), variance = 2)
 #' kernel_matern(nu = 3/2, inputs = ~ lat + long, isotropic = TRUE)
@@ -71,8 +72,6 @@ kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL, isotro
   new_kernel("se", "squared exponential", lengthscale, variance, inputs, isotropic = isotropic)
 }
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   nu <- check_positive(nu, "nu", 1L)
@@ -83,47 +82,33 @@ kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, input
              variance, inputs, isotropic = isotropic)
 }
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_rq <- function(alpha = NULL, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   new_kernel("rq", "rational quadratic", lengthscale, variance, inputs, isotropic = isotropic,
              alpha = positive_or_null(alpha, "alpha"))
 }
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_periodic <- function(lengthscale = NULL, variance = NULL, period = NULL, inputs = NULL) {
   new_kernel("periodic", "periodic", positive_or_null(lengthscale, "lengthscale"), variance, inputs,
              period = positive_or_null(period, "period"), held = if (!is.null(period)) "period")
 }
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_linear <- function(variance = NULL, inputs = NULL) new_kernel("linear", "linear", NULL, variance, inputs)
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_polynomial <- function(degree = 2, variance = NULL, offset = NULL, inputs = NULL) {
   new_kernel("polynomial", sprintf("polynomial of degree %d", check_count(degree, "degree", max = 10)), NULL, variance,
              inputs, degree = check_count(degree, "degree", max = 10), offset = positive_or_null(offset, "offset"))
 }
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_constant <- function(variance = NULL) new_kernel("constant", "constant", NULL, variance, NULL)
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_white <- function(variance = NULL, inputs = NULL) new_kernel("white", "white", NULL, variance, inputs)
 
-#' @rdname kernel_se
-#' @usage NULL
 #' @export
 kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NULL) {
   parameters <- given <- NULL
@@ -208,11 +193,10 @@ update.pfdtc_kernel <- function(object, ...) {
   settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
   unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
   if (length(unknown)) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(settings)))
-  for (what in setdiff(names(new), "inputs")) object[what] <- list(positive_or_more(new[[what]], what))
+  for (what in setdiff(names(new), "inputs")) {
+    many <- what %in% c("lengthscale", "parameters")
+    object[what] <- list(if (!is.null(new[[what]])) check_positive(new[[what]], what, if (!many) 1L))
+  }
   if ("inputs" %in% names(new)) object["inputs"] <- list(check_inputs(new$inputs))
   object
-}
-
-positive_or_more <- function(x, what) {
-  if (!is.null(x)) check_positive(x, what, if (!what %in% c("lengthscale", "parameters")) 1L)
 }

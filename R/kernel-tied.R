@@ -156,6 +156,7 @@ engine_kernel <- function(kernel) {
 # Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
 # `theta`, or `score` and `information`, in which other parameters follow.
 tied_slopes <- function(kernel, result) {
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   tie <- kernel$engine$tie
   if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
   n <- length(kernel$engine$values)

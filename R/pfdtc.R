@@ -73,11 +73,10 @@
 #' # a binary response
 #' manual <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se())
 #' predict(manual, data.frame(wt = 3, hp = 120), type = "response", se.fit = TRUE)
+#' @aliases pfdtc.default pfdtc.formula
 #' @export
 pfdtc <- function(x, ...) UseMethod("pfdtc")
 
-#' @rdname pfdtc
-#' @usage NULL
 #' @export
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
@@ -88,8 +87,6 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-#' @rdname pfdtc
-#' @usage NULL
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
   formula_fit(.Generic, match.call(), parent.frame(), list(...))

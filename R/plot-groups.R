@@ -1,16 +1,12 @@
 # The effects of groups as a figure: a panel for each effect, its levels in the order of their estimates.
 
-# Returns the table of the figure: group, effect, level, estimate, lwr and upr.
-effects_table <- function(fit, level) {
-  table <- as.data.frame(ranef.gp_fit(fit, se = TRUE))
-  half <- stats::qnorm((1 + level) / 2) * table$condsd
+groups_figure <- function(fit, level) {
+  table <- as.data.frame(ranef.gp_fit(fit_with_groups(fit, "x"), se = TRUE))
+  half <- stats::qnorm((1 + check_level(level)) / 2) * table$condsd
   table <- data.frame(group = table$grpvar, effect = table$term, level = table$grp, estimate = table$condval,
                       lwr = table$condval - half, upr = table$condval + half)
-  `rownames<-`(table[order(match(table$group, table$group), match(table$effect, table$effect), table$estimate), ], NULL)
-}
-
-groups_figure <- function(fit, level) {
-  table <- effects_table(fit_with_groups(fit, "x"), check_level(level))
+  by <- order(match(table$group, table$group), match(table$effect, table$effect), table$estimate)
+  table <- `rownames<-`(table[by, ], NULL)
   name <- paste(table$group, table$effect, sep = ": ")
   parts <- split(table, factor(name, unique(name)))
   columns <- ceiling(sqrt(length(parts)))
