@@ -25,11 +25,13 @@
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
-#' @aliases deviance.gp_fit df.residual.gp_fit labels.gp_fit
+#' @aliases df.residual.gp_fit labels.gp_fit
 #' @name gp_fit-regression
 NULL
 
+#' @rdname gp_fit-regression
 #' @importFrom stats deviance
+#' @usage NULL
 #' @export
 deviance.gp_fit <- function(object, ...) {
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
