@@ -58,15 +58,24 @@ empty_trace <- function() data.frame(evaluation = integer(), objective = numeric
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows.
+# Returns a fit with the exact posterior of all rows, or of some by gp_subsample(). If the function could have chosen
+# inducing points, all rows count as such.
 construct_exact <- function(data, learned, s, state) {
+  some <- isTRUE(s$posterior$some)
+  m <- s$posterior$m
+  used <- if (!some) data else
+    run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
+  if (!is.null(s$posterior$joint)) done <- exact_stage(data, done, s$learn, state)
+  posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   n <- nrow(data$x)
-  posterior <- posterior_stage(state, function() exact_factors(data, done$model, s$run))
-  new_fit(data, done, s, state, list(
-    x = data$x, inducing = data$x, m = n, m_asked = n, inducing_method = "rows",
-    neighbours = 0L, factors = posterior, evidence = evidence_of("exact", done$model, data, posterior),
-    small_n = if (length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
+  as_points <- method_traits(s)$chooses
+  new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
+    list(inducing = data$x, m = n, m_asked = n, inducing_method = "rows", neighbours = 0L)
+  } else {
+    list(m = if (some) m, chosen = if (some) used$rows)
+  }, list(factors = posterior, evidence = evidence_of("exact", done$model, used, posterior),
+          small_n = if (!some && length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior)))))
 }
 
 # Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.

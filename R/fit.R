@@ -73,7 +73,7 @@ look_at_points <- function(now, plan, state) {
 
 make_gaussian <- function(now, plan, state, finish = NULL) {
   if (!is.null(now$fit)) return(now$fit)
-  if (plan$posterior$kind == "exact") return(make_exact(now$data, now$learned, plan, state))
+  if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
   near <- plan$posterior$neighbours > 0L
   # equal rows beside one another would each count as new information
   data <- if (near) merge_all_equal_rows(now$data) else now$data
@@ -87,17 +87,3 @@ make_gaussian <- function(now, plan, state, finish = NULL) {
   if (is.null(finish)) fit else finish(fit, data, done, state)
 }
 
-# The exact posterior of all rows or of some, by gp_exact() or gp_subsample().
-make_exact <- function(data, learned, plan, state) {
-  some <- plan$posterior$some
-  m <- plan$posterior$m
-  used <- if (!some) data else
-    run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
-  done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-  if (!is.null(plan$posterior$joint)) done <- exact_stage(data, done, plan$learn, state)
-  posterior <- posterior_stage(state, function() exact_factors(used, done$model, plan$run))
-  new_fit(data, done, plan, state, list(
-    x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
-    evidence = evidence_of("exact", done$model, used, posterior),
-    small_n = if (!some && length(plan$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
-}
