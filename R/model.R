@@ -41,7 +41,7 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# The properties of the functions that fit. A new function is a row here and a function in baselines.R.
+# The properties of the functions that fit. A new function is a row here and a function in pfdtc.R.
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe" or "none" (they stay); NULL: no inducing points

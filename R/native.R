@@ -284,9 +284,7 @@ native_select <- function(x, m, kernel, tolerance) {
 
 native_row_features <- function(x, n_features) .Call(ffi_row_features, x, as.integer(n_features))
 
-native_select_guided <- function(V, P, m, least) {
-  .Call(ffi_select_guided, V, P, as.integer(m), as.double(least))
-}
+native_select_guided <- function(V, P, m, least) .Call(ffi_select_guided, V, P, as.integer(m), as.double(least))
 
 native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, control = NULL) {
   .Call(ffi_norms, engine_posterior(posterior, z, model), engine_rows(data), as.integer(order), as.integer(t1_rows),
