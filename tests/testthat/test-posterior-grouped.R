@@ -143,5 +143,4 @@ test_that("Laplace's approximation with all effects beside inducing points is th
   expect_close(a$se.fit, b$se.fit, 1e-4)
   expect_equal(grouped$evidence, whole$evidence, tolerance = 1e-6)
   expect_close(unname(residuals), unname(rstudent(whole)), 1e-3)
-  expect_error(suppressMessages(certify(grouped, d$test)), class = "pfdtc_error_input")
 })
