@@ -35,7 +35,7 @@ test_that("a factor of more than 20 levels has one lengthscale, from 50 on with 
 test_that("factors with more than 40 levels together have one lengthscale each", {
   shared <- function(levels) {
     last <- cumsum(levels)
-    variables <- Map(function(n, last, name) list(name = name, kind = "factor", columns = last - n + seq_len(n)),
+    variables <- Map(function(n, last, name) list(name = name, kind = "factor", levels = 1:n, columns = last - n + 1:n),
                      levels, last, letters[seq_along(levels)])
     names(shared_lengthscales(seq_len(sum(levels)), paste0("c", seq_len(sum(levels))), unname(variables)))
   }
