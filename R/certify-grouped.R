@@ -6,14 +6,15 @@
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb',  F and O times the weights.
-#
-# Bounds `b` of such a fit have the model `smooth` of the smooth part.
 
-# Returns weighted_posterior() with all effects. Its norms: `all` = Psi, `own` with Psi_l in row l, `lam` >= |E|_2 with
+# Returns bounds `b` whose posteriors have all effects. E is the residual of the smooth part.
+bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
+
+# The norms: `all` = Psi, `own` with Psi_l in row l, `lam` >= |E|_2 with
 # weights, `inner`, the relative rounding error of the factors, and `spread`, the largest ratio n / n_b.
-posterior_with_effects <- function(b, weights, norms, control = b$fit$control) {
+weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
-  factors <- effect_posterior(b$z, data, b$model, b$jitter, control)
+  factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
   size <- sum(weights * prior_at(b$model, data$x))
   factors$G <- matrix(size) # an upper bound of the norm
   inner <- max(1e3, 1 + size) * b$growth
@@ -70,9 +71,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns the certificate of values at the rows of x for row weights, without the prior variance `new` of levels that
-# the rows do not have: list(sor_variance, unexplained, eta, var_lower, var_upper, new).
-certify_with_effects <- function(b, post, x) {
+variances_at.with_effects <- function(b, post, x) {
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)
   new <- covariance_of_new(post$factors$groupings, at$x, FALSE)
@@ -88,6 +87,15 @@ certify_with_effects <- function(b, post, x) {
   list(sor_variance = at$sor_variance - room, unexplained = left, eta = eta,
        var_lower = if (norms$inner < 0.25) at$sor_variance - room - 2 * wide * kappa - slack + least else 0 * left,
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
+}
+
+mode_at.with_effects <- function(b, x) features_with_effects(b, b$at$factors, x)$mean
+
+form_of_rows.with_effects <- function(b, ratio) effect_forms(b, b$middle$factors, rep(1, length(ratio)), ratio)
+
+forms_at.with_effects <- function(b, form, x) {
+  at <- features_with_effects(b, b$middle$factors, x)
+  list(eta = variances_at(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
 }
 
 # Returns what laplace_at() returns at the mode, for factors with groups. `sites(f)` returns list(f, g, W): f with its

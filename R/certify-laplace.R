@@ -16,6 +16,7 @@
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
+  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
@@ -75,10 +76,10 @@ bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
   sites <- sites_of_fit(fit, data)
   if (!is.null(fit$factors$groupings)) {
-    b <- new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter)
-    return(bounds_around(b, mode_with_effects(b, fit$factors, function(mean) {
-      l <- native_likelihood(sites, mean + sites$offset)
-      list(f = mean + sites$offset, g = l[2L, ], W = l[3L, ])
+    b <- bounds_with_effects(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter))
+    return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {
+      l <- native_likelihood(sites, f + sites$offset)
+      list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
     })))
   }
   mode <- function(...) laplace_at(data$x, sites, fit$kernel, z, control = fit$control, ...)
@@ -91,12 +92,11 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
 }
 
-# Returns the start of laplace_bounds(). E is the residual of the model `smooth`: with groups, of its smooth part.
+# Returns the start of laplace_bounds(). E is the residual of the model `smooth`.
 new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
   m <- nrow(z)
   n <- nrow(data$x)
-  smooth <- if (has_own_levels(model$kernel)) smooth_model(model) else model
-  list(fit = fit, data = data, z = z, model = model, smooth = smooth, tight = tight, jitter = jitter, sites = sites,
+  list(fit = fit, data = data, z = z, model = model, smooth = model, tight = tight, jitter = jitter, sites = sites,
        growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z),
        enough = 1e-9, stretch = 1)
 }
@@ -152,14 +152,48 @@ residual_norm <- function(b) {
     sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
 }
 
+# ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
+
 # Returns the posterior with these row weights and, if asked, its norms.
-weighted_posterior <- function(b, weights, norms) {
-  if (!is.null(b$at$factors)) return(posterior_with_effects(b, weights, norms))
+weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
+
+weighted_posterior.default <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
   p <- native_posterior(b$z, data, b$model, b$jitter, control = b$fit$control)
   list(factors = p, weights = weights, norms = if (norms)
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
+
+# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these are without `new`,
+# the variance of levels that the rows do not have.
+variances_at <- function(b, post, x) UseMethod("variances_at")
+
+variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
+
+# Returns the mode at the rows of x, without the constant mean.
+mode_at <- function(b, x) UseMethod("mode_at")
+
+mode_at.default <- function(b, x) native_predict(b$at, b$z, b$model, x)$mean
+
+# Returns A diag(ratio) A', or what forms_at() reads in its place.
+form_of_rows <- function(b, ratio) UseMethod("form_of_rows")
+
+form_of_rows.default <- function(b, ratio) {
+  G <- weighted_or_null(b, ratio, norms = FALSE)$factors$G
+  if (!is.null(G)) G + diag(b$growth * sum(diag(G)), nrow(G))
+}
+
+# Returns list(eta, spread) at the rows of x: bounds of |h^W|_E, and of the root of C_x'`form` C_x.
+forms_at <- function(b, form, x) UseMethod("forms_at")
+
+forms_at.default <- function(b, form, x) {
+  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
+                        list(b$middle$norms$Psi, form, b$middle$factors$G), x, b$fit$control)
+  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+  list(eta = root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L), spread = root(2L))
+}
+
+# ---- the range of W -------------------------------------------------------------------------------------------------
 
 # Adds `between`: the range of Wb over f -+ e, the posteriors for its ends, and `second`, A diag(d^2 / lower) A' plus an
 # allowance for rounding.
@@ -171,12 +205,7 @@ with_averages <- function(b) {
   if (is.null(b$between$hi)) return(b)
   d <- pmax(range$upper - b$at$W, b$at$W - range$lower)
   ratio <- ifelse(d > 0, d * (d / range$lower), 0)
-  if (!is.null(b$at$factors)) {
-    if (all(ratio < 1e50)) b$between$second <- effect_forms(b, b$middle$factors, rep(1, length(d)), ratio)
-    return(b)
-  }
-  G <- if (all(ratio < 1e50)) weighted_or_null(b, ratio, norms = FALSE)$factors$G
-  if (!is.null(G)) b$between$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
+  if (all(ratio < 1e50)) b$between$second <- form_of_rows(b, ratio)
   b
 }
 
@@ -226,11 +255,6 @@ bound_mode_student <- function(b) {
   b
 }
 
-variances_at <- function(b, post, x) {
-  if (!is.null(b$at$factors)) return(certify_with_effects(b, post, x))
-  native_certify(post$factors, b$z, b$model, post$norms, x)
-}
-
 # Returns an upper bound of |f*(x) - fh(x)| for each row of x.
 distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
@@ -248,25 +272,15 @@ distance_at <- function(b, x) {
 }
 
 second_distance <- function(b, between, x, unexplained, top) {
+  forms <- forms_at(b, between$second, x)
   E <- sqrt(unexplained + b$slack * b$most)
-  if (!is.null(b$at$factors)) {
-    at <- features_with_effects(b, b$middle$factors, x)
-    spread <- effect_root(b, b$middle$factors, between$second, at)
-    eta <- certify_with_effects(b, b$middle, x)$eta
-    return((E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r)
-  }
-  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
-                        list(b$middle$norms$Psi, between$second, b$middle$factors$G), x, b$fit$control)
-  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-  eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L)
-  (E + eta + sqrt(between$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
+  (E + forms$eta + sqrt(between$hi$norms$lam) * forms$spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
 # Returns an upper bound of the distance of functionals of the modes: the crude and the first bound hold for any
 # functional, and a sum is no farther than its rows are.
 distance_of <- function(b, fun) {
   if (fun$kind == "values") return(distance_at(b, fun$x))
-  if (!is.null(b$at$factors)) refuse_grouped(fun$kind)
   between <- if (is.null(b$between)) b else b$between
   most <- pmax(b$most, fun$size)
   top <- variances_of(b, between$lo, fun)$var_upper
@@ -282,21 +296,15 @@ distance_of <- function(b, fun) {
 }
 
 variances_of <- function(b, post, fun) {
-  if (!is.null(b$at$factors)) return(certify_with_effects(b, post, fun$x))
+  if (fun$kind == "values") return(variances_at(b, post, fun$x))
   certify_with(post$factors, post$norms, b$z, b$model, fun)
-}
-
-mean_of_bounds <- function(b, fun) {
-  if (fun$kind != "values") return(drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)))
-  if (!is.null(b$at$factors)) return(features_with_effects(b, b$at$factors, fun$x)$mean)
-  native_predict(b$at, b$z, b$model, fun$x)$mean
 }
 
 # Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior at
 # functionals.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
-  mean <- mean_of_bounds(b, fun)
+  mean <- if (fun$kind == "values") mode_at(b, fun$x) else drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta))
   e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
     b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   most <- variances_of(b, b$lo, fun)

@@ -45,10 +45,11 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 # ---- the steps ------------------------------------------------------------------------------------------------------
 
 # Returns intervals of the exact GP with Gaussian noise at values, by points z beside all effects.
-effects_interval <- function(fit, data, z, fun, tight = FALSE) {
+effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
-  b <- new_bounds(fit, data, z, new_model(model$kernel, 1), tight, list(offset = 0), rounding_jitter(nrow(z)))
+  sites <- list(offset = 0)
+  b <- bounds_with_effects(new_bounds(fit, data, z, new_model(model$kernel, 1), FALSE, sites, rounding_jitter(nrow(z))))
   factors <- effect_posterior(z, list(x = data$x, y = data$y, weights = W), b$model, b$jitter, fit$control)
   b$jitter <- factors$jitter
   at <- mode_with_effects(b, factors, function(mean) list(f = mean, g = W * (data$y - mean), W = W))

@@ -55,8 +55,8 @@ test_that("norms with effects are above those of dense matrices, and near them",
   # the groupings of effect_problem() as terms of a kernel
   kernel <- place_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = 1:2) +
                            kernel_group("g", ~ 1 + a, correlated = FALSE, variance = 0.64, scale = 0.7), p$x)
-  b <- new_bounds(list(control = NULL), list(x = p$x), p$z, new_model(kernel, 1), FALSE, NULL, 1e-10)
-  post <- with_seed(1, posterior_with_effects(b, W, TRUE))
+  b <- bounds_with_effects(new_bounds(list(), list(x = p$x), p$z, new_model(kernel, 1), FALSE, NULL, 1e-10))
+  post <- with_seed(1, weighted_posterior(b, W, TRUE))
   x <- rbind(p$x[1:6, ] + 0.01 * rep(c(1, 1, 0, 0), each = 6), p$x[7:9, ])
   x[1, "g"] <- -3
   at <- features_with_effects(b, post$factors, x)
@@ -135,4 +135,17 @@ test_that("certificates of families contain the mode and the sd of the whole ker
     expect_true(bounds[["lower"]] <= whole + 1e-8 && whole <= bounds[["upper"]] + 1e-8)
     expect_lt(diff(bounds), 1e-2)
   })
+})
+
+test_that("families of few rows, all of them inducing points of the whole kernel, are certified with their groups", {
+  p <- grouped_problem(5)
+  p$d$y <- with_seed(1, stats::rpois(90, exp(p$d$f)))
+  fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, family = "poisson", kernel = grouped_kernels$intercepts,
+                                hyper = "fixed", m = 8))
+  expect_false(inherits(posterior_of(fit), "grouped"))
+  exact <- dense_mode(fit, p$d$y, p$new, slopes_of$poisson(p$d$y))
+  for (effort in c("fast", "reference")) {
+    inside <- suppressMessages(certify(fit, p$new, effort = effort))
+    expect_true(contains(inside, exact$fit, exact$sd, 1e-8), info = effort)
+  }
 })
