@@ -232,15 +232,6 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns bounds of the process whose rows have the slopes and the weights of `at`, as those of mode_interval().
-gaussian_problem <- function(b, at) {
-  b <- bounds_around(b, at)
-  W <- pmax(at$W, 0)
-  b[c("W_lower", "W_upper")] <- list(W, W)
-  b[c("middle", "lo", "hi")] <- list(weighted_posterior(b, W, norms = TRUE))
-  b
-}
-
 # Returns c(lower, upper) by the normal distribution at b$at. The lower end is also that of a distribution with another
 # mean, `moved` from it in the whitened f: its divergence from q is |H^{1/2} moved|^2 / 2.
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
