@@ -1,0 +1,143 @@
+#' Compute the exact GP's mean to a given accuracy
+#'
+#' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
+#' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
+#'
+#' @param fit A fit with Gaussian noise.
+#' @param newdata,reference,... As in [certify()].
+#' @param tol Accuracy as a fraction of the sd of the response.
+#' @param maxit Maximum number of iterations.
+#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
+#'   memory.
+#' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
+#'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
+#' @section Errors and invariants: class `pfdtc_error_input` without data, or for `data` that are not the fit's rows. A
+#'   warning of class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before
+#'   `tol`. `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
+#' @seealso [certify()], [reference()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 4)
+#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6, reference = reference(fit, m2 = 6))
+#' @export
+refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
+  check_dots_empty(list(...), names(formals(refine)))
+  fit <- check_fit(fit, "fit")
+  if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
+  data <- needs_data(fit, "fit")
+  tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
+  maxit <- check_count(maxit, "maxit", min = 0)
+  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more: it is a fraction of its sd")
+  goal <- tol * fit$sd_y
+  fun <- values_at(model_of(fit)$kernel, new$x)
+  if (is_exact(fit)) {
+    found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
+  } else {
+    reference <- find_reference(fit, reference, NULL)
+    found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
+    if (found$why == rounding_stops && largest_error(found$inside) > goal && exact_is_cheap(fit, fun$n, 30)) {
+      # with noise of almost 0, a factorisation of K + s2 I has less rounding error; it may take half a minute
+      exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+      if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
+    }
+  }
+  out <- refined_frame(fit, new, found$inside)
+  worst <- max(out$mean_error, 0, na.rm = TRUE)
+  attr(out, "iterations") <- found$iterations
+  attr(out, "met") <- worst <= goal
+  if (worst > goal) {
+    warn_convergence(sprintf(
+      "`tol` = %s was not met at %d of %d rows: the largest certified error is %s sd(y) after %d iterations (%s).",
+      format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), format(worst / fit$sd_y, digits = 3),
+      found$iterations, found$why))
+  }
+  out
+}
+
+rounding_stops <- "rounding errors allow no more"
+
+# Returns half the width of the widest interval of the mean.
+largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
+
+# Returns `mean`, the middle of each interval, and `mean_error`, the distance of its ends, in units of y.
+refined_frame <- function(fit, new, inside) {
+  i <- new$index
+  eps <- 4 * .Machine$double.eps
+  unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
+  middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
+  half <- pmax(inside$mean_upper - middle, middle - inside$mean_lower)
+  room <- eps * (abs(fit$center) + abs(middle[i]) + abs(new$offset)) + response_rounding(fit, new$x)
+  out <- data.frame(mean = fit$center + middle[i] + new$offset, mean_error = (1 + eps) * half[i] + room)
+  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  out
+}
+
+# Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
+# list(inside, iterations, why). Kriging certifies if the residual prior variance of the reference is large, otherwise
+# the reference does. After an interrupt or R's time limit the solution so far is certified; a second interrupt ends
+# that.
+iterate_to <- function(reference, data, fun, goal, maxit) {
+  inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
+  if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))
+  inside <- unknown_if_nan(posterior_interval(reference, fun))
+  ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
+  if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
+  near <- precondition_by_near_rows(reference)
+  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) krige_all(reference, data, fun$x),
+                       precondition = if (near) near_preconditioner(reference, data)))
+  if (!is.null(made$stopped)) return(ended(0L, made$stopped))
+  kriged <- made$value$kriged
+  far <- if (is.null(kriged)) Inf else
+    reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
+  own <- largest_error(inside)
+  so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
+  aim <- 0.9 * goal
+  iterations <- 0L
+  renewed <- FALSE
+  repeat {
+    accuracy <- accuracy_of(reference, aim, far, own)
+    tried <- stop_by({
+      correction <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = function() Inf),
+                               so_far, made$value$precondition, sharp = TRUE, keep = TRUE, ahead = accuracy$ahead)
+      list(correction = correction, inside = corrected_intervals(reference, correction, data, fun, kriged))
+    })
+    if (is.null(tried$value)) return(ended(iterations, tried$stopped))
+    correction <- tried$value$correction
+    before <- largest_error(inside)
+    now <- largest_error(tried$value$inside)
+    iterations <- iterations + correction$steps
+    stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
+    inside <- narrow(inside, tried$value$inside)
+    open <- largest_error(inside) > goal
+    # computing r anew, once, removes the rounding errors of the iterations so far
+    if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
+        isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
+      so_far <- correction[c("v", "passes")]
+      renewed <- TRUE
+      next
+    }
+    why <- if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`"
+    if (!open || stalled || !is.null(correction$stopped) || iterations >= maxit) return(ended(iterations, why))
+    so_far <- solution_so_far(correction)
+    aim <- aim / 4
+  }
+}
+
+# Returns the rounding error of r after a single product, as a share of that after all iterations.
+rounding_at_hand <- function(reference, data, correction) {
+  once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
+  once$residual / correction$error$residual
+}
+
+# Returns the intervals by a corrected mean, narrowed by kriging if `kriged` has weights.
+corrected_intervals <- function(reference, correction, data, fun, kriged) {
+  inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
+  inside <- lapply(inside, rep_len, fun$n)
+  for (part in kriged) {
+    unknown <- list(sd_lower = numeric(length(part$rows)))
+    x <- fun$x[part$rows, , drop = FALSE]
+    inside <- narrow(inside, kriged_interval(part$found, reference, correction, data, x, unknown), part$rows)
+  }
+  inside
+}
