@@ -26,10 +26,11 @@ column_groups <- function(inputs, names, variables) {
 # Returns `shared` for a factor over these columns, or NULL if each column has its own lengthscale. `given` has the
 # lengthscales that the user gave for the columns.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
-  one <- Filter(function(v) {
-    many <- length(v$columns) > most_lengthscales && length(given) != length(inputs)
-    (identical(v$kind, "sphere") || identical(v$kind, "factor") && many) && any(inputs %in% v$columns)
-  }, variables)
+  variables <- Filter(function(v) any(inputs %in% v$columns), variables)
+  factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
+  levels <- lengths(lapply(variables, `[[`, "columns"))
+  many <- factors & (levels > most_lengthscales[["factor"]] | sum(levels[factors]) > most_lengthscales[["all"]])
+  one <- variables[many | vapply(variables, function(v) identical(v$kind, "sphere"), NA)]
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 

@@ -202,11 +202,10 @@ with_levels_of <- function(variables, mf) {
 
 # Sends one message for a call about rows of `x` with levels that the fit does not know.
 tell_new_levels <- function(variables, x) {
-  for (v in variables) if (v$kind == "group") {
-    new <- x[, v$columns] < 0
-    if (!any(new)) next
-    tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is that",
-                                             "of the population, with the variance of the levels added."),
-                                       count_of(sum(new), "row"), "`newdata`", if (sum(new) == 1L) "has" else "have"))
-  }
+  columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
+  new <- sum(rowSums(x[, columns, drop = FALSE] < 0) > 0)
+  if (!new) return(invisible())
+  tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is that",
+                                           "of the population, with the variance of the levels added."),
+                                     count_of(new, "row"), "`newdata`", if (new == 1L) "has" else "have"))
 }
