@@ -80,7 +80,7 @@ dense_laplace <- function(fit, y, new, family) {
   }
   stopifnot(max(abs(a - (y - mean))) < 1e-8)
   list(fit = drop(crossprod(of_new, a)) + fit$center,
-       se.fit = sqrt(inside$native_kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
+       se.fit = sqrt(inside$kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
 }
 
 # `eliminated`: with all effects beside inducing points, as beyond 2,000 rows.
