@@ -153,21 +153,3 @@ engine_kernel <- function(kernel) {
   engine$values <- exp(drop(tie$M %*% logs))
   engine[c("factors", "terms", "values")]
 }
-
-# Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
-# `theta`, or `score` and `information`, in which other parameters follow.
-tied_slopes <- function(kernel, result) {
-  tie <- kernel$engine$tie
-  if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
-  n <- length(kernel$engine$values)
-  own <- seq_len(n)
-  J <- tie$M[, own, drop = FALSE]
-  if (nrow(tie$weights)) J <- J + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
-  if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
-  if (is.null(result$score)) return(result)
-  more <- length(result$score) - nrow(J)
-  J <- rbind(cbind(J, matrix(0, nrow(J), more)), cbind(matrix(0, more, n), diag(1, more)))
-  result$score <- drop(crossprod(J, result$score))
-  if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
-  result
-}

@@ -107,7 +107,8 @@ given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
 # Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  used <- if (is.null(rows)) pool else
+    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   used$x <- problem$rows(used$x)
   share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
@@ -124,10 +125,6 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
 # i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
-
-rows_of_pool <- function(pool, rows) {
-  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-}
 
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
 add_merged <- function(result, problem, noise, share, theta) {
@@ -182,7 +179,7 @@ with_profile <- function(kernel, profile, x) {
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
   if (has_one_factor(kernel)) {
     return(place_kernel(change_leaves(chosen, function(l) {
-      if (is_mean(l)) return(with_basis(l, x))
+      if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
       if (is.null(l$inputs)) l$shared <- kernel$shared
       l
