@@ -27,6 +27,9 @@ features_with_effects <- function(b, factors, x) {
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
 }
 
+# The number of rows of a block, as for T2 of other posteriors.
+effect_block <- 200L
+
 # Returns list(all, own, lam, spread). With `diagonal`, that matrix has the place of E, and one block all rows.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
@@ -36,7 +39,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   d <- nrow(g$root)
   out <- list(all = 0, own = matrix(0, g$levels, d^2), lam = 0, spread = 1)
   in_order <- order(sample.int(g$levels)[level]) # rows of a level together, levels at random
-  for (rows in split(in_order, (seq_len(n) - 1L) %/% 200L)) {
+  for (rows in split(in_order, (seq_len(n) - 1L) %/% effect_block)) {
     at <- features_with_effects(b, factors, b$data$x[rows, , drop = FALSE])
     A <- forwardsolve(factors$L, native_kernel_matrix(b$smooth$kernel, b$z, at$x))
     E <- if (is.null(diagonal)) native_kernel_matrix(b$smooth$kernel, at$x, at$x) - crossprod(A) else

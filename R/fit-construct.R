@@ -130,7 +130,7 @@ construct_near <- function(data, done, s, state) {
     if (is.null(s$again$neighbours)) some <- c(some, far_neighbours)
     near_posterior(data, done$z, done$model, some, train, jitter = done$jitter, control = s$run)
   })
-  if (!is.null(near$groupings)) done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
+  done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))

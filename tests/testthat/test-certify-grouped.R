@@ -66,9 +66,14 @@ test_that("norms with effects are above those of dense matrices, and near them",
   of_level <- W * same * crossprod(rows$own, at$own)
   K <- native_kernel_matrix(b$smooth$kernel, p$x, p$x)
   E <- K - crossprod(forwardsolve(post$factors$L, native_kernel_matrix(b$smooth$kernel, p$z, p$x)))
+  forms <- lapply(c(200, 7), function(size) {
+    with_replaced(list(effect_block = size), with_seed(3, effect_forms(b, post$factors, W)))
+  })
   norm_E <- function(h) sqrt(colSums(h * (E %*% h)))
-  # all rows are one block
-  expect_close(effect_root(b, post$factors, post$norms, at), norm_E(of_all) + norm_E(of_level), 1e-6)
+  by_parts <- norm_E(of_all) + norm_E(of_level)
+  expect_close(effect_root(b, post$factors, forms[[1]], at), by_parts, 1e-6) # all rows are one block
+  expect_true(all(effect_root(b, post$factors, forms[[2]], at) > by_parts * (1 + 1e-3)))
+  expect_gt(forms[[2]]$lam, forms[[1]]$lam)
   expect_gte(post$norms$lam, max(eigen(E * outer(sqrt(W), sqrt(W)), TRUE)$values))
   # h are the weights of the posterior on the points beside all effects
   Q <- native_kernel_matrix(kernel, p$x, p$x) - E
