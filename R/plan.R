@@ -145,8 +145,8 @@ because_learned <- function(look) {
   by <- look$learned
   if (is.null(by)) return(NULL)
   better <- by[["gain"]] > 0
-  c(learned = sprintf(paste("Hyperparameters maximise the %s: the log density of rows given their neighbours is higher by",
-                            "%.3g a row (standard error %.2g) than with the %s."),
+  c(learned = sprintf(paste("Hyperparameters maximise the %s: the log density of rows given their neighbours is",
+                            "higher by %.3g a row (standard error %.2g) than with the %s."),
                       if (better) sprintf("exact log marginal likelihood of %d rows", as.integer(by[["rows"]])) else
                         "Vecchia likelihood", abs(by[["gain"]]), by[["se"]],
                       if (better) "Vecchia likelihood" else "exact log marginal likelihood"))
