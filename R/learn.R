@@ -124,9 +124,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns the model, or one whose noise is held at a small share of the response's variance. That one needs a much larger
-# leave-one-out density, and a log likelihood without priors that is smaller by one nat at most. With few rows of a
-# simulator, noise and short waves of f explain the same data: the likelihood does not decide, but errors are halved.
+# Returns the model, or one whose noise is held at a small share of the response's variance. That one needs a much
+# larger leave-one-out density, and a log likelihood without priors that is smaller by one nat at most. With few rows of
+# a simulator, noise and short waves of f explain the same data: the likelihood does not decide.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
