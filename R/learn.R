@@ -13,7 +13,12 @@ learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
   pool <- if (is.null(begun$problem)) learning_rows(data, s) else begun$problem$pool
-  message_copies(pool$copies, data$n)
+  copies <- pool$copies
+  if (!is.null(copies)) {
+    tell_classed("copies", sprintf(paste(
+      "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
+      "distinct rows; predictions use all rows."), copies, data$n, data$n - copies))
+  }
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
@@ -65,13 +70,6 @@ search_starts <- function(problem, restarts, state) {
   }
   keep(theta)
   list(problem = problem, theta = theta, report = found$report, rival = rival)
-}
-
-message_copies <- function(copies, n) {
-  if (is.null(copies)) return(invisible())
-  tell_classed("copies", sprintf(paste(
-    "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
-    "distinct rows; predictions use all rows."), copies, n, n - copies))
 }
 
 # Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
