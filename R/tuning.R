@@ -15,8 +15,10 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # Rule for searches whose prior allows little noise: the gain in log likelihood, in nats, that such a search needs; the
-# largest noise of the first search and the largest rounding, as shares of the response's variance (bench/simulators.R).
-little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
+# largest noise of the first search and the largest rounding, as shares of the response's variance. Noise `held` at a
+# share of that variance may have `behind` nats less, if the leave-one-out log density gains `left_out` nats a row
+# (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
 
