@@ -94,7 +94,7 @@ look_at_held_out_working <- function(now, plan, state) {
   likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
   run_stage(state, "trial", {
     now$mode <- laplace_at(now$data$x, engine_sites(likelihood, now$data$sites, now$learned$center),
-                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run)
+                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run, want = 1L)
     fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
   }, otherwise = now)
 }
@@ -121,6 +121,11 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
   learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
+  promised <- gain_from_residuals(trial, held, around, on_points, learned$model$kernel, plan$run)
+  if (mean(promised) < near_trial$residuals) {
+    now$look$trial <- c(gain = -mean(promised), se = se_of_mean(promised), rows = length(promised))
+    return(now)
+  }
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = plan$run)$z
   best <- raise_variances(trial, learned$model$kernel, utils::head(z, few_points), on_points,
@@ -141,6 +146,26 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   near <- near_laplace(data, z, best$f, trial$sites_of(seq_len(n)), learned$model, default_neighbours, plan$run,
                        best$step, near_trial$settled)
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
+}
+
+# Returns the gain in log density of held-out rows by a correction of f from residuals of neighbours. If f on points lacks
+# structure, slopes g of the log likelihood agree among neighbours. Let h be the sum of the neighbours' g divided by the
+# sum of their W and its mean. Then f + c h gains c g h - c^2 W h^2 / 2, here with the best c and count of neighbours.
+gain_from_residuals <- function(trial, held, around, f, kernel, run) {
+  slopes <- function(rows) {
+    sites <- trial$sites_of(rows)
+    native_likelihood(sites, f[rows] + sites$offset)
+  }
+  l <- slopes(around)
+  at <- slopes(held)
+  near <- native_neighbours(kernel, trial$x(around), default_neighbours, query = trial$x(held), control = run)
+  gains <- vapply(c(default_neighbours %/% 8L, default_neighbours), function(count) {
+    of_neighbours <- function(v) colSums(matrix(v[near[seq_len(count), ]], count))
+    h <- of_neighbours(l[2L, ]) / (of_neighbours(l[3L, ]) + mean(l[3L, ]))
+    c <- max(sum(at[2L, ] * h) / sum(at[3L, ] * h^2), 0)
+    c * at[2L, ] * h - c^2 * at[3L, ] * h^2 / 2
+  }, numeric(length(held)))
+  gains[, which.max(colMeans(gains))]
 }
 
 # Returns functions for a comparison on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out

@@ -15,8 +15,10 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # Rule for searches whose prior allows little noise: the gain in log likelihood, in nats, that such a search needs; the
-# largest noise of the first search and the largest rounding, as shares of the response's variance (bench/simulators.R).
-little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
+# largest noise of the first search and the largest rounding, as shares of the response's variance. Noise `held` at a
+# share of that variance may have `behind` nats less, if the leave-one-out log density gains `left_out` nats a row
+# (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
 
@@ -244,6 +246,10 @@ most_moves <- c(asked = 200L, default = 50L)
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
 
+# The mode of at least so many rows is first searched with every eighth row, in at most so many steps
+# (bench/families_speed.R).
+mode_rows <- c(least = 16000, by = 8, steps = 5)
+
 # Shares of inputs in summary(): rows of a sample; kernel values that all predictions may take, and kernel values that a
 # prediction from neighbours is worth (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
@@ -252,9 +258,10 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 # beside neighbours; the root mean square step after which the latent function has settled and the most steps for each
 # variance; the largest latent value from which working responses are made; how often, and by which factor, variances
 # are raised; the gain in log density (nats a row) from which neighbours are used; the factor within which theta is
-# learned again. bench/laplace-near.R
+# learned again; the gain that residuals of neighbours must promise, or the comparison ends.
+# bench/laplace-near.R, bench/families_speed.R
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
-                   by = 3, gain = 0.001, theta = 10)
+                   by = 3, gain = 0.001, theta = 10, residuals = 0.0007)
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
