@@ -19,8 +19,8 @@ message_slow <- function(n, rows) {
   if (work < slow_prediction) return(invisible())
   tell_classed("slow", sprintf(paste(
     "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes of a thread.",
-    "pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations are about 1 %%",
-    "larger with two inputs, but may be twice as large with six."), n, rows, work / 2e10 / 60))
+    "pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations are about",
+    "1 %% larger with two inputs, but may be twice as large with six."), n, rows, work / 2e10 / 60))
 }
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 # The additive kernel beside one kernel of all inputs: what the default fit takes, its error and its seconds.
 #   Rscript bench/structure.R analytic [rows = 100,400] [draws = 1,2,3]     functions of ten inputs, noise sd .05
-#   Rscript bench/structure.R large [rows = 20000]                          a sum of eight functions: default, bam(), without
+#   Rscript bench/structure.R large [rows = 20000]                          eight functions: default, bam(), without
 #   Rscript bench/structure.R sets [rows = 400] [seed = 1]                  sets of bench/sets.R: with and without
 # RMSE over the sd of held-out responses; "gain": nats of log marginal likelihood times prior over one kernel.
 #
@@ -15,10 +15,11 @@
 # (10; NLPD -.508 to -.436, RMSE .387 to .314) and Wong (18; 1.447 to 1.369, RMSE 1.025 to .963). So the limit of 15.
 # Where it is forced on sets that do not gain, NLPD changes by -.157 to +.083, in the mean by less than .01.
 # Many rows, error of f and seconds: without .0883, 8.7 s; chosen on 800 rows .0140, 7.7 s (20,000 rows). mgcv::bam():
-# .0170, .4 s; and .0112, .9 s (100,000), where the kernel of 800 rows has .0066. So 200 greedy inducing points carry
-# the one-input terms once the kernel has them. Sets: ggplot2::diamonds (8,500 rows), AER::CPS1988 (6,500) and
-# modeldata::ames (2,198) do not take it; looking costs .1 of 5.6 s, .7 of 2.3 s and 2.5 of 14 s. An interaction of five
-# inputs (4,500): not taken, .1 of 4 s.
+# .0170, .4 s; and .0112, .9 s (100,000), where the kernel of 800 rows has .0066. Whole default fits since, processor
+# seconds of one thread on a busy machine: .0139, 10.5 s and bam() .0170, .3 s (20,000); .0068, 18.0 s and .0112, .5 s
+# (100,000). So 200 greedy inducing points carry the one-input terms once the kernel has them. Sets: ggplot2::diamonds
+# (8,500 rows), AER::CPS1988 (6,500) and modeldata::ames (2,198) do not take it; looking costs .1 of 5.6 s, .7 of 2.3 s
+# and 2.5 of 14 s. An interaction of five inputs (4,500): not taken, .1 of 4 s.
 # At 2,000 rows: .110 before (9 s), .036 with the additive kernel (11 s).
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
