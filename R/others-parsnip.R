@@ -6,12 +6,13 @@
 #' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
-#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
+#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (median), `"survival"`, `"linear_pred"` (f)
+#' and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
 #' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f; its `m`,
 #' `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
 #'
-#' @param mode `"regression"`, or `"classification"` for a factor.
+#' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
@@ -80,6 +81,7 @@ register_parsnip <- function(...) {
   register_engine("regression", "pfdtc", "pfdtc", list())
   register_engine("regression", "pfdtc_exact", "gp_exact", list())
   register_engine("classification", "pfdtc", "pfdtc", list())
+  register_engine("censored regression", "pfdtc", "pfdtc", list())
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -106,6 +108,11 @@ register_engine <- function(mode, engine, fun, defaults) {
       args = list(object = quote(object$fit), newdata = quote(new_data), ...)))
   }
   tell("raw")
+  if (mode == "censored regression") {
+    tell("time", type = "median")
+    tell("linear_pred", type = "latent")
+    return(tell("survival", curves_for_parsnip, type = "survival", times = quote(eval_time)))
+  }
   tell("conf_int", if (mode == "regression") band_for_parsnip else class_bands_for_parsnip, type = "response",
        interval = "credible", level = quote(level))
   if (mode == "regression") {
@@ -115,6 +122,16 @@ register_engine <- function(mode, engine, fun, defaults) {
     tell("class", type = "class")
     tell("prob", probabilities_for_parsnip, type = "response")
   }
+}
+
+# Returns a column of data frames, the survival curve of each row of `results`, whose columns are named by the times.
+curves_for_parsnip <- function(results, object) {
+  out <- data.frame(row.names = seq_len(nrow(results)))
+  times <- as.numeric(colnames(results))
+  out$.pred <- lapply(seq_len(nrow(results)), function(i) {
+    data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
+  })
+  out
 }
 
 band_for_parsnip <- function(results, object) {
