@@ -328,9 +328,14 @@ choose_terms <- function(rows, s, smooth, kernels, start, state) {
     one <- one_scale(rows, s, smooth[[1L]], start, state)
     found <- c(found, list(one), line_beside(rows, s, one, start, state))
   }
+  if (s$additive && functions_of_f(s$likelihood) == 1L && nrow(rows$x) >= additive_rows[["classes"]]) {
+    found <- c(found, inputs_apart(rows, s, smooth[[which.min(vapply(smooth, `[[`, 0, "value"))]], start, state))
+  }
   state$so_far <- found[[which.min(vapply(found, `[[`, 0, "value"))]]
   averaged <- few && s$priors && is.null(state$stopped)
-  choice <- choose_learned(found, function(model) if (averaged) occam_penalty(rows, s, model, start) else 0)
+  choice <- choose_learned(found, function(model) {
+    if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
+  })
   replace(choice$best, "kernels", list(join_choices(kernels, choice, nrow(rows$x))))
 }
 
@@ -349,6 +354,17 @@ line_beside <- function(rows, s, now, start, state) {
   line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
   line <- search_laplace(rows, s, line, start, state, tied = TRUE)
   c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
+}
+
+# Returns the search with the additive kernel of the smooth kernel `now`, in a list; an empty list with one input.
+inputs_apart <- function(rows, s, now, start, state) {
+  kernel <- with_profile(s$kernel, paste0("additive:", now$kernel$profile), rows$x)
+  if (length(additive_inputs(kernel)) < 2L) return(list())
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  at <- units$unit * units$start
+  at[units$what == "lengthscale"] <- now$kernel$lengthscale
+  one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
+  list(search_laplace(rows, s, one, start, state, tied = now$tied))
 }
 
 # Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input

@@ -3,14 +3,14 @@
 #' Gaussian process regression for parsnip and mlr3
 #'
 #' `gp_reg()` is a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` is
-#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same.
+#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` and `"classif.pfdtc"` are the same.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
-#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (median), `"survival"`, `"linear_pred"` (f)
-#' and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
-#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
-#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f; its `m`,
-#' `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
+#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (the median), `"survival"`, `"linear_pred"`
+#' (f) and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to `parsnip::set_engine()`. `tune()` has
+#' ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`, and kernels in a list column. The
+#' learner predicts the mean and, with `predict_type = "se"`, the sd of f, or classes and, with `"prob"`, probabilities.
+#' Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
 #'
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
@@ -21,8 +21,9 @@
 #'   are reset.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
 #'   `inducing`, `aux`, `mean`, `control`.
-#' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` with the fit in
-#'   `$model` after training. Without the package an error of class `pfdtc_error_input`.
+#' @param type `"regr"` for numbers or `"classif"` for classes.
+#' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` or
+#'   `LearnerClassif` with the fit in `$model` after training. Without the package an error of class `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
@@ -120,7 +121,7 @@ register_engine <- function(mode, engine, fun, defaults) {
     tell("pred_int", band_for_parsnip, type = "response", interval = "prediction", level = quote(level))
   } else {
     tell("class", type = "class")
-    tell("prob", probabilities_for_parsnip, type = "response")
+    tell("prob", function(results, object) class_columns(results, object$lvl), type = "response")
   }
 }
 
@@ -138,10 +139,10 @@ band_for_parsnip <- function(results, object) {
   data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
 }
 
-# Returns a column for each class; parsnip names the columns of probabilities.
-probabilities_for_parsnip <- function(results, object) {
-  if (is.matrix(results)) return(as.data.frame(results, row.names = FALSE))
-  stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
+# Returns a data frame with a column of probabilities for each class.
+class_columns <- function(p, levels) {
+  if (is.matrix(p)) return(as.data.frame(p, row.names = FALSE))
+  stats::setNames(data.frame(1 - unname(p), unname(p)), levels)
 }
 
 class_bands_for_parsnip <- function(results, object) {

@@ -79,7 +79,7 @@ least_line_rows <- 30L
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
 # `merit` rows (bench/structure.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # Levels up to which a factor may have a lengthscale for each level; with more levels they share one (bench/factors.R).
