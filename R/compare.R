@@ -33,6 +33,7 @@
 #' fits <- list(pF = do.call(pfdtc, same), SoR = do.call(gp_sor, same))
 #' compare_fits(fits, exact, cars)
 #' plot_fits(fits, exact)
+#' @aliases print.pfdtc_comparison
 #' @export
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
@@ -45,7 +46,8 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
   if (is.null(pf)) pf <- !is.null(exact$x) && nrow(exact$x) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
-  effort <- compare_effort(certify)
+  effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
+    if (check_flag(certify, "certify")) "reference"
   y <- compare_response(fits, newdata, y)
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
@@ -57,8 +59,6 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   out
 }
 
-#' @rdname compare_fits
-#' @usage NULL
 #' @export
 print.pfdtc_comparison <- function(x, digits = 3, ...) {
   kept <- vapply(x, function(v) !all(is.na(v)), NA)
@@ -99,11 +99,6 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
                           if (response$conjugate) lapply(noise_law(fit, rows), `[`, known))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
-}
-
-compare_effort <- function(certify) {
-  if (is.logical(certify)) return(if (check_flag(certify, "certify")) "reference")
-  check_choice(certify, c("reference", "fast", "tight"), "certify")
 }
 
 # Returns the largest certified error of each fit's mean, or NA if its data are needed and not kept. Fits of the same
@@ -159,8 +154,6 @@ AIC.gp_fit <- function(object, ..., k = 2) {
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 BIC.gp_fit <- function(object, ...) {
   if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)

@@ -8,7 +8,11 @@ look_at_held_out <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) tried[[2L]] <- with_smoother(now$data, now$learned, plan$posterior, state)
+    if (!is.null(now$learned$smoother)) { # the smoother kernel, with inducing points for it
+      learned <- replace(now$learned, "model", list(now$learned$smoother))
+      learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
+      tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
+    }
     gains <- held_gains(now$data, tried, plan)
     if (is.null(gains)) now else take_gains(now, tried, gains)
   }, otherwise = now)
@@ -30,13 +34,6 @@ look_at_dense <- function(now, plan, state) {
                                                predict_exact, exact_trial), otherwise = NULL)
   if (!is.null(gain)) now$look$dense <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
   now
-}
-
-# Replaces the chosen kernel by the smoother one, with inducing points for it.
-with_smoother <- function(data, learned, s, state) {
-  learned$model <- learned$smoother
-  learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
-  list(learned = learned, start = points_stage(data, learned, s, state))
 }
 
 # Predicts f at x by the candidate's inducing points alone, or by the exact posterior: list(mean, var).

@@ -106,7 +106,8 @@ given_neighbours <- function(problem, rows, neighbours) {
 # Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  used <- if (is.null(rows)) pool else
+    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   used$x <- problem$rows(used$x)
   share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
@@ -123,10 +124,6 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
 # i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
-
-rows_of_pool <- function(pool, rows) {
-  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-}
 
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
 add_merged <- function(result, problem, noise, share, theta) {
@@ -181,7 +178,7 @@ with_profile <- function(kernel, profile, x) {
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
   if (has_one_factor(kernel)) {
     return(place_kernel(change_leaves(chosen, function(l) {
-      if (is_mean(l)) return(with_basis(l, x))
+      if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
       if (is.null(l$inputs)) l$shared <- kernel$shared
       l
@@ -240,6 +237,13 @@ laplace_rows <- function(data, s, most, points) {
   if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
   points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
+}
+
+# Returns the kernel with typical values where it has none.
+with_typical_values <- function(kernel, x, s) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  set_values(kernel, ifelse(is.na(value), units$unit * units$start, value))
 }
 
 greedy_points <- function(rows, s, kernel) {

@@ -95,7 +95,8 @@ with_terms_in_merit <- function(tried, from) {
   best <- best_of(tried)
   pool <- tried[[1L]]$problem$pool
   open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant
-  if (!open || pool$n > response_rule[["terms"]] || ncol(pool$x) < 2L || !in_time(pool)) return(tried)
+  few <- open && pool$n <= response_rule[["terms"]] && in_time(pool) && may_be_additive(from$s$kernel)
+  if (!few) return(tried)
   terms <- list()
   add <- function(labels) {
     for (label in labels) terms[[label]] <<- gain_of_terms(tried[[label]], from, if (length(terms)) terms[[1L]])

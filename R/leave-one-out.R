@@ -42,6 +42,7 @@
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
 #' @section Errors and invariants: class `pfdtc_error_input`, also for `cooks.distance()`, `dfbetas()` and `rstudent()`
 #'   with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL
 
@@ -106,15 +107,6 @@ loo_residual <- function(fit) {
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# Returns the leave-one-out RMSE, or NULL if that would take more than a second.
-cheap_rmse_loo <- function(fit) {
-  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= dense_rows) {
-    root_mean_square(stats::residuals(fit, type = "loo"))
-  }
-}
-
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats rstandard
 #' @export
 rstandard.gp_fit <- function(model, ...) {
@@ -123,8 +115,6 @@ rstandard.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, standardised_response(model))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats hatvalues
 #' @export
 hatvalues.gp_fit <- function(model, ...) {
@@ -133,8 +123,6 @@ hatvalues.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, loo_rows(model)$hat)
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats cooks.distance
 #' @export
 cooks.distance.gp_fit <- function(model, ...) {
@@ -147,8 +135,6 @@ cooks.distance.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, all_rows(data, distance, 0))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats rstudent
 #' @export
 rstudent.gp_fit <- function(model, ...) {
@@ -159,8 +145,6 @@ rstudent.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, r / scale_without(model, r))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats dfbetas
 #' @export
 dfbetas.gp_fit <- function(model, ...) {

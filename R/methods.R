@@ -44,11 +44,11 @@
 #' logLik(fit)
 #' head(residuals(fit))
 #' simulate(fit, nsim = 2, seed = 1, newdata = data.frame(speed = c(5, 20)))
+#' @aliases BIC.gp_fit coef.gp_fit sigma.gp_fit nobs.gp_fit fitted.gp_fit weights.gp_fit terms.gp_fit formula.gp_fit
+#'   variable.names.gp_fit model.frame.gp_fit print.gp_fit summary.gp_fit print.summary.gp_fit
 #' @name gp_fit-methods
 NULL
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
@@ -64,16 +64,12 @@ coef.gp_fit <- function(object, ...) {
   c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 sigma.gp_fit <- function(object, ...) {
   if (response_of(object)$conjugate) return(sqrt(object$noise))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m else object$nobs
 
@@ -94,8 +90,6 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
             upper = bounds[["upper"]], class = "logLik")
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 fitted.gp_fit <- function(object, ...) stats::predict(object, type = "mean")
 
@@ -116,8 +110,6 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   r * sqrt(stats::weights(object))
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)
@@ -126,16 +118,12 @@ weights.gp_fit <- function(object, ...) {
   stats::naresid(object$na.action, w)
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 terms.gp_fit <- function(x, ...) {
   if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
   x$terms
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 formula.gp_fit <- function(x, ...) {
   terms <- stats::terms(x)
@@ -143,13 +131,9 @@ formula.gp_fit <- function(x, ...) {
   if (is.null(grouped)) stats::formula(terms) else grouped$formula
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 variable.names.gp_fit <- function(object, ...) object$frame$columns
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 model.frame.gp_fit <- function(formula, ...) {
   if (is.null(formula$terms)) {

@@ -79,10 +79,10 @@ register_parsnip <- function(...) {
   parsnip::set_new_model("gp_reg")
   ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
                neighbors = c("neighbours", "neighbors"))
-  register_engine("regression", "pfdtc", "pfdtc", list())
-  register_engine("regression", "pfdtc_exact", "gp_exact", list())
-  register_engine("classification", "pfdtc", "pfdtc", list())
-  register_engine("censored regression", "pfdtc", "pfdtc", list())
+  register_engine("regression", "pfdtc", "pfdtc")
+  register_engine("regression", "pfdtc_exact", "gp_exact")
+  register_engine("classification", "pfdtc", "pfdtc")
+  register_engine("censored regression", "pfdtc", "pfdtc")
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -94,7 +94,7 @@ register_parsnip <- function(...) {
   }
 }
 
-register_engine <- function(mode, engine, fun, defaults) {
+register_engine <- function(mode, engine, fun) {
   parsnip::set_model_mode("gp_reg", mode)
   parsnip::set_model_engine("gp_reg", mode, engine)
   parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
@@ -102,7 +102,7 @@ register_engine <- function(mode, engine, fun, defaults) {
     predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
   parsnip::set_fit("gp_reg", mode, engine, value = list(
     interface = "formula", protect = c("formula", "data", "weights"), func = c(pkg = "pfdtc", fun = fun),
-    defaults = defaults))
+    defaults = list()))
   tell <- function(what, post = NULL, ...) {
     parsnip::set_pred("gp_reg", mode, engine, type = what, value = list(
       pre = NULL, post = post, func = c(fun = "predict"),

@@ -185,10 +185,6 @@ describe_rows_used <- function(fit) {
 }
 
 # Returns how the hyperparameters were found.
-describe_likelihood <- function(fit) {
-  if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned)
-}
-
 describe_estimation <- function(fit) {
   response <- response_of(fit)
   if (!response$conjugate) {
@@ -196,7 +192,9 @@ describe_estimation <- function(fit) {
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
-  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_likelihood(fit),
+  text <- switch(fit$hyper, fixed = "fixed as given",
+                 evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
+                   describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
                  joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)

@@ -82,8 +82,13 @@ additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
-# Levels up to which a factor may have a lengthscale for each level; with more levels they share one (bench/factors.R).
-most_lengthscales <- 20L
+# Inputs up to which the additive kernel is tried, pairs of inputs in it, and lengthscales up to which smooth noise is
+# tried: the time of an evaluation grows with the terms, and with the square of the parameters (bench/factors.R).
+searched_inputs <- c(single = 60, pairs = 15, noise = 60)
+
+# Levels up to which a factor may have a lengthscale for each level, and the most of all factors together; with more
+# levels those of a factor share one (bench/factors.R).
+most_lengthscales <- c(factor = 20, all = 40)
 
 # Levels from which on a message offers (1 | g) in place of g.
 many_levels <- 50L
@@ -129,8 +134,9 @@ response_values <- c(share = 0.2, times = 5, values = 10)
 # The largest variance of a log noise, a factor of 50 either way in 95 % (bench/response.R).
 most_spread <- 4
 
-# Features of smooth noise, and rounds in which the variances of the coefficients are moved (bench/response.R).
-noise_trend_sizes <- c(points = 20L, rounds = 4L)
+# Features of smooth noise; rounds in which the variances of the coefficients are moved; nats behind constant noise from
+# which falling variances are not followed further: of 16 sets none then gained more than 12 (bench/response.R).
+noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
 
