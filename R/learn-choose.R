@@ -356,12 +356,12 @@ line_beside <- function(rows, s, now, start, state) {
 
 # Returns the search with the additive kernel of the smooth kernel `now`, in a list that is empty if it is not tried.
 inputs_apart <- function(rows, s, now, start, state) {
-  few <- nrow(rows$x) < additive_rows[["classes"]]
-  if (few || !s$additive || functions_of_f(s$likelihood) > 1L) return(list())
+  if (nrow(rows$x) < additive_rows[["classes"]] || !s$additive || functions_of_f(s$likelihood) > 1L) return(list())
   kernel <- with_profile(s$kernel, paste0("additive:", now$kernel$profile), rows$x)
   if (length(additive_inputs(kernel)) < 2L) return(list())
   kernel <- with_typical_values(replace(kernel, "lengthscale", list(now$kernel$lengthscale)), rows$x, s)
-  list(search_laplace(rows, s, replace(start, c("kernel", "value"), list(kernel, Inf)), start, state, now$tied))
+  one <- replace(start, c("kernel", "value"), list(as_kernel(kernel), Inf))
+  list(search_laplace(rows, s, one, start, state, now$tied))
 }
 
 # Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
@@ -369,7 +369,7 @@ inputs_apart <- function(rows, s, now, start, state) {
 one_scale <- function(rows, s, now, start, state) {
   label <- sprintf("%s (isotropic)", now$kernel$label)
   kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-  kernel <- with_typical_values(kernel, rows$x, s)
+  kernel <- as_kernel(with_typical_values(kernel, rows$x, s))
   searches <- lapply(c(0.3, 1), function(scale) {
     one <- replace(kernel, "lengthscale", scale * kernel$lengthscale)
     search_laplace(rows, s, replace(start, c("kernel", "value"), list(one, Inf)), start, state, tied = FALSE)

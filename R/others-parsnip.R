@@ -6,11 +6,12 @@
 #' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` and `"classif.pfdtc"` are the same.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
-#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (the median), `"survival"`, `"linear_pred"`
-#' (f) and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to `parsnip::set_engine()`. `tune()` has
-#' ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`, and kernels in a list column. The
-#' learner predicts the mean and, with `predict_type = "se"`, the sd of f, or classes and, with `"prob"`, probabilities.
-#' Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
+#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (the median), `"survival"`,
+#' `"linear_pred"` (f) and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
+#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
+#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f, or classes
+#' and, with `"prob"`, probabilities. Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
+#' Case weights are precisions.
 #'
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
@@ -23,7 +24,8 @@
 #'   `inducing`, `aux`, `mean`, `control`.
 #' @param type `"regr"` for numbers or `"classif"` for classes.
 #' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` or
-#'   `LearnerClassif` with the fit in `$model` after training. Without the package an error of class `pfdtc_error_input`.
+#'   `LearnerClassif` with the fit in `$model` after training. Without the package an error of class
+#'   `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
