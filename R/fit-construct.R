@@ -220,14 +220,7 @@ exact_stage <- function(data, done, s, state) {
   }, otherwise = done)
 }
 
-# Minus the exact log marginal likelihood, with its gradient in the free logs.
+# The exact log marginal likelihood.
 exact_problem <- function(data, parameters, control) {
-  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
-    too_far <- parameters$too_far(par)
-    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- parameters$at(par)
-    result <- native_exact_evidence(data, now, control)
-    if (!is.null(result$reason)) return(result)
-    hyper_slope(result, parameters, data$shift, now$noise)
-  })
+  hyper_problem(data, parameters, function(now) native_exact_evidence(data, now, control))
 }

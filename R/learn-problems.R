@@ -69,7 +69,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
-      integrated_likelihood(pool, now, rows, neighbours, slopes, input)
+      integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -92,13 +92,14 @@ normal_prior <- function(middle, precision, little_noise) {
 }
 
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
-# priors.
-given_neighbours <- function(problem, rows, neighbours) {
+# priors. With `some` and many parameters the information is an estimate from a quarter of the rows.
+given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
   count <- problem$pool$count
   input <- problem$input(length(rows))
+  some <- some && problem$last > sampled_parameters
   problem$evaluate <- function(theta, slopes = TRUE) {
     count$evaluations <- count$evaluations + 1L
-    problem$vecchia(theta, rows, neighbours, slopes, input)
+    problem$vecchia(theta, rows, neighbours, if (slopes && some) 2L else slopes, input)
   }
   problem
 }

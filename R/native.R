@@ -354,7 +354,7 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 # The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
 # noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
 # `at`: vecchia_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
-# given the neighbours, and `variance`.
+# given the neighbours, and `variance`. With `slopes` 2 the information is an estimate from every fourth of 16 rows.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
   kernel <- model$kernel
