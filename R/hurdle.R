@@ -19,7 +19,6 @@
 #' @param nsim,seed As for [simulate()].
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
-#' @section Errors: class `pfdtc_error_input` for responses below 0, without zeros, or all of 0.
 #' @source Mullahy (1986), Journal of Econometrics 33.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
