@@ -123,9 +123,9 @@ refuse_fixed <- function() {
 # Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
-  additive <- attr(fit$kernels, "additive")
-  some <- "rows" %in% names(additive)
-  if (some) pool <- some_of_pool(pool, additive[["rows"]])
+  gained <- attr(fit$kernels, "gained")
+  some <- !is.null(gained$rows) && gained$what %in% c("additive", "pairwise")
+  if (some) pool <- some_of_pool(pool, gained$rows)
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
