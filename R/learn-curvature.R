@@ -176,7 +176,8 @@ density_of_laplace <- function(fit, data) {
   }
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
-  given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
+  given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else
+    held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
   all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
