@@ -163,14 +163,11 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  keep_rows(aux, data, control)
-}
-
-# Returns the auxiliary distribution under which a fit was optimised.
-auxiliary_of_fit <- function(fit, data, model) {
-  if (is.null(fit$aux_points) || !is.null(fit$aux$make)) return(make_auxiliary(fit$aux, data, model, fit$m))
-  if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
-  make_auxiliary(aux_on_points(fit$aux_points), data, model, fit$m)
+  # W'k(U, x) at the rows is kept if it takes at most half of the scratch memory
+  memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
+  kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
+  if (kept) aux$Wt <- native_lowrank_rows(aux, data)
+  aux
 }
 
 fill_size <- function(how, n, ...) {
@@ -331,16 +328,6 @@ low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
 
 new_auxiliary <- function(objective, model, label, ...) {
   structure(list(objective = objective, label = label, model = model, ...), class = "pfdtc_auxiliary")
-}
-
-# Adds W'k(U, x) at the rows of the data, if it takes at most half of the scratch memory.
-keep_rows <- function(aux, data, control = NULL) {
-  if (is.null(aux$W)) return(aux)
-  memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
-  if (8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2) {
-    aux$Wt <- native_lowrank_rows(aux, data)
-  }
-  aux
 }
 
 white_text <- function(variance) {

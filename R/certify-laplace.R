@@ -16,6 +16,7 @@
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
+  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
@@ -31,47 +32,9 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }
 
-# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
-# probability moves towards one half, so that its extremes are at the corners.
-with_response <- function(out, likelihood) {
-  response <- as_response(likelihood)
-  if (is_ordered(response)) return(with_shares(out, response))
-  if (likelihood$link %in% c("identity", "latent")) return(out) # f itself, or no known shape
-  corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
-  corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
-                   corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
-  top <- response$link$range[2L]
-  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
-  out$response <- corner(out$mean, out$sd)
-  out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
-  out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
-  out
-}
-
-# Adds the probabilities of ordered classes and their bounds, matrices with a column for each class. P(y <= k) falls in
-# the mean of f. In the variance v it moves towards one half, or its slope in v is at most `bend`.
-with_shares <- function(out, response) {
-  corner <- function(mean, sd) shares_upto(response, mean, sd)
-  room <- links$logit$error + if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
-  ends <- function(mean, furthest) {
-    one <- corner(mean, out$sd_lower)
-    other <- corner(mean, out$sd_upper)
-    if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
-  }
-  K <- length(response$levels)
-  low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
-  high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
-  low[, K + 1L] <- high[, K + 1L] <- 1
-  labelled <- function(P) `colnames<-`(P, response$levels)
-  out$response <- class_shares(response, out$mean, out$sd)
-  out$response_lower <- labelled(pmax(low[, -1L, drop = FALSE] - high[, -(K + 1L), drop = FALSE], 0))
-  out$response_upper <- labelled(pmin(high[, -1L, drop = FALSE] - low[, -(K + 1L), drop = FALSE], 1))
-  out
-}
-
 # Returns laplace_check() of the fit if it takes less than a second and does not fail, else NULL.
 quick_check <- function(fit, effort) {
-  if (effort == "fast" || is.null(fit$data) || !is.null(fit$near)) return(NULL)
+  if (effort == "fast" || is.null(fit$data) || !is.null(c(fit$near, fit$factors$groupings))) return(NULL)
   if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
   tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
 }
@@ -112,22 +75,39 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
 bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
   sites <- sites_of_fit(fit, data)
+  if (!is.null(fit$factors$groupings)) {
+    b <- bounds_with_effects(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter))
+    return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {
+      l <- native_likelihood(sites, f + sites$offset)
+      list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
+    })))
+  }
   mode <- function(...) laplace_at(data$x, sites, fit$kernel, z, control = fit$control, ...)
   if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the user gave the points
     z <- fit$inducing <- distinct_points(z, fit$kernel)
     fit$factors <- mode(jitter = rounding_jitter(nrow(z)))
     fit$jitter <- fit$factors$jitter
   }
+  at <- mode(jitter = fit$jitter, start = fit$factors, want = 1L, maxit = 0L)
+  bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
+}
+
+# Returns the start of laplace_bounds(). E is the residual of the model `smooth`.
+new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
   m <- nrow(z)
   n <- nrow(data$x)
-  at <- mode(jitter = fit$jitter, start = fit$factors, want = 1L, maxit = 0L)
-  model <- new_model(fit$kernel, 1)
-  b <- list(fit = fit, data = data, z = z, at = at, model = model, tight = tight, jitter = at$jitter,
-            sites = sites,
-            growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
-  b$enough <- 1e-9
-  b$stretch <- 1
-  bounds_around(b, at)
+  list(fit = fit, data = data, z = z, model = model, smooth = model, tight = tight, jitter = jitter, sites = sites,
+       growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z),
+       enough = 1e-9, stretch = 1)
+}
+
+# Returns bounds of the process whose rows have the slopes and the weights of `at`, as those of mode_interval().
+gaussian_problem <- function(b, at) {
+  b <- bounds_around(b, at)
+  W <- pmax(at$W, 0)
+  b[c("W_lower", "W_upper")] <- list(W, W)
+  b[c("middle", "lo", "hi")] <- list(weighted_posterior(b, W, norms = TRUE))
+  b
 }
 
 # Adds what follows from f, slopes g and weights W at the rows.
@@ -147,7 +127,7 @@ bounds_without_rows <- function(b) {
   b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   b$between[c("lower", "upper")] <- NULL
   b$fit <- b$fit[c("control", "likelihood")]
-  b$at <- b$at[c("L", "C", "G", "beta", "jitter")]
+  b$at <- b$at[intersect(c("L", "C", "G", "beta", "jitter", "factors", "zeta"), names(b$at))]
   for (post in c("middle", "lo", "hi")) b[[post]]$weights <- NULL
   for (post in c("lo", "hi")) b$between[[post]]$weights <- NULL
   b
@@ -160,7 +140,7 @@ norm_of_slopes <- function(b) {
   g <- b$at$g
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
   own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # v = g for beta = 0 and noise 1
-  norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$model, sample.int(n), groups, 0, b$fit$control)
+  norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   (1 + b$growth) * min(norms$T1, by_row)
 }
@@ -172,13 +152,48 @@ residual_norm <- function(b) {
     sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
 }
 
+# ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
+
 # Returns the posterior with these row weights and, if asked, its norms.
-weighted_posterior <- function(b, weights, norms) {
+weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
+
+weighted_posterior.default <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
   p <- native_posterior(b$z, data, b$model, b$jitter, control = b$fit$control)
   list(factors = p, weights = weights, norms = if (norms)
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
+
+# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these are without `new`,
+# the variance of levels that the rows do not have.
+variances_at <- function(b, post, x) UseMethod("variances_at")
+
+variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
+
+# Returns the mode at the rows of x, without the constant mean.
+mode_at <- function(b, x) UseMethod("mode_at")
+
+mode_at.default <- function(b, x) native_predict(b$at, b$z, b$model, x)$mean
+
+# Returns A diag(ratio) A', or what forms_at() reads in its place.
+form_of_rows <- function(b, ratio) UseMethod("form_of_rows")
+
+form_of_rows.default <- function(b, ratio) {
+  G <- weighted_or_null(b, ratio, norms = FALSE)$factors$G
+  if (!is.null(G)) G + diag(b$growth * sum(diag(G)), nrow(G))
+}
+
+# Returns list(eta, spread) at the rows of x: bounds of |h^W|_E, and of the root of C_x'`form` C_x.
+forms_at <- function(b, form, x) UseMethod("forms_at")
+
+forms_at.default <- function(b, form, x) {
+  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
+                        list(b$middle$norms$Psi, form, b$middle$factors$G), x, b$fit$control)
+  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+  list(eta = root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L), spread = root(2L))
+}
+
+# ---- the range of W -------------------------------------------------------------------------------------------------
 
 # Adds `between`: the range of Wb over f -+ e, the posteriors for its ends, and `second`, A diag(d^2 / lower) A' plus an
 # allowance for rounding.
@@ -190,8 +205,7 @@ with_averages <- function(b) {
   if (is.null(b$between$hi)) return(b)
   d <- pmax(range$upper - b$at$W, b$at$W - range$lower)
   ratio <- ifelse(d > 0, d * (d / range$lower), 0)
-  G <- if (all(ratio < 1e50)) weighted_or_null(b, ratio, norms = FALSE)$factors$G
-  if (!is.null(G)) b$between$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
+  if (all(ratio < 1e50)) b$between$second <- form_of_rows(b, ratio)
   b
 }
 
@@ -241,8 +255,6 @@ bound_mode_student <- function(b) {
   b
 }
 
-variances_at <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
-
 # Returns an upper bound of |f*(x) - fh(x)| for each row of x.
 distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
@@ -260,12 +272,9 @@ distance_at <- function(b, x) {
 }
 
 second_distance <- function(b, between, x, unexplained, top) {
-  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
-                        list(b$middle$norms$Psi, between$second, b$middle$factors$G), x, b$fit$control)
-  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-  eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L)
+  forms <- forms_at(b, between$second, x)
   E <- sqrt(unexplained + b$slack * b$most)
-  (E + eta + sqrt(between$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
+  (E + forms$eta + sqrt(between$hi$norms$lam) * forms$spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
 # Returns an upper bound of the distance of functionals of the modes: the crude and the first bound hold for any
@@ -286,18 +295,23 @@ distance_of <- function(b, fun) {
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-variances_of <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
+variances_of <- function(b, post, fun) {
+  if (fun$kind == "values") return(variances_at(b, post, fun$x))
+  certify_with(post$factors, post$norms, b$z, b$model, fun)
+}
 
 # Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior at
 # functionals.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
-  mean <- if (fun$kind == "values") native_predict(b$at, b$z, b$model, fun$x)$mean else
-    drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta))
-  e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) + b$growth * abs(mean)
-  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0)
+  mean <- if (fun$kind == "values") mode_at(b, fun$x) else drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta))
+  e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
+    b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
+  most <- variances_of(b, b$lo, fun)
+  new <- if (is.null(most$new)) 0 else most$new
+  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
   prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # the sum is rounded
-  upper <- pmin(variances_of(b, b$lo, fun)$var_upper, prior) * b$stretch
+  upper <- pmin(most$var_upper + new, prior) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 
@@ -307,16 +321,20 @@ mode_interval <- function(b, fun) {
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
+  grouped <- !is.null(fit$factors$groupings)
   m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n) else check_count(m2, "m2", max = n)
-  z <- data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE]
+  kernel <- if (grouped) smooth_part(fit$kernel) else fit$kernel
+  z <- data$x[reference_rows(data, kernel, m2), , drop = FALSE]
   sites <- sites_of_fit(fit, data)
-  found <- laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
+  found <- if (grouped) grouped_laplace_parts(data, sites, fit["kernel"], z, fit$control, no_state()) else
+    laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
-  fit$factors <- found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
+  fit$factors <- if (grouped) found$factors else
+    found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
-  fit$evidence <- found$evidence + sum(sites$constant) - sum(log1p(bounds$left)) / 2
+  fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
   fit$bounds <- bounds_without_rows(bounds)
   fit[c("data", "reference", "near")] <- list(NULL)
   fit[c("posterior", "neighbours")] <- list("far", 0L)
@@ -333,23 +351,32 @@ find_laplace_reference <- function(fit, given) {
 
 # Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides. `psi` is minus the
 # log likelihood and prior density at the fit's mode.
-laplace_bracket <- function(b, psi = -(b$at$evidence + logdet(b$at$C) / 2)) {
+laplace_bracket <- function(b, psi = minus_log_density(b)) {
   at <- b$at
+  logdet_P <- function(factors) if (is.null(factors$logdet)) logdet(factors$C) else factors$logdet
   n <- nrow(b$data$x)
   slack <- b$slack * b$most
-  c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((at$beta - at$residual)^2)
+  c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((c(at$beta, at$zeta) - at$residual)^2)
   share <- if (c > 0) c / (c + b$g_E^2) else 0
   gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
   G <- b$lo$factors$G
   most <- min(sqrt(sum(G^2)), max(rowSums(abs(G))))
-  low <- logdet(b$lo$factors$C) + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / (1 + most))
+  low <- logdet_P(b$lo$factors) + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / (1 + most))
   high <- if (is.null(b$hi)) Inf else
-    logdet(b$hi$factors$C) + sum(log1p(b$W_upper * (at$left + slack))) + 2 * slack * sum(b$W_upper)
+    logdet_P(b$hi$factors) + sum(log1p(b$W_upper * (at$left + slack))) + 2 * slack * sum(b$W_upper)
   constant <- sum(b$sites$constant)
   room <- b$growth * (abs(psi) + sum(abs(native_likelihood(b$sites, at$f)[1L, ])) + abs(constant) + n + abs(low) +
-                        nrow(G) * sqrt(1 + most)) + sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
+                        length(at$residual) * sqrt(1 + most)) +
+    sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
   c(lower = -psi - high / 2 + constant - room,
     upper = -psi + gap - low / 2 + constant + room + slack * sum(b$W_lower))
+}
+
+# Returns minus the log likelihood and prior density at the fit's mode.
+minus_log_density <- function(b) {
+  at <- b$at
+  if (is.null(at$factors)) return(-(at$evidence + logdet(at$C) / 2))
+  sum(at$beta^2, at$zeta^2) / 2 - sum(native_likelihood(b$sites, at$f)[1L, ])
 }
 
 laplace_evidence_bounds <- function(fit) {

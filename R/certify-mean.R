@@ -91,13 +91,6 @@ data_in_scale <- function(fit, other) {
   data
 }
 
-# Returns K v, where K includes the weights. For rows on workers, `products` computes it there.
-all_pairs <- function(data, kernel, v, control) {
-  if (is.null(data$products)) return(native_kernel_matvecs(kernel, data$x, data$weights, v, control))
-  root <- root_weights(data)
-  root * data$products(kernel, root * v, control)
-}
-
 norm2 <- function(v) sqrt(sum(v^2))
 
 # Solves (K + s2 I) v = y by conjugate gradients, with the weights in K and y, in the reference's scale. The
@@ -173,7 +166,10 @@ exact_system <- function(reference, data) {
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    all_pairs(data, model$kernel, v, control) + model$noise * v
+    # K includes the weights; for rows on workers, `products` computes K v there
+    Kv <- if (is.null(data$products)) native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) else
+      root * data$products(model$kernel, root * v, control)
+    Kv + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, list(x = data$x, y = r / root, weights = data$weights),

@@ -7,8 +7,8 @@
 # step.
 
 step_lists <- function(effort) {
-  by_reference <- list(step_own_points, step_reference, step_exact_posterior, step_corrected_mean, step_kriging,
-                       step_exact_posterior, step_all_rows, step_test_points)
+  by_reference <- list(step_own_points, step_effects, step_reference, step_exact_posterior, step_corrected_mean,
+                       step_kriging, step_exact_posterior, step_all_rows, step_test_points)
   switch(effort, fast = by_reference[1L], reference = by_reference,
          tight = c(by_reference, step_all_pairs, step_corrected_mean, step_kriging, step_all_rows))
 }
@@ -28,14 +28,15 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
-                       tell = stage_line("certify", fit$control$progress)))
+                       tight = effort == "tight", tell = stage_line("certify", fit$control$progress)))
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
   steps <- step_lists(effort)
   # the other steps need rows
   if (!fun$n || is.null(job$data)) steps <- Filter(function(step) identical(step, step_reference), steps)
-  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), steps, inside))
+  inside <- with_fixed_seed(Reduce(function(inside, step) if (isTRUE(job$done)) inside else step(job, fun, inside),
+                                   steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
             passes = c(job$correction$passes, 0L)[1L], went = job$correction$went, left = job$left())
@@ -43,10 +44,48 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
 
+# Returns intervals of the exact GP with Gaussian noise at values, by points z beside all effects.
+effects_interval <- function(fit, data, z, fun) {
+  model <- model_of(fit)
+  W <- merged_weights(data) / model$noise
+  sites <- list(offset = 0)
+  b <- bounds_with_effects(new_bounds(fit, data, z, new_model(model$kernel, 1), FALSE, sites, rounding_jitter(nrow(z))))
+  factors <- effect_posterior(z, list(x = data$x, y = data$y, weights = W), b$model, b$jitter, fit$control)
+  b$jitter <- factors$jitter
+  at <- mode_with_effects(b, factors, function(mean) list(f = mean, g = W * (data$y - mean), W = W))
+  b <- gaussian_problem(b, at)
+  structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
+}
+
 # The posterior on the fit's own inducing points certifies any fit.
 step_own_points <- function(job, fun, inside) {
   job$tell("the fit's own points")
-  narrow(inside, posterior_interval(own_posterior(job$fit), fun))
+  fit <- job$fit
+  if (!by_effects(job, fun)) return(narrow(inside, posterior_interval(own_posterior(fit), fun)))
+  z <- distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel))
+  narrow(inside, effects_interval(fit, job$data, z, fun))
+}
+
+# Are all effects of groups eliminated beside inducing points?
+by_effects <- function(job, fun) {
+  fun$kind == "values" && !is.null(job$fit$inducing) && has_own_levels(model_of(job$fit)$kernel)
+}
+
+# Inducing points of the smooth part beside all effects. A reference has points for its levels: it adds nothing if next
+# to nothing is open, or if levels are more than its points.
+step_effects <- function(job, fun, inside) {
+  if (!by_effects(job, fun)) return(inside)
+  job$tell("more points and all effects")
+  fit <- job$fit
+  m2 <- if (is.null(job$m2)) 4L * max(fit$m, min(200L, fit$nobs)) else job$m2
+  rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
+  found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
+  inside <- narrow(inside, found)
+  of_sd <- c(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower) / inside$sd_upper
+  many <- !job$tight && count_effects(model_of(fit)$kernel, job$data$x) > 1000
+  job$done <- is.null(job$reference) && (many || all(of_sd < 1e-2))
+  if (job$done) job$reference <- list(m = length(rows), scale = fit$scale, norms = list(t = attr(found, "t")))
+  inside
 }
 
 step_reference <- function(job, fun, inside) {

@@ -37,8 +37,12 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10,
                     hyper_uncertainty = FALSE) {
   check_dots_empty(list(...), names(formals(certify)))
-  fit <- check_any_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (inherits(fit, "gp_hurdle")) {
+    return(certify_hurdle(fit, if (missing(newdata)) fit$data else newdata, effort = effort, m2 = m2,
+                          test_points = test_points, max_seconds = max_seconds))
+  }
+  fit <- check_any_fit(fit, "fit")
   if (!is.null(reference) && !inherits(reference, "gp_fit")) {
     abort_input("reference", describe(reference), "a fit, such as reference() returns")
   }
@@ -54,6 +58,22 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
             check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
+}
+
+# Certifies the mean of a hurdle, the product of two independent means of at least 0, and its probability of 0.
+certify_hurdle <- function(fit, newdata, ...) {
+  above <- certify(fit$zero, newdata, ...)
+  rest <- certify(fit$positive, newdata, ...)
+  if (is.null(rest$response)) {
+    abort_input("fit", sprintf("a hurdle with family %s", response_of(fit$positive)$label), "one with a certified mean",
+                hint = "certify(fit$zero) and certify(fit$positive) work.")
+  }
+  widen <- 8 * .Machine$double.eps # rounding of the products
+  data.frame(response = above$response * rest$response,
+             response_lower = above$response_lower * rest$response_lower * (1 - widen),
+             response_upper = above$response_upper * rest$response_upper * (1 + widen), zero = 1 - above$response,
+             zero_lower = 1 - above$response_upper - widen, zero_upper = 1 - above$response_lower + widen,
+             row.names = row.names(above))
 }
 
 # Returns the noise variance of a new response of weight 1 at each row of new_rows().
@@ -97,6 +117,44 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
             claims = stated_claims(fit$likelihood),
             weights = about$weights, noise = about$noise)
+}
+
+# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
+# probability moves towards one half, so that its extremes are at the corners.
+with_response <- function(out, likelihood) {
+  response <- as_response(likelihood)
+  if (is_ordered(response)) return(with_shares(out, response))
+  if (likelihood$link %in% c("identity", "latent")) return(out) # f itself, or no known shape
+  corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
+  corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
+                   corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
+  top <- response$link$range[2L]
+  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
+  out$response <- corner(out$mean, out$sd)
+  out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
+  out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
+  out
+}
+
+# Adds the probabilities of ordered classes and their bounds, matrices with a column for each class. P(y <= k) falls in
+# the mean of f. In the variance v it moves towards one half, or its slope in v is at most `bend`.
+with_shares <- function(out, response) {
+  corner <- function(mean, sd) shares_upto(response, mean, sd)
+  room <- links$logit$error + if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
+  ends <- function(mean, furthest) {
+    one <- corner(mean, out$sd_lower)
+    other <- corner(mean, out$sd_upper)
+    if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
+  }
+  K <- length(response$levels)
+  low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
+  high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
+  low[, K + 1L] <- high[, K + 1L] <- 1
+  labelled <- function(P) `colnames<-`(P, response$levels)
+  out$response <- class_shares(response, out$mean, out$sd)
+  out$response_lower <- labelled(pmax(low[, -1L, drop = FALSE] - high[, -(K + 1L), drop = FALSE], 0))
+  out$response_upper <- labelled(pmin(high[, -1L, drop = FALSE] - low[, -(K + 1L), drop = FALSE], 1))
+  out
 }
 
 # Returns the certificate of values as a data frame.

@@ -33,6 +33,7 @@
 #' fits <- list(pF = do.call(pfdtc, same), SoR = do.call(gp_sor, same))
 #' compare_fits(fits, exact, cars)
 #' plot_fits(fits, exact)
+#' @aliases print.pfdtc_comparison
 #' @export
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
@@ -45,7 +46,8 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
   if (is.null(pf)) pf <- !is.null(exact$x) && nrow(exact$x) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
-  effort <- compare_effort(certify)
+  effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
+    if (check_flag(certify, "certify")) "reference"
   y <- compare_response(fits, newdata, y)
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
@@ -57,8 +59,6 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   out
 }
 
-#' @rdname compare_fits
-#' @usage NULL
 #' @export
 print.pfdtc_comparison <- function(x, digits = 3, ...) {
   kept <- vapply(x, function(v) !all(is.na(v)), NA)
@@ -99,11 +99,6 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
                           if (response$conjugate) lapply(noise_law(fit, rows), `[`, known))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
-}
-
-compare_effort <- function(certify) {
-  if (is.logical(certify)) return(if (check_flag(certify, "certify")) "reference")
-  check_choice(certify, c("reference", "fast", "tight"), "certify")
 }
 
 # Returns the largest certified error of each fit's mean, or NA if its data are needed and not kept. Fits of the same
@@ -159,8 +154,6 @@ AIC.gp_fit <- function(object, ..., k = 2) {
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 BIC.gp_fit <- function(object, ...) {
   if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
@@ -173,23 +166,24 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns an attribute of each log likelihood, or NA.
-part_of_each <- function(lls, what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
+# Returns the log likelihood of each fit with its attributes, NA where there is none.
+likelihoods_of <- function(fits) {
+  lls <- lapply(fits, stats::logLik)
+  part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
+  c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
+}
 
 compare_criterion <- function(fits, labels, name, penalty) {
-  lls <- lapply(fits, stats::logLik)
-  value <- vapply(lls, as.double, 0)
-  nobs <- part_of_each(lls, "nobs")
-  df <- part_of_each(lls, "df")
+  ll <- likelihoods_of(fits)
+  nobs <- ll$nobs
   if (length(unique(nobs[!is.na(nobs)])) > 1L) {
     warn_evidence(sprintf("%s compares fits of the same responses: these have %s rows.", name,
                           list_quoted(format(unique(nobs), trim = TRUE), quote = "")))
   }
-  of <- function(ll) -2 * ll + penalty(nobs) * df
-  out <- of(value)
-  upper <- part_of_each(lls, "upper")
-  best <- of(ifelse(is.na(upper), value, upper))
-  worst <- of(ifelse(is.na(upper), value, part_of_each(lls, "lower")))
+  of <- function(value) -2 * value + penalty(nobs) * ll$df
+  out <- of(ll$value)
+  best <- of(ifelse(is.na(ll$upper), ll$value, ll$upper))
+  worst <- of(ifelse(is.na(ll$upper), ll$value, ll$lower))
   wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap only by rounding
   meet <- outer(best, worst, "<")
   overlap <- meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet)
@@ -208,7 +202,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
               name, pairs(against))
     })
   if (length(message)) warn_evidence(paste(message, collapse = "\n"), best = best, worst = worst)
-  stats::setNames(data.frame(df = df, value = out, row.names = labels), c("df", name))
+  stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
 }
 
 what_narrows <- function(fits, overlap) {
@@ -264,15 +258,11 @@ anova.gp_fit <- function(object, ...) {
                                "Densities of numbers are not comparable with probabilities of classes or counts."))
     }
   }
-  ll <- lapply(fits, stats::logLik)
-  value <- vapply(ll, as.double, 0)
-  df <- part_of_each(ll, "df")
-  lower <- part_of_each(ll, "lower")
-  upper <- part_of_each(ll, "upper")
+  ll <- likelihoods_of(fits)
   above <- function(v) c(NA, v[-length(v)])
-  table <- data.frame(df = df, logLik = value, lower = lower, upper = upper, AIC = 2 * (df - value),
-                      difference = value - above(value), at_least = lower - above(upper),
-                      at_most = upper - above(lower), row.names = labels)
+  table <- data.frame(df = ll$df, logLik = ll$value, lower = ll$lower, upper = ll$upper, AIC = 2 * (ll$df - ll$value),
+                      difference = ll$value - above(ll$value), at_least = ll$lower - above(ll$upper),
+                      at_most = ll$upper - above(ll$lower), row.names = labels)
   title <- "Log marginal likelihood (in nats) of fits of the same response\n"
   structure(table, heading = c(title, anova_models(fits, labels), anova_verdicts(table)),
             class = c("anova", "data.frame"))

@@ -193,8 +193,9 @@ effects_of <- function(factors) {
 
 # Returns the factors with the noise and the variances of groups that maximise the variational bound, if these are to be
 # learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the inducing points
-# leave much variance, because the bound would count it as noise.
+# leave much variance, because the bound would count it as noise. Without groups nothing is learned.
 relearned_variances <- function(factors, data, model, s) {
+  if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
   terms <- vapply(factors$groupings, `[[`, 0L, "term")
   moves <- c(free_groups(model$kernel, s)[as.character(terms)],
@@ -252,8 +253,9 @@ slopes_of_variances <- function(f) {
   c(groups, (f$n - m - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
-# Returns the model with the noise and the variances of the factors.
+# Returns the model with the noise and the variances of the factors, if they have groups.
 model_of_effects <- function(model, factors) {
+  if (is.null(factors$groupings)) return(model)
   roots <- group_roots(model$kernel)
   terms <- which(plain_groups(model$kernel))
   values <- kernel_values(model$kernel)

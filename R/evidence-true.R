@@ -34,7 +34,11 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- with_fixed_seed(bounds_at_mode(fit, data, FALSE))
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  v <- (1 - 1e-9) / eigenvalue_of_prior(b)
+  # an upper bound of the largest eigenvalue of K; beyond a few rows that of A'A plus the trace of the rest
+  x <- b$data$x
+  largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
+    (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
+  v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
   own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # points that repeat others are left out
@@ -47,14 +51,6 @@ true_bracket <- function(fit) {
   structure(ends, within = min(1, sqrt(max(ends[["upper"]] - own, 0) / 2)), class = "pfdtc_true_evidence")
 }
 
-# Returns an upper bound of the largest eigenvalue of K. Beyond a few rows it is that of A'A plus the trace of the rest.
-eigenvalue_of_prior <- function(b) {
-  x <- b$data$x
-  if (nrow(x) <= dense_rows) return(largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)))
-  A <- rows_on_points(b)
-  (1 + b$growth) * (largest_eigenvalue(tcrossprod(A)) + sum(b$at$left + b$slack * b$most))
-}
-
 rows_on_points <- function(b) forwardsolve(b$at$L, native_kernel_matrix(b$fit$kernel, b$z, b$data$x))
 
 # Returns an upper bound: the largest ratio (|K| x)_i / x_i of a positive vector (Collatz and Wielandt).
@@ -63,15 +59,6 @@ largest_eigenvalue <- function(K) {
   x <- rep(1, nrow(K))
   for (i in 1:20) x <- drop(K %*% x) / max(x) + 1e-8
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
-}
-
-# Returns bounds of the process whose rows have the slopes and the weights of `at`, as those of mode_interval().
-gaussian_problem <- function(b, at) {
-  b <- bounds_around(b, at)
-  W <- pmax(at$W, 0)
-  b[c("W_lower", "W_upper")] <- list(W, W)
-  b[c("middle", "lo", "hi")] <- list(weighted_posterior(b, W, norms = TRUE))
-  b
 }
 
 # Returns c(lower, upper) by the normal distribution at b$at. The lower end is also that of a distribution with another

@@ -74,12 +74,14 @@ exact_bracket <- function(fit) {
   model <- model_of(fit)
   eps <- .Machine$double.eps
   d <- rowSums(f$L^2)
-  v <- noise_of_rows(fit, d)
+  # the noise variance of each row; without the data its weights are known only from the diagonal d
+  v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
+    pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
   error <- c(factor = n * (sums + 6 * eps), solution = n * (3 * sums + 8 * eps))
   logs <- log(diag(f$L))
   logdet <- 2 * sum(logs)
-  det <- logdet + c(-1, 1) * logdet_error(f$L, d, v, error[["factor"]], n)
+  det <- logdet + c(-1, 1) * logdet_error(f$L, d, v, error[["factor"]])
   det <- c(max(det[1L], sum(log(v))), min(det[2L], sum(log(d * (1 + n * eps)))))
   y <- drop(f$L %*% crossprod(f$L, f$alpha))
   quadratic <- sum(y * f$alpha)
@@ -87,7 +89,10 @@ exact_bracket <- function(fit) {
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
   # the shift by merging, weights and scale is such a sum, with a term for each row
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
-  total <- (quadratic + moved + merged_squares(fit) / model$noise) * (1 + 1e-6)
+  # the squares about the means of merged rows; without the data an upper bound
+  squares <- if (!is.null(fit$data)) fit$data$shift$ss else
+    if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
+  total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)
   size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more
   room <- (moved + 2 * rounding_growth(1, fit$nobs) * size) / 2 + response_room(fit, sqrt(total))
   out <- fit$evidence + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
@@ -95,23 +100,9 @@ exact_bracket <- function(fit) {
   stats::setNames(out, c("lower", "upper"))
 }
 
-# Returns the noise variance of each row of an exact posterior. Without the data its weights are known only from the
-# diagonal d of K + s2 W^{-1}.
-noise_of_rows <- function(fit, d) {
-  model <- model_of(fit)
-  if (!is.null(fit$data)) return(model$noise / merged_weights(fit$data))
-  pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * .Machine$double.eps * d, 0)
-}
-
-# Returns the sum of squares about the means of merged rows. Without the data it returns an upper bound.
-merged_squares <- function(fit) {
-  if (!is.null(fit$data)) return(fit$data$shift$ss)
-  if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
-}
-
 # Bounds the error of log det of the factor L, see exact_bracket(), by M^{-1} <= diag(d / v). If that leaves more than
 # 0.01, it computes |M^{-1}|_F, whose columns err by a factor 1 + N |M^{-1}|_2.
-logdet_error <- function(L, d, v, N, n) {
+logdet_error <- function(L, d, v, N) {
   bound <- function(frobenius, spectral) {
     x <- N * spectral
     if (isTRUE(x < 0.5)) N * frobenius + x^2 / (2 * (1 - x)) else Inf

@@ -37,6 +37,7 @@
 #' deep <- exceedance(fit, grid, threshold = 300)
 #' deep
 #' plot(deep)
+#' @aliases print.pfdtc_exceedance plot.pfdtc_exceedance autoplot.pfdtc_exceedance
 #' @export
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
@@ -183,8 +184,6 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
 
 # ---- print, figure --------------------------------------------------------------------------------------------------
 
-#' @rdname exceedance
-#' @usage NULL
 #' @export
 print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {
   about <- attr(x, "about")
@@ -221,12 +220,8 @@ exceedance_fields <- function(x, about) {
     })
 }
 
-#' @rdname exceedance
-#' @usage NULL
 #' @export
 plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list(...))
 
-#' @rdname exceedance
-#' @usage NULL
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object))

@@ -46,8 +46,12 @@ optimise_stage <- function(data, learned, z, s, state) {
     before <- now
     now <- optimise_points(rows, now, s, state, steps)
     if (!is.null(state$stopped) || round == rounds) break
-    now <- joint_step(rows, now, s, state)
-    if (!is.null(state$stopped) || has_converged(before, now)) break
+    now <- run_stage(state, "joint", {
+      step <- learn_hyper(rows, now$z, now$model, s$joint, maxit = 20L)
+      count_evaluations(state, "hyper", step)
+      replace(now, "model", list(model_with(now$model, step)))
+    }, otherwise = now)
+    if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
   # iterations from the chosen start belong to the first round
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
@@ -98,14 +102,15 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
   step <- 0.1
   repeat {
     result <- run_stage(state, "points", {
-      make <- if (s$objective == "pf") {
+      aux <- NULL
+      if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        function(jitter) pf_problem(rows, now$z, now$model, aux, jitter, s$run, steps$maxit > 0)
-      } else {
-        function(jitter) vfe_points_problem(rows, now$z, now$model, jitter, s$run)
+        # rows of all the data in the exact posterior of a subset; a SoR posterior has none
+        now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
-      if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(aux$U, rows_of_aux(aux, rows))
-      problem <- first_that_works(make, now$jitter)
+      problem <- first_that_works(function(jitter) {
+        points_problem(rows, now$z, now$model, aux, jitter, s$run, is.null(aux) || steps$maxit > 0)
+      }, now$jitter)
       now$jitter <- problem$jitter
       result <- run_minimise(problem, steps, label, maxit = min(left, schedule), first_step = step,
                              enough = if (!is.null(watch)) function(par, value) {
@@ -123,9 +128,6 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     how <- aux_on_points(now$z)
   }
 }
-
-# Returns the rows of all the data in the exact posterior of a subset; NULL for a SoR posterior.
-rows_of_aux <- function(aux, data) if (is.null(data$rows)) aux$rows else data$rows[aux$rows]
 
 # Raises the jitter by tens until the objective exists at the start.
 first_that_works <- function(make, jitter) {
@@ -156,19 +158,6 @@ take_result <- function(now, result) {
   now
 }
 
-joint_step <- function(rows, now, s, state) {
-  run_stage(state, "joint", {
-    step <- learn_hyper(rows, now$z, now$model, s$joint, maxit = 20L)
-    count_evaluations(state, "hyper", step)
-    now$model <- model_with(now$model, step)
-    now
-  }, otherwise = now)
-}
-
-has_converged <- function(before, now) {
-  max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3
-}
-
 vfe_jointly <- function(rows, now, s, state) {
   run_stage(state, "points", {
     problem <- first_that_works(function(jitter) {
@@ -184,7 +173,7 @@ vfe_jointly <- function(rows, now, s, state) {
 
 vfe_joint_problem <- function(data, z, model, jitter, s) {
   parameters <- free_parameters(model, s$joint)
-  points <- vfe_points_problem(data, z, model, jitter, s$run)
+  points <- points_problem(data, z, model, NULL, jitter, s$run)
   scratch <- new.env()
   in_points <- seq_along(points$start)
   natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))

@@ -39,9 +39,16 @@ search_plans <- function(job, asked) {
   state <- job$state
   job$plan <- plan <- tolerance_plan(data, asked)
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
-  job$learned <- learned <- learn_for_search(data, few, state)
+  learned <- learn_stage(data, few$learn, state)
+  # with `hyper = "joint"` hyperparameters are those of a joint fit with few points
+  if (few$learn$hyper == "joint") {
+    learned <- optimise_stage(data, learned, points_stage(data, learned, few$posterior, state)$z, few$posterior, state)
+  }
+  job$learned <- learned
   way <- alternative_posterior(facts_of(data, asked), asked)
-  worth <- if (way == "none") Inf else most_points_to_search(nrow(data$x))
+  n <- nrow(data$x)
+  # the largest number of points for which a search is worth its time, if there is an alternative
+  worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   look <- if (way != "none") first_look(data, learned, few$posterior, state)
   alone <- way == "none" || !isTRUE(asked$neighbours > 0L) &&
     !points_fall_short(data, learned, look, plan, worth, state)
@@ -79,16 +86,6 @@ tolerance_plan <- function(data, asked) {
                                    format(asked$tol)))
   with_posterior(replace(plan, "because", list(because)), rho = NULL)
 }
-
-# With `hyper = "joint"` hyperparameters are those of a joint fit with few points.
-learn_for_search <- function(data, few, state) {
-  learned <- learn_stage(data, few$learn, state)
-  if (few$learn$hyper != "joint") return(learned)
-  optimise_stage(data, learned, points_stage(data, learned, few$posterior, state)$z, few$posterior, state)
-}
-
-# Returns the largest number of points for which a search is worth its time, if there is an alternative.
-most_points_to_search <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
 
 # Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that require inducing points
 # exclude the alternative; a number of neighbours makes it "near".
@@ -203,7 +200,6 @@ search_working <- function(job, asked) {
   fit
 }
 
-# Returns bisect_points() for the approximation on the reference's first points. If tol is out of reach, the goal is
 # Returns bisect_points() for the approximation on the first points of the reference. If tol is out of reach, the goal
 # is 1.25 times the certified error of the reference.
 fewest_points <- function(fit, data, yard, tol) {

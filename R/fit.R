@@ -28,7 +28,11 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
-  announce_exact(plan)
+  # the memory of an exact posterior that was asked for
+  m <- plan$posterior$m
+  if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
+    announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
+  }
   free_memory(data)
   now <- list(data = data, learned = steps$learn(data, plan$learn, state))
   now$look <- list(learned = now$learned$exact)
@@ -42,19 +46,18 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
 
 # The stages of a fit: `learn`, the measurements by the names that decide() gives them, and `make`.
 gaussian_steps <- list(
-  learn = function(...) learn_stage(...), exact = function(...) look_at_exact(...),
+  learn = function(...) learn_stage(...),
+  exact = function(now, plan, state) { # the Cholesky factor is missing if the noise is too small
+    now$fit <- exact_if_possible(now$data, now$learned, plan, state)
+    now$look$exact <- !is.null(now$fit)
+    now
+  },
   points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_dense(...),
+  dense = function(...) look_at_rival("dense", predict_exact, exact_trial)(...),
+  few = function(...) look_at_rival("few", predict_by_few, few_trial)(...),
   make = function(...) make_gaussian(...))
 
 # ---- measurements ---------------------------------------------------------------------------------------------------
-
-# Makes the exact posterior. Its Cholesky factor is missing if the noise is too small.
-look_at_exact <- function(now, plan, state) {
-  now$fit <- exact_if_possible(now$data, now$learned, plan, state)
-  now$look$exact <- !is.null(now$fit)
-  now
-}
 
 # Chooses inducing points and measures the residual prior variance.
 look_at_points <- function(now, plan, state) {
@@ -71,7 +74,7 @@ look_at_points <- function(now, plan, state) {
 
 make_gaussian <- function(now, plan, state, finish = NULL) {
   if (!is.null(now$fit)) return(now$fit)
-  if (plan$posterior$kind == "exact") return(make_exact(now$data, now$learned, plan, state))
+  if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
   near <- plan$posterior$neighbours > 0L
   # equal rows beside one another would each count as new information
   data <- if (near) merge_all_equal_rows(now$data) else now$data
@@ -85,24 +88,3 @@ make_gaussian <- function(now, plan, state, finish = NULL) {
   if (is.null(finish)) fit else finish(fit, data, done, state)
 }
 
-# Reports the memory of an exact posterior that was asked for.
-announce_exact <- function(plan) {
-  if (plan$posterior$kind != "exact" || identical(plan$next_look, "exact")) return(invisible())
-  n <- plan$posterior$m
-  announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(n)^2, n)
-}
-
-# The exact posterior of all rows or of some, by gp_exact() or gp_subsample().
-make_exact <- function(data, learned, plan, state) {
-  some <- plan$posterior$some
-  m <- plan$posterior$m
-  used <- if (!some) data else
-    run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
-  done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-  if (!is.null(plan$posterior$joint)) done <- exact_stage(data, done, plan$learn, state)
-  posterior <- posterior_stage(state, function() exact_factors(used, done$model, plan$run))
-  new_fit(data, done, plan, state, list(
-    x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
-    evidence = evidence_of("exact", done$model, used, posterior),
-    small_n = if (!some && length(plan$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
-}

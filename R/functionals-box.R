@@ -111,7 +111,7 @@ points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])
     k <- length(open)
-    rule <- gauss_legendre_of(min(each, max(3L, floor(most^(1 / max(k, 1L))))))
+    rule <- gauss_legendre(min(each, max(3L, floor(most^(1 / max(k, 1L))))))
     if (length(rule$node)^k <= most) {
       grid <- function(v) as.matrix(do.call(expand.grid, rep(list(v), k)))
       u <- (1 + grid(rule$node)) / 2
@@ -129,8 +129,6 @@ points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
        rows = unname(split(seq_len(sum(size)), rep(seq_along(size), size))))
 }
 
-gauss_legendre_of <- function(n) if (n > 1L) gauss_legendre(n) else list(node = 0, weight = 2)
-
 # ---- for users ------------------------------------------------------------------------------------------------------
 
 # Returns the data frame of linear_functional() for averages or integrals over boxes.
@@ -140,7 +138,10 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
   fun <- boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    rules <- lapply(rule_sizes(kernel, box), function(each) points_in_boxes(box$lower, box$upper, each))
+    # the numbers of points per input of a rule and of a coarser one grow with the width in lengthscales
+    wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
+    each <- as.integer(min(26, ceiling(6 + 3 * wide)))
+    rules <- lapply(c(each, each - 2L), function(each) points_in_boxes(box$lower, box$upper, each))
     funs <- lapply(rules, function(r) sums_at(kernel, r$x, r$rows, r$weights))
     fun <- funs[[1L]]
     at <- lapply(funs, functionals_in_units, fit = fit)
@@ -153,13 +154,6 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
   if (!average) out[] <- lapply(out, `*`, apply(box$upper - box$lower, 1L, function(w) prod(w[w > 0])))
   row.names(out) <- if (is.null(box$names)) NULL else make.unique(as.character(box$names))
   out
-}
-
-# Returns the number of points per input for a rule and for a coarser one. Both grow with the width in lengthscales.
-rule_sizes <- function(kernel, box) {
-  wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
-  each <- as.integer(min(26, ceiling(6 + 3 * wide)))
-  c(each, each - 2L)
 }
 
 # Returns list(lower, upper, offset, names): the corners in the columns of the fit. Inputs that `upper` lacks are held.

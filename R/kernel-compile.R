@@ -48,7 +48,7 @@ as_kernel <- function(kernel) {
   leaf
 }
 
-has_one_factor <- function(kernel) length(as_sum(kernel)$leaves) == 1L
+has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
 # Returns the kernel with each term changed by f().
 change_terms <- function(kernel, f) {
@@ -97,16 +97,12 @@ compile_kernel <- function(kernel) {
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
-    engine = list(factors = lapply(leaves, engine_factor), values = unlist(values),
-                  terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")]))
-}
-
-# Returns a factor as the engine reads it, without its parameters.
-engine_factor <- function(leaf) {
-  list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
-       isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
-       correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
-         if (!is.null(leaf$given)) c(leaf$given))
+    engine = list(factors = lapply(leaves, function(leaf) list( # without its parameters
+      profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
+      isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
+      correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
+        if (!is.null(leaf$given)) c(leaf$given))), values = unlist(values),
+      terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")]))
 }
 
 # Returns the compiled kernel with these parameters, in the order of its table.
@@ -149,6 +145,25 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     if (!is.null(t$variance)) t$variance <- t$variance * by / over
     t
   })
+}
+
+# Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
+# `theta`, or `score` and `information`, in which other parameters follow.
+tied_slopes <- function(kernel, result) {
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  tie <- kernel$engine$tie
+  if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
+  n <- length(kernel$engine$values)
+  own <- seq_len(n)
+  J <- tie$M[, own, drop = FALSE]
+  if (nrow(tie$weights)) J <- J + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
+  if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
+  if (is.null(result$score)) return(result)
+  more <- length(result$score) - nrow(J)
+  J <- rbind(cbind(J, matrix(0, nrow(J), more)), cbind(matrix(0, more, n), diag(1, more)))
+  result$score <- drop(crossprod(J, result$score))
+  if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
+  result
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 # Kernels with data: the columns that a kernel reads, its levels and lengthscales.
 
-# Kernels of these profiles keep the elements that they have in fits of 0.1.0.
-kernels_of_before <- c("se", "matern12", "matern32", "matern52")
-
 # Returns the kernel with inputs as positions among the columns of x and a lengthscale for each (NULL: not given).
 # `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {

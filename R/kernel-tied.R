@@ -26,10 +26,11 @@ column_groups <- function(inputs, names, variables) {
 # Returns `shared` for a factor over these columns, or NULL if each column has its own lengthscale. `given` has the
 # lengthscales that the user gave for the columns.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
-  one <- Filter(function(v) {
-    many <- length(v$columns) > most_lengthscales && length(given) != length(inputs)
-    (identical(v$kind, "sphere") || identical(v$kind, "factor") && many) && any(inputs %in% v$columns)
-  }, variables)
+  variables <- Filter(function(v) any(inputs %in% v$columns), variables)
+  factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
+  levels <- lengths(lapply(variables, `[[`, "columns"))
+  many <- factors & (levels > most_lengthscales[["factor"]] | sum(levels[factors]) > most_lengthscales[["all"]])
+  one <- variables[many | vapply(variables, function(v) identical(v$kind, "sphere"), NA)]
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
@@ -151,22 +152,4 @@ engine_kernel <- function(kernel) {
   logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
   engine$values <- exp(drop(tie$M %*% logs))
   engine[c("factors", "terms", "values")]
-}
-
-# Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
-# `theta`, or `score` and `information`, in which other parameters follow.
-tied_slopes <- function(kernel, result) {
-  tie <- kernel$engine$tie
-  if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
-  n <- length(kernel$engine$values)
-  own <- seq_len(n)
-  J <- tie$M[, own, drop = FALSE]
-  if (nrow(tie$weights)) J <- J + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
-  if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
-  if (is.null(result$score)) return(result)
-  more <- length(result$score) - nrow(J)
-  J <- rbind(cbind(J, matrix(0, nrow(J), more)), cbind(matrix(0, more, n), diag(1, more)))
-  result$score <- drop(crossprod(J, result$score))
-  if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
-  result
 }

@@ -8,11 +8,13 @@ choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
-  if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L) return(now)
+  if (!may_be_additive(s$kernel)) return(now)
   choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
                         pairwise = function(tried) {
                           one <- tried$additive
-                          if (isTRUE(one$score < tried$now$score)) learn_additive("pairwise", one, s)
+                          if (isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")) {
+                            learn_additive("pairwise", one, s)
+                          }
                         }), judge_by_price)
   now$kernels <- join_choices(now$kernels, choice, pool$n)
   if (choice$best$label != now$label) {
@@ -28,7 +30,7 @@ choose_additive <- function(now, s, first = NULL) {
 # exceed that of `now` by more than the standard error. `now` is given the same rows, or the nearest rows among all.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
-  if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L || !in_time(pool)) return(now)
+  if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
   few <- on_rows(now, s, additive_rows[["some"]])
   first <- learn_additive("additive", few, s)
   if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
@@ -42,6 +44,12 @@ choose_additive_on_some <- function(now, s) {
                  conditional_scores(now$problem, now$theta, rows = held))
   behind <- scores_given(chosen$problem, chosen$theta, some, held) - of_now[[which.min(vapply(of_now, mean, 0))]]
   if (isTRUE(mean(behind) < -se_of_mean(behind))) chosen else now
+}
+
+# Returns TRUE if the inputs of an open kernel are few enough for terms of single inputs, or of `pairs` of inputs.
+may_be_additive <- function(kernel, terms = "single") {
+  inputs <- length(additive_inputs(as_sum(kernel)$leaves[[1L]]))
+  inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
 # Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if

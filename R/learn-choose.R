@@ -124,7 +124,7 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
 # Returns the means of v over random groups of rows.
 means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, length(v))), mean, 0))
 
-# ---- Gaussian responses: the exact log marginal likelihood of some rows, judged by leave-one-out --------------------
+# ---- Gaussian responses: the exact log marginal likelihood of some rows ----------------------------------------------
 
 # With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
 # distant rows.
@@ -133,23 +133,21 @@ has_little_noise <- function(problem, theta) {
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the end of the Vecchia likelihood with that of the exact one of some rows, by the leave-one-out log density
-# of these rows under the exact posterior. Returns list(theta, exact = c(rows, gain, se)).
+# Compares the end of the Vecchia likelihood with that of the exact one of some rows, by the log density of these rows
+# given their neighbours among all rows: in a thinned sample, what f does between its rows looks like noise. Returns
+# list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
-  pool <- now$problem$pool
-  m <- max(exact_sizes(pool))
-  by_neighbours <- function(tried) {
-    list(label = "Vecchia", theta = now$theta,
-         loo = exact_density(now$problem, if (m < pool$n) pool$take(m))$evaluate(now$theta)$loo)
-  }
-  exactly <- function(tried) c(list(label = "exact"), learn_exactly(now$problem, run)[c("theta", "loo")])
-  judge <- function(model) {
-    if (is.null(model$loo)) return(list(score = Inf, parameters = 0L))
-    list(score = -mean(model$loo), scores = -model$loo, parameters = 0L)
-  }
-  choice <- choose(list(neighbours = by_neighbours, exact = exactly), judge)
-  gain <- choice$tried$exact$loo - choice$tried$neighbours$loo
-  list(theta = choice$best$theta, exact = if (length(gain)) c(rows = m, gain = mean(gain), se = se_of_mean(gain)))
+  model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
+  choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),
+                        exact = function(tried) model("exact", learn_exactly(now$problem, run)$theta)),
+                   function(model) {
+                     scores <- conditional_scores(now$problem, model$theta, learning_sizes$exact)
+                     list(scores = scores, score = mean(scores))
+                   })
+  gain <- choice$tried$neighbours$scores - choice$tried$exact$scores
+  list(theta = choice$best$theta, exact = if (all(is.finite(gain))) {
+    c(rows = max(exact_sizes(now$problem$pool)), gain = mean(gain), se = se_of_mean(gain))
+  })
 }
 
 # Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with

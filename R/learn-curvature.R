@@ -37,27 +37,17 @@ vcov.gp_fit <- function(object, ...) {
   own <- !(object$hyper == "fixed" && any(lengths(linear)))
   learned <- if (own) learned_density(object)
   names <- ifelse(learned$names == "mean", "mean", sprintf("log(%s)", learned$names))
-  if (own) learned$unit <- learned$unit * slopes_of_shown(object, learned$names)
+  row <- response_of(object)
+  if (own && !is.null(row$shown_slopes)) { # coef() shows some shape parameters in other terms than those learned
+    at <- match(learned$names, row$shape)
+    learned$unit <- learned$unit * ifelse(is.na(at), 1, row$shown_slopes(object$theta)[at])
+  }
   blocks <- list(linear[[1L]]$covariance,
                  if (own) dimnames_of(learned$unit * t(learned$unit * curvature_inverse(learned)), names),
                  linear[[2L]]$covariance)
-  block_diagonal(blocks[lengths(blocks) > 0L])
-}
-
-# Returns the slopes of the logs of hyperparameters as coef() shows them, in the logs that are learned: 1 but for shape
-# parameters that are shown in other terms.
-slopes_of_shown <- function(fit, names) {
-  slopes <- rep(1, length(names))
-  row <- response_of(fit)
-  if (is.null(row$shown_slopes)) return(slopes)
-  at <- match(names, row$shape)
-  ifelse(is.na(at), slopes, row$shown_slopes(fit$theta)[at])
-}
-
-block_diagonal <- function(blocks) {
   names <- unlist(lapply(blocks, rownames))
-  out <- matrix(0, length(names), length(names), dimnames = list(names, names))
-  for (b in blocks) out[rownames(b), rownames(b)] <- b
+  out <- dimnames_of(matrix(0, length(names), length(names)), names)
+  for (b in Filter(length, blocks)) out[rownames(b), rownames(b)] <- b
   out
 }
 

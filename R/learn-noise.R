@@ -58,8 +58,9 @@ add_twins <- function(at, twins, basis, noise, last, share) {
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
 #
 # Laplace's log evidence of the noise model, which can be compared with that of constant noise. NULL: not computable.
-# trend$level has the covariance of log s2 with itself and with gamma.
-learn_noise <- function(problem, theta, trend, size) {
+# trend$level has the covariance of log s2 with itself and with gamma. If the value is below `least` and v falls, the
+# search ends: the noise becomes constant.
+learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
   part <- noise_parts(trend)
@@ -92,7 +93,7 @@ learn_noise <- function(problem, theta, trend, size) {
       if (known < 0.05) v[p] / 4 else sum(gamma[part == p]^2) / known
     }, 0)
     v <- pmin(pmax(v, 1e-3), 10)
-    if (all(abs(log(v / old)) < 0.2) || !in_time(pool)) break
+    if (all(abs(log(v / old)) < 0.2) || all(v < old) && run$value + occam < least || !in_time(pool)) break
   }
   best
 }

@@ -66,7 +66,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
-      integrated_likelihood(pool, now, rows, neighbours, slopes, input)
+      integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -89,13 +89,14 @@ normal_prior <- function(middle, precision, little_noise) {
 }
 
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
-# priors.
-given_neighbours <- function(problem, rows, neighbours) {
+# priors. With `some` and many parameters the information is an estimate from a quarter of the rows.
+given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
   count <- problem$pool$count
   input <- problem$input(length(rows))
+  some <- some && problem$last > sampled_parameters
   problem$evaluate <- function(theta, slopes = TRUE) {
     count$evaluations <- count$evaluations + 1L
-    problem$vecchia(theta, rows, neighbours, slopes, input)
+    problem$vecchia(theta, rows, neighbours, if (slopes && some) 2L else slopes, input)
   }
   problem
 }
@@ -103,7 +104,8 @@ given_neighbours <- function(problem, rows, neighbours) {
 # Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  used <- if (is.null(rows)) pool else
+    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   used$x <- problem$rows(used$x)
   share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
@@ -120,10 +122,6 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
 # i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
-
-rows_of_pool <- function(pool, rows) {
-  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-}
 
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
 add_merged <- function(result, problem, noise, share, theta) {
@@ -181,7 +179,7 @@ with_profile <- function(kernel, profile, x) {
     value <- c("lengthscale", "variance")
     if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
     return(place_kernel(change_leaves(chosen, function(l) {
-      if (is_mean(l)) return(with_basis(l, x))
+      if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
       if (is.null(l$inputs)) l[c("inputs", "shared")] <- kernel[c("inputs", "shared")]
       l

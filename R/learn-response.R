@@ -137,6 +137,7 @@ find_response <- function(data, asked, open, first, state) {
   pool <- learning_rows(start, s)
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
+  if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
   from[c("s", "scale", "tails")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails)
   found <- max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])
@@ -167,6 +168,10 @@ find_response <- function(data, asked, open, first, state) {
     list(theta = best$theta, report = begun$report)
   }
   if (!is.null(state$begun)) state$begun$terms <- best$terms
+  if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
+    tell_classed("transformed", sprintf("Effects of groups are on another scale: %s. `transform` = \"none\" keeps %s.",
+                                        describe_transform(best$transform), "the response as given"))
+  }
   if (unchanged) return(best)
   count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
   state$so_far <- NULL
@@ -196,7 +201,8 @@ response_candidates <- function(open, from) {
   smooth <- stats::setNames(lapply(labels, function(label) {
     function(tried) {
       worth_it <- label == labels[1L] || identical(best_of(tried[intersect(labels, names(tried))]), label)
-      if (worth_it && !is.null(tried[[label]])) with_uneven_noise(tried[[label]], trend, from)
+      one <- tried[[label]]
+      if (worth_it && !is.null(one)) with_uneven_noise(one, trend, from, one$value - noise_trend_sizes[["behind"]])
     }
   }), paste0(labels, trend_label(trend)))
   c(constant[1L], smooth[1L], constant[-1L], smooth[-1L])
@@ -247,9 +253,9 @@ with_noise_asked <- function(model, trend, from) {
   model
 }
 
-# Returns the model with noise of more than one size, NULL if it cannot be computed.
-with_uneven_noise <- function(model, trend, from) {
-  learned <- learn_noise(model$problem, model$theta, trend, from$size)
+# Returns the model with noise of more than one size, NULL if it cannot be computed. `least`: see learn_noise().
+with_uneven_noise <- function(model, trend, from, least = -Inf) {
+  learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
   share <- from$n / length(counted_rows(model$problem, from$size))
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
@@ -283,6 +289,7 @@ price_of_response <- function(problem, from) {
 # Adds the merit and the number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
   slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
+  model$value <- value
   model$merit <- value + sum(slopes[counted_rows(model$problem, from$size)])
   model$parameters <- (if (is.null(model$transform)) 0L else transform_parameters) + length(model$trend$v)
   model

@@ -12,7 +12,7 @@ climb <- function(problem, theta, budget, neighbours = NULL) {
   rows <- problem$pool$take(min(budget$size[["rows"]], problem$pool$n))
   for (maxit in budget$steps) {
     if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, budget$size[["near"]])
-    run <- ascend(given_neighbours(problem, rows, neighbours), theta, maxit, budget$enough)
+    run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, budget$enough)
     theta <- run$theta
     neighbours <- NULL
     if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break

@@ -35,7 +35,8 @@ season_profiles <- function(open, rest) {
   if (length(open$inputs) == 1L) rest <- "matern12"
   each <- seq_along(open$periods)
   which <- c(each, if (length(each) > 1L) paste(each, collapse = ","))
-  stats::setNames(sprintf("season%s:%s", which, rest), c(vapply(open$periods, `[[`, "", "name"), "all")[seq_along(which)])
+  names <- c(vapply(open$periods, `[[`, "", "name"), "all")
+  stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
 # Judges a model that has been learned by its log (marginal likelihood times prior) and the price of its structure.

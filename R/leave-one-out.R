@@ -42,6 +42,7 @@
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
 #' @section Errors and invariants: class `pfdtc_error_input`, also for `cooks.distance()`, `dfbetas()` and `rstudent()`
 #'   with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL
 
@@ -50,7 +51,13 @@ NULL
 # variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA.
 loo_rows <- function(fit) {
   data <- training_data(fit)
-  message_twins(data)
+  copy <- copies_in(data) # copies predict each other
+  if (!is.null(copy)) {
+    tell_classed("copies", sprintf(paste(
+      "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their",
+      "copies, which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy),
+      length(copy)))
+  }
   loo <- posterior_without(posterior_of(fit))
   if (is.matrix(loo$mean)) return(loo_of_classes(fit, data, loo))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
@@ -63,15 +70,6 @@ loo_rows <- function(fit) {
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
        spread = noise_law(fit, training_inputs(data))$spread,
        hat = all_rows(data, loo$leverage, 0))
-}
-
-# Sends a message if rows have copies, because copies predict each other.
-message_twins <- function(data) {
-  copy <- copies_in(data)
-  if (is.null(copy)) return(invisible())
-  tell_classed("copies", sprintf(paste(
-    "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their copies,",
-    "which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy), length(copy)))
 }
 
 # Returns the response minus its mean given all other rows, divided by the sd of the response.
@@ -106,15 +104,6 @@ loo_residual <- function(fit) {
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# Returns the leave-one-out RMSE, or NULL if that would take more than a second.
-cheap_rmse_loo <- function(fit) {
-  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= dense_rows) {
-    root_mean_square(stats::residuals(fit, type = "loo"))
-  }
-}
-
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats rstandard
 #' @export
 rstandard.gp_fit <- function(model, ...) {
@@ -123,8 +112,6 @@ rstandard.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, standardised_response(model))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats hatvalues
 #' @export
 hatvalues.gp_fit <- function(model, ...) {
@@ -133,8 +120,6 @@ hatvalues.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, loo_rows(model)$hat)
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats cooks.distance
 #' @export
 cooks.distance.gp_fit <- function(model, ...) {
@@ -147,8 +132,6 @@ cooks.distance.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, all_rows(data, distance, 0))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats rstudent
 #' @export
 rstudent.gp_fit <- function(model, ...) {
@@ -159,8 +142,6 @@ rstudent.gp_fit <- function(model, ...) {
   stats::naresid(model$na.action, r / scale_without(model, r))
 }
 
-#' @rdname leave_one_out
-#' @usage NULL
 #' @importFrom stats dfbetas
 #' @export
 dfbetas.gp_fit <- function(model, ...) {

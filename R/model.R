@@ -31,9 +31,6 @@ in_units <- function(model, v, power = 1) model$scale^power * v
 # Returns the logs of the hyperparameters, in the order of coef().
 model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
-# Returns k(x, x) at the rows of x.
-kernel_diagonal <- function(kernel, x) native_kernel_diagonal(kernel, x)
-
 prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
 
 # Returns the largest k(x, x) at the rows of these matrices.
@@ -44,7 +41,7 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# The properties of the functions that fit. A new function is a row here and a function in baselines.R.
+# The properties of the functions that fit. A new function is a row here and a function in pfdtc.R.
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe" or "none" (they stay); NULL: no inducing points

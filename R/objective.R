@@ -60,25 +60,22 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 # Returns C(X), the part of the objective that does not depend on the inducing points.
 pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
 
-# A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z.
+# A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z. Under white
+# noise both parts are differences from those of the exact posterior, and not negative.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
-            divergence = function(...) low_rank_divergence(...)),
+            divergence = function(aux, z, p, jitter, data, model) {
+              result <- native_pf_divergence(z, data, model, aux, jitter)
+              sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
+            }),
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
-               divergence = function(aux, z, p, jitter, data, model) white_divergence(aux, p, data, model)))
-
-low_rank_divergence <- function(aux, z, p, jitter, data, model) {
-  result <- native_pf_divergence(z, data, model, aux, jitter)
-  sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
-}
-
-# Returns d_pF under white noise. Both parts are differences from those of the exact posterior, and not negative.
-white_divergence <- function(aux, p, data, model) {
-  noise <- model$noise
-  X <- noise * chol2inv(t(p$C)) # X = D^{-1}; tr(G D^{-2}) = tr(X G X)
-  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
-  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
-}
+               divergence = function(aux, z, p, jitter, data, model) {
+                 noise <- model$noise
+                 X <- noise * chol2inv(t(p$C)) # X = D^{-1}; tr(G D^{-2}) = tr(X G X)
+                 parts <- c(noise * p$rss + noise^2 * sum(p$beta^2),
+                            aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
+                 sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
+               }))
 
 # Returns the two parts of the objective under white noise at Q = K, its minimum: s2^2 y'w for the mean, and
 # v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) with P = (K + s2 I)^{-1} and v the `variance`.
@@ -144,63 +141,47 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
-# Returns the problem of the pF objective in Z. The unit of an input is its lengthscale, or its range if that is
-# shorter, which holds the points near the data. Columns that the kernel does not use stay.
-pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
+# Returns the problem of the objective in Z: VFE, or pF under `aux`. The unit of an input is its lengthscale, or its
+# range if that is shorter, which holds the points near the data. Columns that the kernel does not use stay. A kernel of
+# levels only has one coordinate, on which nothing depends.
+points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
-  points_problem(data, z, model$kernel, function(z) {
-    objective_of(data, aux, z, model, jitter, control, scratch, gradient)
-  })
-}
-
-vfe_points_problem <- function(data, z, model, jitter, control) {
-  scratch <- new.env()
-  points_problem(data, z, model$kernel, function(z) {
-    objective_of(data, NULL, z, model, jitter, control, scratch)
-  })
-}
-
-points_problem <- function(data, z, kernel, evaluate) {
-  columns <- smooth_inputs(kernel)
-  if (!length(columns)) return(unmoved_problem(z, evaluate))
+  columns <- smooth_inputs(model$kernel)
   range <- vapply(columns, function(j) max(data$x[, j]) - min(data$x[, j]), 0)
-  length <- kernel_lengths(kernel, ncol(z))[columns]
+  length <- kernel_lengths(model$kernel, ncol(z))[columns]
   size <- unname(ifelse(range > 0, pmin(length, range), length))
   size[!is.finite(size)] <- 1
   unit <- rep(size, each = nrow(z))
+  moves <- length(unit) > 0L
   to_z <- function(par) {
-    z[, columns] <- par * unit
+    if (moves) z[, columns] <- par * unit
     z
   }
-  list(start = as.vector(z[, columns]) / unit, natural = to_z, unit = size, columns = columns,
-       evaluate = function(par) {
-         result <- evaluate(to_z(par))
-         if (is.null(result$reason)) result$gradient <- as.vector(result$gradient[, columns]) * unit
-         result
+  list(start = if (moves) as.vector(z[, columns]) / unit else 0, natural = to_z, unit = as.double(size),
+       columns = as.integer(columns), evaluate = function(par) {
+         result <- objective_of(data, aux, to_z(par), model, jitter, control, scratch, gradient)
+         if (!is.null(result$reason)) return(result)
+         replace(result, "gradient", list(if (moves) as.vector(result$gradient[, columns]) * unit else 0))
        })
 }
 
-# Returns a problem with one coordinate on which nothing depends, for kernels of levels only.
-unmoved_problem <- function(z, evaluate) {
-  list(start = 0, natural = function(par) z, unit = numeric(), columns = integer(), evaluate = function(par) {
-    result <- evaluate(z)
-    if (is.null(result$reason)) result$gradient <- 0
-    result
+# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters. minus_log(model) returns
+# list(value, theta, noise) or a reason.
+hyper_problem <- function(data, parameters, minus_log) {
+  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
+    too_far <- parameters$too_far(par)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    now <- parameters$at(par)
+    result <- minus_log(now)
+    if (!is.null(result$reason)) return(result)
+    hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
   })
 }
 
-# Returns the problem of -ELBO of the cleaned y in the free log hyperparameters, at fixed Z.
+# The ELBO, at fixed Z.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
-  list(start = parameters$start, natural = parameters$natural,
-       evaluate = function(par) {
-         now <- parameters$at(par)
-         too_far <- parameters$too_far(par)
-         if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-         result <- objective_of(data, NULL, z, now, jitter, control, scratch)
-         if (!is.null(result$reason)) return(result)
-         hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
-       })
+  hyper_problem(data, parameters, function(now) objective_of(data, NULL, z, now, jitter, control, scratch))
 }
 
 # Completes minus a log density and its gradient by the terms of merged equal rows.
@@ -222,15 +203,15 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   }
   aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
-    visit <- visit_rows(clean_block, without_source(whole), f, list(name, aux, z, model, jitter, control, ...))
-    whole_pass(whole, visit, either(merge))
+    asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
+    whole_pass(whole, visit_rows(clean_block, without_source(whole), f, asked), either(merge))
   }
-  sums <- pass(sums_of_objective, sums_merge)
+  sums <- pass(native_sums, sums_merge)
   at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
-  slopes <- add_slopes(pass(slopes_of_objective, add_slopes, result$adjoint),
+  slopes <- add_slopes(pass(slopes_of_objective, add_slopes, adjoint = result$adjoint),
                        slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
                                            sums$k_sum))
   result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
@@ -238,10 +219,6 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
 }
 
 add_slopes <- function(a, b) Map(`+`, a, b)
-
-sums_of_objective <- function(rows, name, aux, z, model, jitter, control) {
-  native_sums(name, aux, z, rows, model, jitter, control)
-}
 
 # `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
 slopes_of_objective <- function(rows, name, aux, z, model, jitter, control, adjoint, k_sum = NULL) {

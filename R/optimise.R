@@ -86,9 +86,13 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
       }
       return(no_lower_value(search$blocked))
     }
-    pairs <- add_pair(pairs, new$par - point$par, new$gradient - point$gradient, memory)
+    s <- new$par - point$par
+    y <- new$gradient - point$gradient
+    if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # the curvature is positive
+      pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), memory)
+    }
     gained <- point$value - new$value
-    end <- on_iteration(iteration, new, new$par - point$par)
+    end <- on_iteration(iteration, new, s)
     if (!is.null(end)) return(end)
     point <- new
     # a failed evaluation may shorten a step far from any minimum; the next direction differs
@@ -122,14 +126,6 @@ two_loop <- function(g, pairs) {
     g <- g + (alpha[i] - beta) * pairs[[i]]$s
   }
   g
-}
-
-# Adds a pair to the memory if its curvature is positive.
-add_pair <- function(pairs, s, y, memory) {
-  sy <- sum(s * y)
-  if (!(sy > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) return(pairs)
-  pairs <- c(pairs, list(list(s = s, y = y, rho = 1 / sy)))
-  if (length(pairs) > memory) pairs[-1L] else pairs
 }
 
 # Returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or at least

@@ -23,7 +23,8 @@
 #' }
 #' if (requireNamespace("vetiver", quietly = TRUE)) vetiver::vetiver_model(fit, "dist")$prototype
 #' @name butcher-methods
-#' @aliases vetiver-methods
+#' @aliases vetiver-methods axe_env.gp_fit axe_call.gp_fit axe_fitted.gp_fit vetiver_create_description.gp_fit
+#'   vetiver_create_meta.gp_fit vetiver_prepare_model.gp_fit handler_startup.gp_fit
 NULL
 
 #' @rdname butcher-methods
@@ -37,8 +38,6 @@ axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
   x
 }
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method butcher::axe_env
 axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
   x <- check_any_fit(x, "x")
@@ -49,16 +48,12 @@ axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
   x
 }
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method butcher::axe_call
 axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
   x["call"] <- list(NULL)
   x
 }
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method butcher::axe_fitted
 axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
   x["z_trace"] <- list(NULL)
@@ -67,18 +62,12 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 
 # ---- vetiver --------------------------------------------------------------------------------------------------------
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_meta
 vetiver_create_meta.gp_fit <- function(model, metadata) vetiver::vetiver_meta(metadata, required_pkgs = "pfdtc")
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method vetiver::vetiver_prepare_model
 vetiver_prepare_model.gp_fit <- function(model) {
   axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
@@ -104,8 +93,6 @@ vetiver_ptype.gp_fit <- function(model, ...) {
   as.data.frame(stats::setNames(lapply(frame$variables, of_kind), names), optional = TRUE)
 }
 
-#' @rdname butcher-methods
-#' @usage NULL
 #' @exportS3Method vetiver::handler_startup
 handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
 

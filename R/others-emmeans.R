@@ -15,8 +15,6 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
 }
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   if (has_labels(response_of(object))) {
@@ -24,13 +22,9 @@ emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
                 hint = "Average predict(type = \"response\") over the rows of a grid.")
   }
   p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
+  response <- response_of(object)
+  label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
-       dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))
-}
-
-# Returns what emmeans needs to go from f to the response.
-link_labels <- function(fit) {
-  if (fit_link(fit) == "identity") return(list())
-  list(tran = fit_link(fit), inv.lbl = if (response_of(fit)$reads == "classes") "prob" else
-    if (response_of(fit)$discrete) "rate" else "response")
+       dffun = function(k, dfargs) Inf, dfargs = list(), # `misc` is what emmeans needs to go from f to the response
+       misc = if (fit_link(object) == "identity") list() else list(tran = fit_link(object), inv.lbl = label))
 }

@@ -37,16 +37,19 @@
 #' if (has("insight")) insight::get_predicted(fit, warpbreaks[1:2, ], ci = 0.95)
 #' if (has("performance")) performance::model_performance(fit)
 #' @name insight-methods
-#' @aliases emmeans-methods marginaleffects-methods
+#' @aliases emmeans-methods marginaleffects-methods emm_basis.gp_fit find_formula.gp_fit get_variance.gp_fit
+#'   find_statistic.gp_fit get_statistic.gp_fit model_info.gp_fit get_vcov.gp_fit
 NULL
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method insight::find_formula
 find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
   if (is.null(x$terms)) return(NULL)
   groups <- if (length(group_roots(x$kernel))) groups_of_fit(x)
-  random <- lapply(groups, function(g) one_sided(call("|", design_of_term(g), str2lang(g$by))))
+  random <- lapply(groups, function(g) {
+    effects <- lapply(setdiff(g$effects, "(Intercept)"), as.name)
+    design <- Reduce(function(a, b) call("+", a, b), c(list(as.numeric(g$intercept)), effects))
+    one_sided(call("|", design, str2lang(g$by)))
+  })
   conditional <- stats::formula(x)
   if (length(groups)) {
     inputs <- Filter(function(v) v$kind != "group", x$frame$variables)
@@ -57,14 +60,6 @@ find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
             class = c("insight_formula", "list"))
 }
 
-# Returns the design of a grouped term, as in (design | g).
-design_of_term <- function(term) {
-  names <- setdiff(term$effects, "(Intercept)")
-  Reduce(function(a, b) call("+", a, b), c(list(as.numeric(term$intercept)), lapply(names, as.name)))
-}
-
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method insight::get_variance
 get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   x <- fit_with_groups(x, "x")
@@ -96,18 +91,12 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   out[[asked]]
 }
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method insight::find_statistic
 find_statistic.gp_fit <- function(x, ...) NULL
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method insight::get_statistic
 get_statistic.gp_fit <- function(x, ...) NULL
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method insight::model_info
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)

@@ -37,8 +37,6 @@ draws_given <- function(response, f, noise) {
   }, f[1L, ]))
 }
 
-#' @rdname insight-methods
-#' @usage NULL
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 

@@ -77,9 +77,9 @@ register_parsnip <- function(...) {
   parsnip::set_new_model("gp_reg")
   ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
                neighbors = c("neighbours", "neighbors"))
-  register_engine("regression", "pfdtc", "pfdtc", list())
-  register_engine("regression", "pfdtc_exact", "gp_exact", list())
-  register_engine("classification", "pfdtc", "pfdtc", list())
+  register_engine("regression", "pfdtc", "pfdtc")
+  register_engine("regression", "pfdtc_exact", "gp_exact")
+  register_engine("classification", "pfdtc", "pfdtc")
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -91,7 +91,7 @@ register_parsnip <- function(...) {
   }
 }
 
-register_engine <- function(mode, engine, fun, defaults) {
+register_engine <- function(mode, engine, fun) {
   parsnip::set_model_mode("gp_reg", mode)
   parsnip::set_model_engine("gp_reg", mode, engine)
   parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
@@ -99,7 +99,7 @@ register_engine <- function(mode, engine, fun, defaults) {
     predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
   parsnip::set_fit("gp_reg", mode, engine, value = list(
     interface = "formula", protect = c("formula", "data", "weights"), func = c(pkg = "pfdtc", fun = fun),
-    defaults = defaults))
+    defaults = list()))
   tell <- function(what, post = NULL, ...) {
     parsnip::set_pred("gp_reg", mode, engine, type = what, value = list(
       pre = NULL, post = post, func = c(fun = "predict"),
@@ -113,18 +113,15 @@ register_engine <- function(mode, engine, fun, defaults) {
     tell("pred_int", band_for_parsnip, type = "response", interval = "prediction", level = quote(level))
   } else {
     tell("class", type = "class")
-    tell("prob", probabilities_for_parsnip, type = "response")
+    tell("prob", function(results, object) { # parsnip names the columns
+      if (is.matrix(results)) return(as.data.frame(results, row.names = FALSE))
+      stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
+    }, type = "response")
   }
 }
 
 band_for_parsnip <- function(results, object) {
   data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
-}
-
-# Returns a column for each class; parsnip names the columns of probabilities.
-probabilities_for_parsnip <- function(results, object) {
-  if (is.matrix(results)) return(as.data.frame(results, row.names = FALSE))
-  stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
 }
 
 class_bands_for_parsnip <- function(results, object) {

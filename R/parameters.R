@@ -60,7 +60,11 @@ parameter_units <- function(kernel, x, power) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
-                  lengthscale = unit_of_lengthscale(leaf, table$at[i], x), period = unit_of_period(leaf, x),
+                  lengthscale = unit_of_lengthscale(leaf, table$at[i], x),
+                  period = {
+                    range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
+                    list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
+                  },
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
                   parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
                   unit_of_share(table$what[i], leaf))
@@ -127,11 +131,6 @@ mean_square <- function(leaf, x) {
   if (s > 0) s else 1
 }
 
-unit_of_period <- function(leaf, x) {
-  range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
-  list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, low = 1e-3, high = 10)
-}
-
 name_lengthscales <- function(kernel, x) {
   change_leaves(kernel, function(leaf) {
     if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
@@ -194,9 +193,11 @@ with_mean <- function(kernel, mean, data) {
   groups <- length(group_roots(kernel))
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone, the level is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
-  if (groups) columns <- setdiff(columns, first_levels(data))
-  power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   variables <- data_variables_of(data)
+  # beside groups, the first levels of factors have no coefficient of the mean
+  first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
+  if (groups) columns <- setdiff(columns, unlist(first))
+  power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   if (has_one_factor(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
@@ -211,15 +212,7 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Gives a linear mean over all inputs the units of x.
-with_basis <- function(leaf, x) replace(leaf, c("centre", "rate"), basis_units(x))
-
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
-
-# Returns the columns of the first levels of all factors. Beside groups they have no coefficient of the mean.
-first_levels <- function(data) {
-  unlist(lapply(data_variables_of(data), function(v) if (identical(v$kind, "factor")) v$columns[1L]))
-}
 
 # Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {

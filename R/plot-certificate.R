@@ -167,16 +167,11 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
             figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
 }
 
-# Returns the range of the vertical axis. Wide certified bands are cut off: above and below, they take at most the
-# height of the other bands.
-certified_range <- function(data, points) {
-  rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, points$y, finite = TRUE)
-  all <- range(rest, data$lwr_certified, data$upr_certified, finite = TRUE)
-  clip_to(rest + c(-1, 1) * diff(rest))(all)
-}
-
+# Wide certified bands are cut off: above and below, they take at most the height of the other bands. The lines of the
+# certificate are wide, so that they can be seen below the exact ones if it is narrow.
 certified_curves_figure <- function(data, s) {
-  range <- certified_range(data, s$points)
+  rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
+  range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
   has_exact <- !all(is.na(data$exact))
   far <- clip_to(range + c(-1, 1) * diff(range)) # a band without an end could not be filled
   band <- function(p, lower, upper, col) layer("band", p$value, far(p[[lower]]), y1 = far(p[[upper]]), col = col)
@@ -184,7 +179,13 @@ certified_curves_figure <- function(data, s) {
   pale <- grDevices::adjustcolor(orange, 0.3)
   panels <- slice_panels(s, data, s$response, range, function(p) {
     c(band(p, "mean_lower", "mean_upper", pale), band(p, "lwr", "upr", band_colour()))
-  }, certified_lines)
+  }, function(p) {
+    line <- function(what, ...) layer("line", p$value, p[[what]], ...)
+    of_mean <- function(what) line(what, lwd = 3.5, col = orange)
+    of_band <- function(what) line(what, lwd = 2, lty = 2, col = orange)
+    c(of_mean("mean_lower"), of_band("lwr_certified"), of_mean("mean_upper"), of_band("upr_certified"), mean_layer(p),
+      if (!anyNA(p$exact)) c(line("lwr_exact", lty = 3), line("exact"), line("upr_exact", lty = 3)))
+  })
   percent <- paste(format(100 * s$level), "% credible")
   keys <- rbind(
     legend_keys("fit's mean", plot_colours["mean"], 1, 2),
@@ -198,19 +199,14 @@ certified_curves_figure <- function(data, s) {
          par = panels_par(rev(grDevices::n2mfrow(k)), top = 2.8, cex = if (k > 1L) 0.85 else 1))
 }
 
-# These lines are wide, so that they can be seen below the exact ones if the certificate is narrow.
-certified_lines <- function(p) {
-  line <- function(what, ...) layer("line", p$value, p[[what]], ...)
-  of_mean <- function(what) line(what, lwd = 3.5, col = plot_colours["certified"])
-  of_band <- function(what) line(what, lwd = 2, lty = 2, col = plot_colours["certified"])
-  c(of_mean("mean_lower"), of_band("lwr_certified"), of_mean("mean_upper"), of_band("upr_certified"), mean_layer(p),
-    if (!anyNA(p$exact)) c(line("lwr_exact", lty = 3), line("exact"), line("upr_exact", lty = 3)))
-}
-
 # ---- several fits ---------------------------------------------------------------------------------------------------
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
-  efforts <- check_efforts(effort)
+  known <- c("fast", "reference", "tight")
+  if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
+    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
+  }
+  efforts <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   new <- rows_to_summarise(comparison_base(fits, exact), newdata)
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
@@ -229,15 +225,6 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
     abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
   }
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
-}
-
-check_efforts <- function(effort) {
-  known <- c("fast", "reference", "tight")
-  if (is.null(effort)) return(known)
-  if (!is.character(effort) || !length(effort)) {
-    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
-  }
-  unique(vapply(effort, check_choice, "", choices = known, argument = "effort", USE.NAMES = FALSE))
 }
 
 rows_to_summarise <- function(base, newdata) {

@@ -67,8 +67,10 @@ comparison_figure <- function(s, fits, base, has_exact) {
   range <- range(ends(d$fit, d$se.fit), ends(d$exact, d$se.exact), s$points$y, finite = TRUE)
   panels <- lapply(names(fits), function(label) {
     one <- d[d$panel == label, ]
-    c(if (by_row) errors_panel(one, range) else curves_panel(one, range, s, fits[[label]], base),
-      list(note = list(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9)))
+    panel <- if (!by_row) curves_panel(one, range, s, fits[[label]], base) else
+      list(args = list(xlab = "exact mean", ylab = "mean less exact mean", xlim = range(one$exact), ylim = range),
+           layers = bar_layers(one$exact, one, one$exact, diff(range(one$exact)) / 250))
+    c(panel, list(note = list(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9)))
   })
   k <- length(fits)
   curves <- !by_row && is.na(d$label[1L])
@@ -103,11 +105,6 @@ curves_panel <- function(d, range, s, fit, base) {
                    ylab = slice_label(base, "link")),
        blocks = levels, levels = if (levels) d$label, ticks = variable_ticks(v, range(d$value)),
        layers = c(layers, ticks))
-}
-
-errors_panel <- function(d, range) {
-  list(args = list(xlab = "exact mean", ylab = "mean less exact mean", xlim = range(d$exact), ylim = range),
-       layers = bar_layers(d$exact, d, d$exact, diff(range(d$exact)) / 250))
 }
 
 # Draws means and bands as bars: those of the exact GP are 2 * `broad` wide, those of the fit thin.

@@ -23,7 +23,9 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
 with_marks <- function(s, base, fit, curves, points, type) {
   s$residuals <- length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && has_partial_response(base, type)) s$points <- partial_points(base, s$all, s$variables, curves)
-  s$inducing <- inducing_marks(fit, s$variables)
+  if (!is.null(drawn_points(fit))) s$inducing <- do.call(rbind, lapply(s$variables, function(v) {
+    if (is.null(v$values)) data.frame(input = v$name, value = value_along(v, fit$inducing))
+  }))
   s
 }
 
@@ -94,13 +96,6 @@ partial_points <- function(fit, all, shown, curves) {
 # Returns the inducing points to mark. The rows of an exact posterior are not marked.
 drawn_points <- function(fit) {
   if (!is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
-}
-
-inducing_marks <- function(fit, shown) {
-  if (is.null(drawn_points(fit))) return(NULL)
-  do.call(rbind, lapply(shown, function(v) {
-    if (is.null(v$values)) data.frame(input = v$name, value = value_along(v, fit$inducing))
-  }))
 }
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
@@ -183,8 +178,9 @@ slices_figure <- function(s, level, interval, own, certified, label) {
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
-    blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value
-    pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
+    blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value, which are short lines
+    wide <- function(i) within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
+    pieces <- if (blocks) lapply(seq_len(nrow(curve)), wide) else pieces_of(curve)
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
     list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
@@ -206,13 +202,6 @@ pieces_of <- function(curve) {
     piece$outside <- outside
     piece
   }, pmax(1, from - outside), pmin(nrow(curve), ends + outside), outside)
-}
-
-# Turns a single value into a short line.
-widen <- function(p) {
-  p <- p[c(1L, 1L), ]
-  p$value <- p$value + c(-0.3, 0.3)
-  p
 }
 
 band_layers <- function(p, interval) {

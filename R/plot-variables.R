@@ -67,16 +67,14 @@ slice_centre <- function(fit, variables, at) {
   centre
 }
 
-# Returns the nearest level of each row, because moved inducing points have other values than 0 and 1.
-nearest_level <- function(x, v) {
+# Returns the values of a variable at the rows of x, or the numbers of its nearest levels, because moved inducing points
+# have other values than 0 and 1.
+value_along <- function(v, x) {
+  x <- x[, v$columns, drop = FALSE]
+  if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
+  if (is.null(v$values)) return(x[, 1L])
   distance <- apply(v$values, 1L, function(level) colSums((t(x) - level)^2))
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
-}
-
-# Returns the values of a variable at the rows of x, or the numbers of its levels.
-value_along <- function(v, x) {
-  if (!is.null(v$axis)) return(degrees_of(x[, v$columns, drop = FALSE], v$middle)[, v$axis])
-  if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
 }
 
 # Returns the rows x with other values of a variable.

@@ -25,7 +25,8 @@ posterior_of <- function(fit) {
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
   if (!is.null(fit$near)) {
-    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, near_rows(fit),
+    rows <- if (is.null(fit$near$rows)) fit$data else fit$near$rows # a sample, for a fit of a row source
+    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, rows,
                          z = fit$inducing, near = fit$near))
   }
   if (!is.null(fit$factors$groupings)) {
@@ -49,9 +50,6 @@ sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit
 
 # Is the posterior, to rounding, the Laplace posterior of the exact GP?
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
-
-# Returns the rows that serve as neighbours: all rows of the data, or the sample that a fit of a row source has kept.
-near_rows <- function(fit) if (is.null(fit$near$rows)) fit$data else fit$near$rows
 
 # Returns list(mean [n], var [n]) of the functionals; with `joint`, for values and sums, also their covariance,
 # cov [n, n]. Rounding may make a variance slightly negative.

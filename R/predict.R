@@ -164,7 +164,9 @@ latent_asked <- function(fit, rows, ask) {
     return(c(take_rows_of(latent_at(fit, rows$x), rows$index),
              list(bounds = if (ask$certified) certified_class_ends(fit, rows))))
   }
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
+  mean_only <- ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && conjugate &&
+    (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, mean_only, ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
@@ -184,11 +186,6 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
-}
-
-needs_mean_only <- function(fit, ask) {
-  ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && is.null(fit$likelihood) &&
-    (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
 }
 
 # Returns the trials of each row where a distribution of responses is asked for, else 1.

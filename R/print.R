@@ -1,7 +1,5 @@
 # print() and summary() of fits and certificates: one fact a line, label first.
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   fit <- check_any_fit(x, "x")
@@ -9,8 +7,6 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   invisible(x)
 }
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 summary.gp_fit <- function(object, ...) {
   fit <- check_any_fit(object, "object")
@@ -22,7 +18,10 @@ summary.gp_fit <- function(object, ...) {
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    out$rmse_loo <- cheap_rmse_loo(fit)
+    # for more rows it takes more than a second
+    if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
+      out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
+    }
   }
   structure(out, class = "summary.gp_fit")
 }
@@ -31,8 +30,6 @@ summary.gp_fit <- function(object, ...) {
 # whether to compute them.
 summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
 
-#' @rdname gp_fit-methods
-#' @usage NULL
 #' @export
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
@@ -122,8 +119,11 @@ print_parameters <- function(about, show) {
     range <- shown$range
     name <- ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name)
     cat("\n")
-    table <- data.frame(name, lapply(lengths, function(l) show_length(l, shown$unit, show)),
-                        "Range of the data" = show(range), check.names = FALSE)
+    show_lengths <- function(l) { # lengths on the globe are also shown in degrees
+      degrees <- sprintf("%s (%s degrees)", show(l), signif(l / earth_radius * 180 / pi, 2))
+      ifelse(shown$unit == "km" & !is.na(l), degrees, show(l))
+    }
+    table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
     print_columns(table)
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
@@ -143,12 +143,6 @@ print_parameters <- function(about, show) {
     rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
   }
   print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
-}
-
-# Formats a lengthscale. Lengths on the globe are also shown in degrees.
-show_length <- function(l, unit, show) {
-  text <- show(l)
-  ifelse(unit == "km" & !is.na(l), sprintf("%s (%s degrees)", text, signif(l / earth_radius * 180 / pi, 2)), text)
 }
 
 # Splits names such as "se(a,b).lengthscale.b": the factor before "lengthscale", and the number of the input or 0.

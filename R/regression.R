@@ -25,6 +25,7 @@
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
+#' @aliases df.residual.gp_fit labels.gp_fit
 #' @name gp_fit-regression
 NULL
 
@@ -36,9 +37,7 @@ deviance.gp_fit <- function(object, ...) {
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
 }
 
-#' @rdname gp_fit-regression
 #' @importFrom stats df.residual
-#' @usage NULL
 #' @export
 df.residual.gp_fit <- function(object, ...) {
   max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
@@ -66,8 +65,6 @@ case.names.gp_fit <- function(object, full = FALSE, ...) {
   if (full || is.null(data$prior_weights)) names else names[data$prior_weights > 0]
 }
 
-#' @rdname gp_fit-regression
-#' @usage NULL
 #' @export
 labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(object$terms, "term.labels")
@@ -118,12 +115,9 @@ frame_of_update <- function(object, call, new, caller) {
 
 # Returns TRUE if a name in the expression has no value there. R's own functions, such as data(), are not values.
 missing_in <- function(expression, frame) {
-  found <- function(name) {
-    if (!exists(name, envir = frame)) return(FALSE)
-    value <- get(name, envir = frame)
-    !(is.function(value) && is_base(environment(value)))
-  }
-  !all(vapply(all.vars(expression), found, NA))
+  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace))
+  !all(vapply(all.vars(expression), function(name) {
+    value <- get0(name, envir = frame, ifnotfound = sum)
+    !is.function(value) || !any(vapply(own, identical, NA, environment(value)))
+  }, NA))
 }
-
-is_base <- function(env) is.null(env) || identical(env, asNamespace("utils")) || identical(env, asNamespace("stats"))

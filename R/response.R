@@ -115,10 +115,7 @@ limit_of_f <- function(response, y, size, u) {
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
-  given <- function(p) {
-    mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
-    pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
-  }
+  given <- function(p) quantile_given(response, p, size, mu, s)
   whole <- response$discrete
   low <- given(p / 2) - if (whole) 1 else 0
   high <- given((1 + p) / 2)
@@ -131,6 +128,12 @@ predictive_quantile <- function(response, p, size, mu, s) {
     low[open[!above]] <- middle[!above]
   }
   high
+}
+
+# Returns the p-quantile of the response at the p-quantile of f.
+quantile_given <- function(response, p, size, mu, s) {
+  mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
+  pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
 }
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
@@ -235,9 +238,9 @@ posterior_needs <- list(
   normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
     "predictions.")),
-  certificate = list(approx = c("none", "laplace"), want = "a fit by Laplace's approximation", hint = paste(
-    "Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx = \"laplace\")",
-    "has one. evidence_bounds() works for this fit.")),
+  certificate = list(approx = c("none", "laplace"), groups = TRUE, want = "a fit by Laplace's approximation", hint =
+    paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
+          "\"laplace\") has one. evidence_bounds() works for this fit.")),
   families = list(approx = c("laplace", "vi"), want = "a fit with another family",
                   hint = "With Gaussian noise the posterior is a normal distribution."))
 
@@ -245,7 +248,7 @@ posterior_needs <- list(
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
-  if (response$approx != "none" && !is.null(fit$factors$groupings)) {
+  if (response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups)) {
     abort_input(argument, sprintf("a fit with groups and a %s response", response$label), "one without groups",
                 message = sprintf("%s does not exist for groups with a %s response beyond %s rows.", what,
                                   response$label, show_count(dense_rows)), hint = "Fit fewer rows.")

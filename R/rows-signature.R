@@ -180,13 +180,6 @@ signature_sums <- function(data) {
   list(sums = sums(data$x, y, phi), size = sums(abs(data$x), abs(y), abs(phi)))
 }
 
-# Updates the signature for rows added (`sign` = 1) or removed (`sign` = -1).
-signature_with <- function(signature, parts, sign = 1) {
-  names <- names(parts$sums)
-  signature_of(list(sums = signature$sums[names] + sign * parts$sums,
-                    size = signature$size[names] + max(sign, 0) * parts$size), signature$sums[["center"]])
-}
-
 signature_of <- function(parts, center) {
   list(sums = c(parts$sums, center = center),
        size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))

@@ -14,10 +14,14 @@ settings <- local({
   }
   list(
     m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
-    tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
+    tol = setting("goal", "pfdtc", check = function(value, method) {
+      check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
+    }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
     noise = setting("learn", check = function(value, method) if (!identical(value, "auto")) value),
-    hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
+    hyper = setting("learn", null = FALSE, check = function(value, method) {
+      check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
+    }),
     aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
     neighbours = setting("posterior", "pfdtc",
                          check = function(value, method) check_count(value, "neighbours", min = 0)),
@@ -54,16 +58,6 @@ check_settings <- function(method, call, args) {
   }
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
     list(likelihood = likelihood))
-}
-
-check_tol <- function(tol) {
-  tol <- check_positive(tol, "tol", 1L)
-  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
-  tol
-}
-
-check_hyper <- function(hyper, method) {
-  check_choice(hyper, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
 }
 
 check_inducing <- function(inducing) {

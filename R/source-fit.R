@@ -4,8 +4,13 @@
 # processes. The posterior is made of the sums over all rows.
 
 # Returns the sums that a posterior on z needs from rows, list(x, y, weights). `start` is a posterior on the same points
-# and has their jitter. `rss` is the sum of squares of its residuals, for posterior_of_sums().
+# and has their jitter. `rss` is the sum of squares of its residuals, for posterior_of_sums(). If `start` has groups,
+# the sums are those by level.
 rows_sums <- function(rows, z, model, start, control = NULL) {
+  if (!is.null(start$groupings)) {
+    return(native_effect_sums(z, rows, smooth_model(model), start$groupings, start$jitter, start$jitter,
+                              control)["sums"])
+  }
   sums <- native_sums("vfe", NULL, z, rows, model, start$jitter, control)
   e <- rows$y - native_predict(start, z, model, rows$x)$mean
   sums$rss <- sum(merged_weights(rows) * e^2)
@@ -13,7 +18,7 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
 }
 
 # Returns the parts of a start that rows_sums() and fitc_weights() read, to send them to another process.
-as_start <- function(p) p[c("jitter", "L", "C", "beta")]
+as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
 # Returns the sums that a posterior was made of, with its own residuals.
 sums_of <- function(p) {
@@ -23,7 +28,11 @@ sums_of <- function(p) {
 # Returns the posterior as native_posterior() does. The residuals of b + s follow from those of b:
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
 # No digits cancel, because b is close to the result and the first term dominates.
-posterior_of_sums <- function(z, sums, model, start) {
+posterior_of_sums <- function(z, sums, model, start, control = NULL) {
+  if (!is.null(start$groupings)) {
+    return(c(start[c("L", "jitter")], factors_of_effects(sums$sums, nrow(z), start$columns, start$groupings,
+                                                         model$noise, control)))
+  }
   p <- native_posterior_of_sums(z, sums, model, start$jitter)
   s <- p$beta - start$beta
   rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
@@ -50,25 +59,12 @@ posterior_of_near <- function(near, model) {
 # Returns the sums of p after rows are added (`sign` = 1) or removed (`sign` = -1).
 sums_beside <- function(p, new, sign = 1) sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
 
-# The same for inducing points beside groups: `sums` has the sums by level.
-grouped_sums_with_signature <- function(rows, z, model, start, control) {
-  sums <- native_effect_sums(z, rows, smooth_model(model), start$groupings, start$jitter, start$jitter, control)$sums
-  list(n = rows$n, sums = list(levels = sums), signature = signature_sums(rows), log_w = sum_of_logs(rows$weights),
-       offset_squares = sum(rows$offset_squares))
-}
-
 # Returns the groupings of the kernel with the levels of all rows.
 groupings_of_source <- function(model, whole) {
   variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
   groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
     length(whole$variables[[variable[column]]]$levels)
   }))
-}
-
-# Returns the factors of effects and inducing points for sums of all rows. `start` has those of the sample.
-factors_of_sums <- function(sums, data, start, model, s) {
-  factors <- factors_of_effects(sums, nrow(start$L), ncol(data$x), start$groupings, model$noise, s$run)
-  relearned_variances(c(start[c("L", "jitter")], factors), data, model, s$learn)
 }
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
@@ -92,20 +88,16 @@ construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
   beside <- s$posterior$neighbours > 0L
-  grouped <- has_own_levels(model$kernel)
-  if (grouped && beside) {
+  groupings <- if (has_own_levels(model$kernel)) groupings_of_source(model, whole)
+  if (!is.null(groupings) && beside) {
     abort_input("neighbours", s$posterior$neighbours, "0 for groups of a row source")
   }
   start <- posterior_stage(state, function() {
-    if (grouped) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings_of_source(model, whole)))
+    if (!is.null(groupings)) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings))
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  sums <- if (grouped) {
-    list(grouped_sums_with_signature, list(done$z, model, start[c("jitter", "groupings")], s$run))
-  } else {
-    list(sums_with_signature, list(done$z, model, as_start(start), beside, s$run))
-  }
-  visit <- visit_rows(clean_block, without_source(whole), sums[[1L]], sums[[2L]])
+  visit <- visit_rows(clean_block, without_source(whole), sums_with_signature,
+                      list(done$z, model, as_start(start), beside, s$run))
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
   value <- run_stage(state, "posterior", whole_pass(whole, visit, either(merge_sums), so_far), otherwise = so_far$value)
@@ -128,23 +120,19 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
   beside <- s$posterior$neighbours > 0L
-  grouped <- !is.null(start$groupings)
-  if (is.null(value)) {
-    value <- if (grouped) grouped_sums_with_signature(data, done$z, model, start, s$run) else
-      sums_with_signature(data, done$z, model, start, beside, s$run)
-  }
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
   data$signature <- signature_of(value$signature, whole$center)
   about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
                 passes = whole$passes$n)
-  posterior <- if (grouped) factors_of_sums(value$sums$levels, data, start, model, s) else
-    posterior_of_sums(done$z, value$sums, model, start)
-  if (grouped) done$model <- model <- model_of_effects(model, posterior)
+  posterior <- relearned_variances(posterior_of_sums(done$z, value$sums, model, start, s$run), data, model, s$learn)
+  done$model <- model <- model_of_effects(model, posterior)
   parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
     list(neighbours = 0L, factors = posterior,
-         evidence = evidence_of(if (grouped) "grouped" else "points", model, data, posterior, method_traits(s)))
+         evidence = evidence_of(if (is.null(start$groupings)) "points" else "grouped", model, data, posterior,
+                                method_traits(s)))
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
 }
 

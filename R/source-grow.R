@@ -152,7 +152,10 @@ rounding_of_removed <- function(fit, p, sums, model, n) {
 # Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
 # offset_squares). `tol` belonged to the old rows and is dropped, and so is a reference, which would need the data.
 count_rows <- function(fit, n, new, sign = 1) {
-  fit$signature <- signature_with(fit$signature, new$signature, sign)
+  old <- fit$signature
+  names <- names(new$signature$sums)
+  fit$signature <- signature_of(list(sums = old$sums[names] + sign * new$signature$sums,
+                                     size = old$size[names] + max(sign, 0) * new$signature$size), old$sums[["center"]])
   # certificates allow for the rounding of the offset
   if (sign > 0 && new$offset_squares > 0) {
     fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + new$offset_squares)

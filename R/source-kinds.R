@@ -62,9 +62,17 @@ rows_of_a_block <- 20000
 rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
   if (!is.character(query) || length(query) != 1L || is.na(query)) abort_input("query", query, "one string")
-  query <- query_of_table(con, query)
   block <- check_count(block, "block")
-  read <- db_reader(con, query)
+  # the name of a table has no spaces unless the table exists
+  exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
+  if (exists || !grepl("[[:space:]]", query)) {
+    query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
+  }
+  # the drivers RPostgreSQL and duckdb need a cursor or Arrow to read without all rows in this process
+  streams <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
+    "dbSendQueryArrow" %in% getNamespaceExports("DBI")
+  read <- if (inherits(con, "PostgreSQLConnection")) read_by_cursor(con, query) else
+    if (streams) read_by_arrow(con, query) else read_by_result(con, query)
   next_block <- function() {
     rows <- read$fetch(block)
     long <- vapply(rows, inherits, NA, "integer64")
@@ -79,22 +87,7 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   new_source(read$open, next_block, columns, "a database", read$finish)
 }
 
-# Returns a query for all rows if `query` is the name of a table, which has no spaces unless the table exists.
-query_of_table <- function(con, query) {
-  exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
-  if (!exists && grepl("[[:space:]]", query)) return(query)
-  paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
-}
-
-# Returns list(open(), fetch(n), finish()), which reads a result without holding all rows in this process. The drivers
-# RPostgreSQL and duckdb need a cursor or Arrow for this.
-db_reader <- function(con, query) {
-  if (inherits(con, "PostgreSQLConnection")) return(read_by_cursor(con, query))
-  streams <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
-    "dbSendQueryArrow" %in% getNamespaceExports("DBI")
-  if (streams) read_by_arrow(con, query) else read_by_result(con, query)
-}
-
+# These readers return list(open(), fetch(n), finish()).
 read_by_result <- function(con, query, send = DBI::dbSendQuery,
                            fetch = function(result, n) DBI::dbFetch(result, n = n)) {
   result <- NULL

@@ -134,7 +134,8 @@ survey_visit <- function(recipe, size) {
     keep <- if (is.null(rows$w)) TRUE else rows$w > 0
     r <- rows$r[keep]
     w <- rows$w[keep]
-    values <- lapply(stats::setNames(nm = unique(unlist(lapply(variables, variables_of)))), function(name) {
+    names <- unique(unlist(lapply(variables, function(v) if (v$kind == "group") v$parts else v$name)))
+    values <- lapply(stats::setNames(nm = names), function(name) {
       value <- mf[[name]]
       if (is.factor(value)) value <- as.character(value)
       if (is.matrix(value)) unclass(value)[keep, , drop = FALSE] else value[keep]
@@ -145,8 +146,6 @@ survey_visit <- function(recipe, size) {
          sample = reservoir(list(values = values, r = r, w = w), length(r), size))
   }
 }
-
-variables_of <- function(v) if (v$kind == "group") v$parts else v$name
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) a$variables <- Map(merge_variables, a$variables, b$variables)

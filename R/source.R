@@ -7,7 +7,11 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
     abort_input("columns", columns, "names of the columns")
   }
   source <- new_source(rewind, next_block, columns, "blocks")
-  if (is.null(columns)) source$columns <- first_columns(source)
+  if (is.null(columns)) {
+    reading(source$rewind(), 0)
+    source$columns <- names(read_block(source, 0))
+    if (!length(source$columns)) abort_input("columns", "NULL, because the source has no block", "names of the columns")
+  }
   source
 }
 
@@ -120,14 +124,6 @@ read_block <- function(source, before) {
                 sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after)
   }
   block
-}
-
-first_columns <- function(source) {
-  on.exit(source$finish())
-  reading(source$rewind(), 0)
-  names <- names(read_block(source, 0))
-  if (!length(names)) abort_input("columns", "NULL, because the source has no block", "names of the columns")
-  names
 }
 
 # Evaluates an access to a source and gives its errors a class.

@@ -2,6 +2,7 @@
 # `most_lengthscales` levels). Held-out log loss of sets with factors from nlme and R, half of the rows held out.
 #   Rscript bench/factors.R
 #   Rscript bench/factors.R evaluations    seconds of an evaluation by 0/1 columns and by numbers of levels
+#   Rscript bench/factors.R fits           processor seconds and held-out log loss of whole default fits
 library(pfdtc)
 inside <- asNamespace("pfdtc")
 
@@ -34,6 +35,29 @@ if ("evaluations" %in% commandArgs(TRUE)) {
   seconds_of_evaluations(8L, 11L, 20L)
   quit("no")
 }
+
+# Four numeric inputs and a factor of 46 levels; eight and 11 factors of 20 levels (228 columns).
+rows_with_factors <- function(n, numeric, factors, levels, seed = 1) {
+  set.seed(seed)
+  d <- as.data.frame(matrix(runif(n * numeric), n, dimnames = list(NULL, paste0("x", seq_len(numeric)))))
+  for (j in seq_len(factors)) d[[paste0("g", j)]] <- factor(sample(levels, n, TRUE), seq_len(levels))
+  f <- sin(5 * d$x1) + d$x2 * d$x3 + rnorm(levels, sd = 0.5)[d$g1]
+  if (factors > 1L) f <- f + rnorm(levels, sd = 0.3)[d$g2]
+  d$y <- f + rnorm(n, sd = 0.3)
+  d
+}
+if ("fits" %in% commandArgs(TRUE)) {
+  options(pfdtc.threads = 1L)
+  invisible(suppressMessages(pfdtc(y ~ ., rows_with_factors(100L, 4L, 1L, 3L)))) # compiles R code, if it is not yet
+  for (case in list(c(506, 4, 1, 46), c(951, 8, 11, 20))) {
+    n <- case[1L]
+    d <- rows_with_factors(2 * n, case[2L], case[3L], case[4L])
+    time <- system.time(fit <- suppressWarnings(suppressMessages(pfdtc(y ~ ., d[seq_len(n), ]))))
+    cat(sprintf("# %d rows, %d numeric inputs, %d factors of %d levels: %.1f s, held-out log loss %.4f\n", n, case[2L],
+                case[3L], case[4L], sum(time[1:2]), -mean(predict(fit, d[-seq_len(n), ], type = "density"))))
+  }
+  quit("no")
+}
 options(pfdtc.transform = "plain")
 sets <- list(
   Machines = list(score ~ Machine + Worker, as.data.frame(nlme::Machines)),
@@ -50,14 +74,15 @@ rule <- function(most, chosen) {
     unlockBinding(name, ns)
     assign(name, value, ns)
   }
-  put("most_lengthscales", most)
+  put("most_lengthscales", c(factor = most[[1L]], all = most[[length(most)]]))
   put("choose_shared", if (chosen) original else function(now, s) list(now = now, s = s))
 }
 original <- getFromNamespace("choose_shared", "pfdtc")
+most <- getFromNamespace("most_lengthscales", "pfdtc")
 for (name in names(sets)) {
   d <- sets[[name]][[2L]]
   for (v in names(d)) if (is.factor(d[[v]])) d[[v]] <- factor(as.character(d[[v]]))
-  loss <- vapply(list(each = list(Inf, FALSE), one = list(1, FALSE), chosen = list(20, TRUE)), function(r) {
+  loss <- vapply(list(each = list(Inf, FALSE), one = list(1, FALSE), chosen = list(most, TRUE)), function(r) {
     rule(r[[1L]], r[[2L]])
     mean(vapply(1:2, function(split) {
       set.seed(split)

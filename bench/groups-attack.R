@@ -7,6 +7,11 @@ options(pfdtc.threads = 1L, pfdtc.transform = "none")
 asked <- commandArgs(TRUE)
 fits <- if (length(asked)) as.integer(asked[[1L]]) else 20L
 inside <- asNamespace("pfdtc")
+# Sets a constant of the package.
+set_constant <- function(name, value) {
+  unlockBinding(name, inside)
+  assign(name, value, inside)
+}
 quietly <- function(code) suppressMessages(suppressWarnings(code))
 between <- function(low, high) exp(runif(1, log(low), log(high)))
 
@@ -75,17 +80,22 @@ dense_laplace <- function(fit, y, new, family) {
   }
   stopifnot(max(abs(a - (y - mean))) < 1e-8)
   list(fit = drop(crossprod(of_new, a)) + fit$center,
-       se.fit = sqrt(inside$native_kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
+       se.fit = sqrt(inside$kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
 }
 
-laplace <- function(family) {
+# `eliminated`: with all effects beside inducing points, as beyond 2,000 rows.
+laplace <- function(family, slopes = FALSE, crossed = FALSE, eliminated = FALSE, efforts = c("fast", "reference")) {
   function() {
+    on.exit(set_constant("dense_rows", few))
+    few <- inside$dense_rows # up to which all rows are inducing points
+    if (eliminated) set_constant("dense_rows", 10L)
     p <- random_problem()
     p$d$y <- if (family == "binomial") rbinom(nrow(p$d), 1, plogis(p$d$f)) else rpois(nrow(p$d), exp(pmin(p$d$f, 3)))
     p$of_group <- min(p$of_group, 5)
-    k <- kernel_of_problem(p, FALSE, FALSE)
+    k <- kernel_of_problem(p, slopes, crossed)
     fit <- quietly(pfdtc(y ~ x1 + x2, p$d, family = family, kernel = k, hyper = "fixed", m = sample(10:40, 1L)))
-    count_broken(fit, p$new, dense_laplace(fit, p$d$y, p$new, family), c("fast", "reference"), 1e-7)
+    stopifnot(eliminated == !is.null(fit$factors$groupings))
+    count_broken(fit, p$new, dense_laplace(fit, p$d$y, p$new, family), efforts, 1e-7)
   }
 }
 
@@ -95,13 +105,21 @@ kinds <- list(
   "neighbours, slopes" = gaussian(neighbours = 12, slopes = TRUE),
   "many levels, tight" = gaussian(levels = 55L, efforts = "tight"),
   "neighbours, tight" = gaussian(neighbours = 7, efforts = "tight"),
-  "binomial" = laplace("binomial"), "poisson" = laplace("poisson"))
+  "few points" = gaussian(efforts = "fast"), "slopes, few points" = gaussian(slopes = TRUE, efforts = "fast"),
+  "crossed, few points" = gaussian(crossed = TRUE, efforts = "fast"),
+  "binomial" = laplace("binomial"), "poisson" = laplace("poisson"),
+  "binomial, eliminated" = laplace("binomial", eliminated = TRUE),
+  "poisson, eliminated" = laplace("poisson", eliminated = TRUE),
+  "binomial, slopes" = laplace("binomial", slopes = TRUE, eliminated = TRUE),
+  "poisson, crossed" = laplace("poisson", crossed = TRUE, eliminated = TRUE),
+  "poisson, slopes, tight" = laplace("poisson", slopes = TRUE, eliminated = TRUE, efforts = "tight"))
 if (length(asked) > 1L) kinds <- kinds[asked[-1L]]
 total <- c(0, 0)
 for (kind in names(kinds)) {
   found <- c(0, 0)
   for (seed in seq_len(fits)) {
     set.seed(seed)
+    set_constant("effect_block", c(200L, 40L, 7L)[seed %% 3L + 1L])
     one <- try(kinds[[kind]](), silent = TRUE)
     if (inherits(one, "try-error")) {
       cat(kind, seed, conditionMessage(attr(one, "condition")), "\n")

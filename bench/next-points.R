@@ -3,8 +3,8 @@
 # DiceOptim's defaults (EGO.nsteps(), km() with Matern 5/2 and a constant) from the same designs.
 #   Rscript bench/next-points.R > bench/results/next-points.csv
 #   Rscript bench/next-points.R branin|hartmann pfdtc|DiceOptim first_seed last_seed      (rows without a header)
-# Median above the minimum: Branin, 11 designs, 0.0063 (largest 0.031) and 0.022 for DiceOptim (largest 5.1); Hartmann 6,
-# 5 designs, 4.5e-07 and 5.3e-04. Each ends in a local minimum of Hartmann's function: once (0.12) and twice (0.87, 0.93).
+# Median above the minimum: Branin, 11 designs, 0.0063 (largest 0.031), DiceOptim 0.022 (largest 5.1); Hartmann 6, 5
+# designs, 4.5e-07, DiceOptim 5.3e-04. In local minima of Hartmann 6 end one (0.12) and, of DiceOptim, two (0.87, 0.93).
 suppressMessages(library(pfdtc))
 cases <- list(branin = list(d = 2L, first = 10L, more = 15L, least = 0.3978873577, seeds = 1:11),
               hartmann = list(d = 6L, first = 60L, more = 40L, least = -3.322368, seeds = 1:5))

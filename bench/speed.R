@@ -44,11 +44,11 @@ make_problem <- function(case, data, from = internal) {
   model <- internal$new_model(kernel, noise)
   control <- pfdtc_control(threads = case$threads, memory = case$memory)
   z <- data$x[seq_len(case$m), ]
-  if (case$objective == "vfe") return(from$vfe_points_problem(data, z, model, 0, control))
+  if (case$objective == "vfe") return(from$points_problem(data, z, model, NULL, 0, control))
   set.seed(2)
   nu <- internal$make_auxiliary(aux_sor(size = r), data, model, case$m, control)
   stopifnot(ncol(nu$W) == r + 1, is.null(nu$Wt) == (case$memory == 0))
-  from$pf_problem(data, z, model, nu, 0, control)
+  from$points_problem(data, z, model, nu, 0, control)
 }
 
 flops <- function(case) 4 * N * case$m^2 + if (case$objective == "pf") 4 * N * case$m * r else 0
@@ -97,7 +97,7 @@ overhead <- function(case, data) {
     count <<- count + 1
     result
   }
-  for (f in c("native_evaluate", "objective_of", "pf_problem", "vfe_points_problem")) {
+  for (f in c("native_evaluate", "objective_of", "points_problem")) {
     assign(f, get(f, internal), watched)
     environment(watched[[f]]) <- watched
   }

@@ -30,7 +30,7 @@ struct lanes {
     /* Of columns as solve has them, p of q_j and then (w; r), weighted by `times` in each lane:
      *     score_j        += times ((r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_jS)
      *     information_jk += times ((u'q_j)(u'q_k) / (2 D^2) + q_jS'q_kS / D),   j <= k
-     * Q is lost. */
+     * Q is lost.  `information` may be NULL. */
     void (*moments)(int n, int p, const double *times, const double *D, double *Q,
                     double *score, double *information);
 };

@@ -237,6 +237,8 @@ TARGET static void NAME(moments)(int n, int p, const double *times, const double
         score[j] += NAME(total)(of_u * u_q + rate * r * NAME(dot)(s, w, q));
         q[s] = u_q / ROOT(2.0 * d);
     }
+    if (information == NULL)
+        return;
     for (int j = 0; j < p; j += 4)
         for (int l = j; l < p; l += 4) {
             const VECTOR *row[4], *column[4];

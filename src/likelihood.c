@@ -56,6 +56,14 @@ int likelihood_neighbours(const struct likelihood *l, int t)
     return s;
 }
 
+/* With slopes 2, the information is that of every fourth of so many terms, in their order. */
+enum { sampled_terms = 16, sampled_of = 4 };
+
+static int has_information(const struct likelihood *l, int t)
+{
+    return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
+}
+
 /* terms t, ..., t + n - 1, with s neighbours each; lanes beyond n repeat the last term */
 static enum status add_terms(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
@@ -69,9 +77,13 @@ static enum status add_terms(const struct likelihood *l, int t, int n, int s,
                 l->given[(size_t)own * (l->s + 1) + (a < s ? a : l->s)];
         to->times[lane] = lane >= n ? 0.0 : l->times == NULL ? 1.0 : l->times[own];
     }
+    struct vecchia part = *sum;
+    if (!has_information(l, t))
+        part.information = NULL;
     const enum status status =
         vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b, to->times,
-                    l->slopes, l->u == NULL ? NULL : to->u, to->work, sum);
+                    l->slopes, l->u == NULL ? NULL : to->u, to->work, &part);
+    sum->value = part.value;
     for (int lane = 0; lane < n && l->u != NULL; lane++) {
         double *u = l->u + (size_t)(t + lane) * (l->s + 1);
         for (int a = 0; a <= s; a++)
@@ -99,7 +111,8 @@ static void terms_add(const void *self, const struct visit *v)
         const int s = likelihood_neighbours(l, t), first = t;
         do
             t++;
-        while (t < end && t < first + lanes->lanes && likelihood_neighbours(l, t) == s);
+        while (t < end && t < first + lanes->lanes && likelihood_neighbours(l, t) == s &&
+               has_information(l, t) == has_information(l, first));
         status = add_terms(l, first, t - first, s, &to, &sum);
     }
     sums[size] = sum.value;
@@ -131,6 +144,11 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
         add_scaled(size, 1.0, sums, memory);
         whole->value += sums[size];
     }
+    double counted = 0.0;
+    for (int t = 0; t < l->count; t++)
+        counted += has_information(l, t);
+    for (int j = 0; j < whole->p * whole->p && l->slopes == 2; j++)
+        whole->information[j] *= l->count / counted;
     mirror_lower(whole->p, whole->information);
     return status;
 }

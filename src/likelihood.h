@@ -11,7 +11,8 @@ struct likelihood {
     const double *weights;     /* of the rows, or NULL                            */
     int q;                     /* columns of b, in which the log noise is linear  */
     const double *b;           /* N x q                                          */
-    int count, s, slopes;      /* terms; most neighbours of each; want slopes?    */
+    int count, s;              /* terms; most neighbours of each                  */
+    int slopes;                /* 0: none; 1: of all terms; 2: information of some */
     const int *row;            /* [count] from 0                                  */
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */

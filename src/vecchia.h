@@ -29,7 +29,7 @@ struct vecchia {
     double value;  /* sum of the l_i                                                */
     double *score; /* [p]                                                           */
     double
-        *information; /* p x p, lower triangle                                         */
+        *information; /* p x p, lower triangle, or NULL                                */
 };
 
 /* doubles wanted for the arrays of a struct vecchia; init lays them out there and clears */

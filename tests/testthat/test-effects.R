@@ -185,3 +185,15 @@ test_that("rows to learn from have some rows of each of many levels", {
   expect_gte(min(table((x[few, 2] - 1) %% 20)), 3L)
   expect_length(rows_of_levels(x[1:500, ], 2L, 600), 500L)
 })
+
+test_that("a million levels have their effects in a second or two", {
+  n <- 1e6 + 1000
+  x <- cbind(a = with_seed(1, stats::runif(n)), g = c(seq_len(1e6), rep(1:10, 100)))
+  y <- with_seed(2, stats::rnorm(n))
+  # next to nothing is smooth: a level with n_l rows has the mean tau sum(y) / (tau n_l + s2)
+  kernel <- place_kernel(kernel_se(0.5, 1e-12, inputs = 1L) + kernel_group("g", variance = 2), x)
+  f <- effect_posterior(cbind(c(0.2, 0.8), 1), list(x = x, y = y, weights = NULL), new_model(kernel, 0.5), 1e-10)
+  precision <- 2 * tabulate(x[, "g"]) + 0.5
+  expect_close(f$b, unname(2 * rowsum(y, x[, "g"])[, 1] / precision), 1e-8)
+  expect_close(c(f$covariance), 2 * 0.5 / precision, 1e-8)
+})

@@ -32,6 +32,30 @@ test_that("a factor of more than 20 levels has one lengthscale, from 50 on with 
   expect_equal(c(logLik(one)), c(logLik(all)), tolerance = 1e-10)
 })
 
+test_that("factors with more than 40 levels together have one lengthscale each", {
+  shared <- function(levels) {
+    last <- cumsum(levels)
+    variables <- Map(function(n, last, name) list(name = name, kind = "factor", levels = 1:n, columns = last - n + 1:n),
+                     levels, last, letters[seq_along(levels)])
+    names(shared_lengthscales(seq_len(sum(levels)), paste0("c", seq_len(sum(levels))), unname(variables)))
+  }
+  expect_identical(shared(c(14, 14, 13)), rep(c("a", "b", "c"), c(14, 14, 13)))
+  expect_null(shared(c(14, 13, 13)))
+  expect_identical(shared(c(21, 3)), c(rep("a", 21), "c22", "c23", "c24"))
+})
+
+test_that("many inputs have no terms of single inputs, fewer have none of pairs", {
+  kernel <- function(inputs, levels = 1L) {
+    list(profile = NULL, inputs = seq_len(inputs * levels), groups = rep(seq_len(inputs), each = levels))
+  }
+  tried <- function(...) c(may_be_additive(kernel(...)), may_be_additive(kernel(...), "pairs"))
+  expect_identical(tried(1), c(FALSE, FALSE))
+  expect_identical(tried(2), c(TRUE, TRUE))
+  expect_identical(tried(15, 8L), c(TRUE, TRUE))
+  expect_identical(tried(16), c(TRUE, FALSE))
+  expect_identical(tried(61), c(FALSE, FALSE))
+})
+
 test_that("few levels have one lengthscale where leave-one-out says so", {
   d <- with_levels_of(8, 64)
   other <- d

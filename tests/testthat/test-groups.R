@@ -65,6 +65,8 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(p$fit[[2]], at$fit[[2]], tolerance = 1e-12)
   u <- c(1, new$w[2])
   expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
+  told <- testthat::capture_messages(predict(fit, new))
+  expect_identical(length(told), 1L) # for both groups together
   # two new rows of one new level share its effect; two missing ones do not
   joint <- function(g) suppressMessages(predict(fit, data.frame(x = 0.5, w = 0, g = g, h = "u"), full_cov = TRUE)$cov)
   expect_equal(joint(c("n", "n"))[1, 2] - joint(c("n", "m"))[1, 2], S$g[1, 1], tolerance = 1e-10)
@@ -144,6 +146,17 @@ test_that("a design without full rank is refused, and the formula is the one giv
     expect_input_error(suppressMessages(pfdtc(f, d, plain = TRUE)), "rank")
   }
   expect_identical(deparse1(formula(crossed_fit())), "y ~ x + (w | g) + (1 | h)")
+})
+
+test_that("a transform that is found for a grouped response is told, as effects are on its scale", {
+  d <- crossed()
+  d$skewed <- exp(1.5 * d$y)
+  fit_of <- function(...) pfdtc(skewed ~ x + (1 | g), d, kernel = kernel_se(), noise = ~ 1, ...)
+  expect_message(fit <- fit_of(transform = "auto"), "its log", class = "pfdtc_message_transformed")
+  expect_identical(fit$transform$kind, "log")
+  logged <- pfdtc(log(skewed) ~ x + (1 | g), d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", plain = TRUE)
+  expect_equal(ranef.gp_fit(fit)$g, ranef.gp_fit(logged)$g, tolerance = 1e-6)
+  expect_silent(fit_of(transform = "none"))
 })
 
 test_that("figures and tidy tables have the effects", {

@@ -69,6 +69,25 @@ test_that("models of groups alone have lme4's numbers by REML", {
   expect_equal(fixef.gp_fit(fit), nlme::fixef(ref), tolerance = 1e-4)
 })
 
+test_that("with a family the constant is integrated out, where glmer() maximises over it", {
+  skip_if_not_installed("lme4")
+  cows <- lme4::cbpp
+  formula <- cbind(incidence, size - incidence) ~ (1 | herd)
+  fit <- pfdtc(formula, cows, family = binomial(), control = pfdtc_control(priors = FALSE))
+  found <- attr(VarCorr.gp_fit(fit)$herd, "stddev")[[1L]]
+  read <- lme4::glFormula(formula, cows, family = binomial())
+  deviance <- lme4::updateGlmerDevfun(do.call(lme4::mkGlmerDevfun, read), read$reTrms)
+  constants <- seq(-4, 0.5, by = 0.1) # -2.05, sd 0.25
+  integrated <- function(sd) {
+    each <- vapply(constants, function(b) deviance(c(sd, b)), 0)
+    min(each) - 2 * log(sum(exp((min(each) - each) / 2)))
+  }
+  # Laplace's approximation of the integral over the constant is not exact
+  expect_equal(found, stats::optimize(integrated, c(0.3, 2))$minimum, tolerance = 2e-3)
+  theirs <- lme4::glmer(formula, cows, family = binomial())
+  expect_gt(found, 1.04 * attr(lme4::VarCorr(theirs)$herd, "stddev"))
+})
+
 test_that("an interrupt while variances are learned ends with the best so far", {
   d <- with_seed(2, data.frame(g = rep(letters[1:8], each = 6), x = stats::runif(48)))
   d$y <- with_seed(3, rep(stats::rnorm(8), each = 6) + sin(4 * d$x) + stats::rnorm(48, sd = 0.3))

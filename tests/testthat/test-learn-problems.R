@@ -264,6 +264,29 @@ test_that("a factor read by the numbers of its levels has the value and the slop
   }
 })
 
+test_that("the information of some rows is that of every fourth of 16, for all lanes and threads", {
+  x <- with_seed(4, matrix(stats::runif(3 * 301), 301))
+  data <- list(x = x, y = with_seed(5, stats::rnorm(301)))
+  model <- new_model(place_kernel(kernel_matern(3 / 2, c(0.4, 0.5, 0.6), 1), x), 0.3)
+  rows <- with_seed(6, sample(301L, 290L))
+  near <- native_neighbours(model$kernel, x, 9, rows = rows, rank = 1:301) # the first ranks have fewer neighbours
+  whole <- native_vecchia(data, model, rows, near)
+  counted <- (seq_along(rows) - 1L) %/% 16L %% 4L == 0L
+  some <- native_vecchia(data, model, rows, near, slopes = 2L)
+  expect_equal(some[c("value", "score")], whole[c("value", "score")], tolerance = 1e-12) # sums in another order
+  part <- native_vecchia(data, model, rows, near, times = as.double(counted))
+  expect_equal(some$information, part$information * length(rows) / sum(counted), tolerance = 1e-12)
+  # an estimate from 80 of 290 rows: sd of a sum of squares of normals about sqrt(2 / 80)
+  expect_lt(max(abs(diag(some$information) / diag(whole$information) - 1)), 0.5)
+  problem <- function(last) {
+    given_neighbours(list(last = last, pool = list(count = new.env()), input = identity,
+                          vecchia = function(theta, rows, near, slopes, input) slopes), 1L, NULL, some = TRUE)
+  }
+  expect_identical(problem(101L)$evaluate(0), 2L)
+  expect_identical(problem(101L)$evaluate(0, FALSE), FALSE)
+  expect_true(problem(100L)$evaluate(0))
+})
+
 test_that("three columns that share a lengthscale are no levels unless each row has one 1 in them", {
   x <- with_seed(7, matrix(stats::runif(60), 20L))
   sphere <- place_kernel(kernel_se(), x)

@@ -304,7 +304,7 @@ test_that("what the optimiser sees has the slope of its value: units of the inpu
   data <- data_from_matrix(p$x[rep(1:20, 2), ], c(p$y, p$y + 1))
   kernel <- complete_kernel(package_kernel(p$kernel), data$x)
   control <- pfdtc_control(progress = FALSE)
-  points <- vfe_points_problem(data, data$x[1:3, ] + 0.1, new_model(kernel, 0.3), 1e-6, control)
+  points <- points_problem(data, data$x[1:3, ] + 0.1, new_model(kernel, 0.3), NULL, 1e-6, control)
   expect_gradient(function(par) points$evaluate(par)$value, points$start, points$evaluate(points$start)$gradient)
   hyper <- vfe_hyper_problem(data, data$x[1:3, ], hyper_parameters(kernel, 0.3, colnames(data$x)), 1e-6, control)
   expect_gradient(function(par) hyper$evaluate(par)$value, hyper$start, hyper$evaluate(hyper$start)$gradient)

@@ -162,7 +162,7 @@ test_that("certificates without an end are drawn", {
   data[3:4, c("mean_lower", "lwr_certified")] <- -Inf
   data[3:4, c("mean_upper", "upr_certified")] <- Inf
   expect_silent(draw_nowhere(draw_figure(certificate_figure(data))))
-  range <- certified_range(data, attr(data, "figure")$points)
+  range <- certificate_figure(data)$panels[[1L]]$args$ylim
   expect_true(all(is.finite(range)))
   errors <- plot_certificate(list(fit), plot = FALSE)
   errors$max[3:4] <- Inf

@@ -86,7 +86,7 @@ test_that("the joint law: dense formula, the variances of predictions, parts of 
 })
 
 test_that("rows far from the data have more neighbours: dense formula, jointly, in draws and for functionals", {
-  far <- 0L
+  far <- integer()
   for (p in problems()) {
     p$new <- rbind(p$new, p$new[1:2, , drop = FALSE] + 2 * diff(range(p$x)))
     got <- near_case(p, c(3, 12), 4)
@@ -96,12 +96,12 @@ test_that("rows far from the data have more neighbours: dense formula, jointly, 
     expect_close(cov, expected$cov, 1e-9, label_of(p))
     expect_identical(diag(cov), got$var_near + got$var_far)
     view <- near_view(got$near, got$data, p$z, new_model(got$kernel, p$noise))
-    far <- far + sum(predict_given(view, p$new, keep = TRUE)$rows[4, ] > 0L)
+    far <- c(far, sum(predict_given(view, p$new, keep = TRUE)$rows[4, ] > 0L))
     # f as a functional
     at <- functionals_near(view, replace(values_at(got$kernel, p$new), "kind", "terms"))
     expect_close(predict_given(view, p$new, at)$mean, got$mean, 1e-9, label_of(p))
   }
-  expect_gt(far, 5)
+  expect_true(all(far >= 1L)) # in every problem some row has more than three neighbours
 })
 
 test_that("one row, no new rows, more neighbours than rows", {

@@ -1,0 +1,29 @@
+# A million levels of one or two rows each, from a data frame to certificates: seconds of the processor, memory, and how
+# near effects are to their truth. Rscript bench/many-levels.R [levels]
+library(pfdtc)
+options(pfdtc.threads = 1L)
+asked <- commandArgs(TRUE)
+levels <- if (length(asked)) as.integer(asked[[1L]]) else 1000000L
+set.seed(1)
+n <- 2L * levels - levels %/% 2L
+d <- data.frame(x = runif(n), g = c(seq_len(levels), sample.int(levels, n - levels)))
+effect <- rnorm(levels)
+d$y <- sin(6 * d$x) + effect[d$g] + 0.5 * rnorm(n)
+d$g <- factor(d$g)
+seconds <- function(label, value) {
+  took <- system.time(out <- value, gcFirst = FALSE)
+  cat(sprintf("# %-36s %6.1f s of the processor, %5.0f MB at most so far\n", label, sum(took[1:2]),
+              sum(gc()[, ncol(gc())])))
+  out
+}
+kernel <- kernel_se(0.3, 1, inputs = ~ x) + kernel_group(~ g, variance = 1)
+fit <- seconds("fit, hyperparameters held", suppressMessages(
+  pfdtc(y ~ x, d, kernel = kernel, noise = 0.25, hyper = "fixed", m = 20, neighbours = 0, transform = "none")))
+new <- data.frame(x = runif(1000), g = factor(sample.int(levels, 1000), levels = seq_len(levels)))
+at <- seconds("1,000 predictions", predict(fit, new, se.fit = TRUE))
+truth <- sin(6 * new$x) + effect[as.integer(new$g)]
+inside <- seconds("1,000 certificates by own points", suppressMessages(certify(fit, new, effort = "fast")))
+cat(sprintf("# coverage of f at 95 %%: %.3f; largest half width of the mean %.1e sd, of the sd %.1e\n",
+            mean(abs(at$fit - truth) < 1.96 * at$se.fit),
+            max((inside$mean_upper - inside$mean_lower) / 2 / inside$sd_upper),
+            max((inside$sd_upper - inside$sd_lower) / 2 / inside$sd_upper)))
