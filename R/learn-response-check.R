@@ -27,9 +27,11 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns TRUE if next to no noise is learned and f predicts rows that are held out: evidence would choose a transform
-# by the shape of f. Little noise alone may come from a skewed response, whose outliers f follows.
+# Returns TRUE if f explains what noise would (explain_noise()), or if next to no noise is learned and f predicts rows
+# that are held out: evidence would choose a transform by the shape of f. Little noise alone may come from a skewed
+# response, whose outliers f follows.
 is_deterministic <- function(model, from) {
+  if (explain_noise(model, from$s)$problem$little_noise) return(TRUE)
   if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
   model$held <- held_out_response(model, from)
   isTRUE(squared_error(model, from) < response_rule[["left"]] * stats::var(model$held$y))
