@@ -27,9 +27,8 @@
 #'
 #'   From about 1e5 rows on, every place is undecided because of the approximation until passes over all pairs of rows
 #'   narrow the bounds. They need time, as in `max_seconds = 600`; [reference()] does them once for several maps.
-#' @section Errors and invariants: class `pfdtc_error_input` for a wrong threshold or `prob`. `prob_lower <= exact
-#'   probability <= prob_upper` for the hyperparameters of the fit. Other families refer to Laplace's
-#'   approximation, and if `certified` to its mode.
+#' @section Invariants: `prob_lower <= exact probability <= prob_upper` for the hyperparameters of the fit. Other
+#'   families refer to Laplace's approximation, and if `certified` to its mode.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`

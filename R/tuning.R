@@ -122,10 +122,11 @@ line_rows <- 1000L
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate. Any candidate is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
-# (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
-# below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# candidate. Any candidate is refused if its squared errors at `predicted` rows, without the row that is worst for it,
+# are larger by more than this factor (bench/response.R). Up to `terms` rows the merit of a transform includes the gain
+# of the additive kernel (bench/structure.R). If the noise is below the share `noise` of the response's variance, and
+# held-out squared errors below the share `left`, the response stays as given, because evidence would choose a transform
+# by the shape of f.
 # A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
 # far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,

@@ -5,7 +5,11 @@
 #
 # Many rows: how many of 400 places are open by the approximation, without passes over all pairs of rows and with them?
 #   Rscript bench/exceedance.R many 30000
-# MANY
+# Without a pass all 400 are open. With passes, on one thread:
+#
+# rows     passes  processor seconds  above  below  open by the data  open by the approximation
+# 10,000        3                 10     83    256                61                          0
+# 30,000        4                 31     92    267                40                          1
 suppressMessages(library(pfdtc))
 many_rows <- function(n, seconds) {
   set.seed(1)
