@@ -50,7 +50,8 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
     o <- t(at$own) * weights[rows]
     out$all <- out$all + share[[1L]] * (f %*% tcrossprod(E, f))
     Eo <- (E * outer(l, l, "==")) %*% o
-    each <- rowsum(share[[2L]] * o[, rep(seq_len(d), d)] * Eo[, rep(seq_len(d), each = d)], l)
+    pairs <- o[, rep(seq_len(d), d), drop = FALSE] * Eo[, rep(seq_len(d), each = d), drop = FALSE]
+    each <- rowsum(share[[2L]] * pairs, l)
     there <- as.integer(rownames(each))
     out$own[there, ] <- out$own[there, ] + each
     root <- sqrt(weights[rows])
@@ -67,7 +68,8 @@ effect_root <- function(b, factors, forms, at) {
   level <- at$x[, g$column]
   own <- forms$own[ifelse(level >= 1 & level <= g$levels, level, 1), , drop = FALSE]
   o <- t(at$own)
-  by_level <- rowSums(own * o[, rep(seq_len(d), d)] * o[, rep(seq_len(d), each = d)])
+  pairs <- o[, rep(seq_len(d), d), drop = FALSE] * o[, rep(seq_len(d), each = d), drop = FALSE]
+  by_level <- rowSums(own * pairs)
   by_all <- colSums(at$features * (forms$all %*% at$features))
   rounding <- 1e3 * b$growth
   sqrt(pmax(by_all, 0) + rounding * sqrt(sum(forms$all^2)) * colSums(at$features^2)) +

@@ -28,7 +28,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
-                       tell = stage_line("certify", fit$control$progress)))
+                       tight = effort == "tight", tell = stage_line("certify", fit$control$progress)))
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
@@ -71,18 +71,19 @@ by_effects <- function(job, fun) {
   fun$kind == "values" && !is.null(job$fit$inducing) && has_own_levels(model_of(job$fit)$kernel)
 }
 
-# Inducing points of the smooth part beside all effects. If they leave next to nothing open, a reference, whose points
-# serve levels too, would add nothing.
+# Inducing points of the smooth part beside all effects. A reference has points for its levels: it adds nothing if next
+# to nothing is open, or if levels are more than its points.
 step_effects <- function(job, fun, inside) {
   if (!by_effects(job, fun)) return(inside)
   job$tell("more points and all effects")
   fit <- job$fit
-  m2 <- if (is.null(job$m2)) 4L * points_of_fit(fit) else job$m2
+  m2 <- if (is.null(job$m2)) 4L * max(fit$m, min(200L, fit$nobs)) else job$m2
   rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
   found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
   inside <- narrow(inside, found)
   of_sd <- c(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower) / inside$sd_upper
-  job$done <- is.null(job$reference) && all(of_sd < 1e-2)
+  many <- !job$tight && count_effects(model_of(fit)$kernel, job$data$x) > 1000
+  job$done <- is.null(job$reference) && (many || all(of_sd < 1e-2))
   if (job$done) job$reference <- list(m = length(rows), scale = fit$scale, norms = list(t = attr(found, "t")))
   inside
 }

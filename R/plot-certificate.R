@@ -20,8 +20,7 @@
 #'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and of the exact GP, or `NA`,
 #'   `exact`, `se.exact`, `lwr_exact`, `upr_exact`. For a list: `fit`, `method`, `m`, `effort` (or `"actual"`), `what`
 #'   (`"mean"` or `"sd"`), `median` and `max`.
-#' @section Errors and invariants: class `pfdtc_error_input` if fits, `exact` or `reference` differ in data or
-#'   hyperparameters. Random numbers and `par()` are as before.
+#' @section Invariants: Random numbers and `par()` are as before.
 #' @seealso [certify()] for the numbers, [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
@@ -202,7 +201,11 @@ certified_curves_figure <- function(data, s) {
 # ---- several fits ---------------------------------------------------------------------------------------------------
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
-  efforts <- check_efforts(effort)
+  known <- c("fast", "reference", "tight")
+  if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
+    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
+  }
+  efforts <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   new <- rows_to_summarise(comparison_base(fits, exact), newdata)
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
@@ -221,15 +224,6 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
     abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
   }
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
-}
-
-check_efforts <- function(effort) {
-  known <- c("fast", "reference", "tight")
-  if (is.null(effort)) return(known)
-  if (!is.character(effort) || !length(effort)) {
-    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
-  }
-  unique(vapply(effort, check_choice, "", choices = known, argument = "effort", USE.NAMES = FALSE))
 }
 
 rows_to_summarise <- function(base, newdata) {
