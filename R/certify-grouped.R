@@ -10,8 +10,7 @@
 # Returns bounds `b` whose posteriors have all effects. E is the residual of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The norms: `all` = Psi, `own` with Psi_l in row l, `lam` >= |E|_2 with
-# weights, `inner`, the relative rounding error of the factors, and `spread`, the largest ratio n / n_b.
+# The norms are effect_forms(), `inner`, the relative rounding error of the factors, and `weight`, the largest.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -30,14 +29,17 @@ features_with_effects <- function(b, factors, x) {
 # The number of rows of a block, as for T2 of other posteriors.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread). With `diagonal`, that matrix has the place of E, and one block all rows.
+# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound of |E|_2 with weights, the largest ratio n / n_b.
+# With `diagonal` that matrix has the place of E, and blocks add up without the ratios.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
   n <- length(level)
   n_l <- tabulate(level, g$levels)
   d <- nrow(g$root)
-  out <- list(all = 0, own = matrix(0, g$levels, d^2), lam = 0, spread = 1)
+  all <- lam <- 0
+  own <- matrix(0, g$levels, d^2)
+  spread <- 1
   in_order <- order(sample.int(g$levels)[level]) # rows of a level together, levels at random
   for (rows in split(in_order, (seq_len(n) - 1L) %/% effect_block)) {
     at <- features_with_effects(b, factors, b$data$x[rows, , drop = FALSE])
@@ -45,20 +47,21 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
     E <- if (is.null(diagonal)) native_kernel_matrix(b$smooth$kernel, at$x, at$x) - crossprod(A) else
       diag(diagonal[rows], length(rows))
     l <- level[rows]
-    share <- if (is.null(diagonal)) list(n / length(rows), n_l[l] / tabulate(l, g$levels)[l]) else list(1, 1)
+    n_lb <- tabulate(match(l, l))[match(l, l)]
+    share <- if (is.null(diagonal)) list(n / length(rows), n_l[l] / n_lb) else list(1, 1)
     f <- at$features * rep(weights[rows], each = nrow(at$features))
     o <- t(at$own) * weights[rows]
-    out$all <- out$all + share[[1L]] * (f %*% tcrossprod(E, f))
+    all <- all + share[[1L]] * (f %*% tcrossprod(E, f))
     Eo <- (E * outer(l, l, "==")) %*% o
     pairs <- o[, rep(seq_len(d), d), drop = FALSE] * Eo[, rep(seq_len(d), each = d), drop = FALSE]
     each <- rowsum(share[[2L]] * pairs, l)
     there <- as.integer(rownames(each))
-    out$own[there, ] <- out$own[there, ] + each
+    own[there, ] <- own[there, ] + each
     root <- sqrt(weights[rows])
-    out$lam <- out$lam + max(colSums(abs(E * root)) * root)
-    out$spread <- max(out$spread, unlist(share))
+    lam <- lam + max(colSums(abs(E * root)) * root)
+    spread <- max(spread, unlist(share))
   }
-  out
+  list(all = all, own = own, lam = lam, spread = spread)
 }
 
 # Returns an upper bound of sqrt(f'Psi f) + sqrt(o'Psi_l o) for the rows of features_with_effects().
@@ -76,6 +79,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
+# The variances are those without `new`, see variances_at().
 variances_at.with_effects <- function(b, post, x) {
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)
