@@ -37,8 +37,12 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10,
                     hyper_uncertainty = FALSE) {
   check_dots_empty(list(...), names(formals(certify)))
-  fit <- check_any_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (inherits(fit, "gp_hurdle")) {
+    return(certify_hurdle(fit, if (missing(newdata)) fit$data else newdata, effort = effort, m2 = m2,
+                          test_points = test_points, max_seconds = max_seconds))
+  }
+  fit <- check_any_fit(fit, "fit")
   if (!is.null(reference) && !inherits(reference, "gp_fit")) {
     abort_input("reference", describe(reference), "a fit, such as reference() returns")
   }
@@ -54,6 +58,22 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
             check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
+}
+
+# Certifies the mean of a hurdle, the product of two independent means of at least 0, and its probability of 0.
+certify_hurdle <- function(fit, newdata, ...) {
+  above <- certify(fit$zero, newdata, ...)
+  rest <- certify(fit$positive, newdata, ...)
+  if (is.null(rest$response)) {
+    abort_input("fit", sprintf("a hurdle with family %s", response_of(fit$positive)$label), "one with a certified mean",
+                hint = "certify(fit$zero) and certify(fit$positive) work.")
+  }
+  widen <- 8 * .Machine$double.eps # rounding of the products
+  data.frame(response = above$response * rest$response,
+             response_lower = above$response_lower * rest$response_lower * (1 - widen),
+             response_upper = above$response_upper * rest$response_upper * (1 + widen), zero = 1 - above$response,
+             zero_lower = 1 - above$response_upper - widen, zero_upper = 1 - above$response_lower + widen,
+             row.names = row.names(above))
 }
 
 # Returns the noise variance of a new response of weight 1 at each row of new_rows().

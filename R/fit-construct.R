@@ -22,8 +22,7 @@ new_fit <- function(data, done, s, state, parts) {
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
-    because = c(state$because, s$because, because_of_noise(done$learned), because_season(done$kernels),
-                because_additive(done$kernels)),
+    because = c(state$because, s$because, because_of_noise(done$learned), because_gain(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
@@ -220,14 +219,7 @@ exact_stage <- function(data, done, s, state) {
   }, otherwise = done)
 }
 
-# Minus the exact log marginal likelihood, with its gradient in the free logs.
+# The exact log marginal likelihood.
 exact_problem <- function(data, parameters, control) {
-  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
-    too_far <- parameters$too_far(par)
-    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- parameters$at(par)
-    result <- native_exact_evidence(data, now, control)
-    if (!is.null(result$reason)) return(result)
-    hyper_slope(result, parameters, data$shift, now$noise)
-  })
+  hyper_problem(data, parameters, function(now) native_exact_evidence(data, now, control))
 }

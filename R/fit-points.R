@@ -46,7 +46,11 @@ optimise_stage <- function(data, learned, z, s, state) {
     before <- now
     now <- optimise_points(rows, now, s, state, steps)
     if (!is.null(state$stopped) || round == rounds) break
-    now <- joint_step(rows, now, s, state)
+    now <- run_stage(state, "joint", {
+      step <- learn_hyper(rows, now$z, now$model, s$joint, maxit = 20L)
+      count_evaluations(state, "hyper", step)
+      replace(now, "model", list(model_with(now$model, step)))
+    }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
   # iterations from the chosen start belong to the first round
@@ -152,15 +156,6 @@ take_result <- function(now, result) {
   now$trace <- rbind(now$trace, trace)
   now$z_trace <- c(now$z_trace, kept)
   now
-}
-
-joint_step <- function(rows, now, s, state) {
-  run_stage(state, "joint", {
-    step <- learn_hyper(rows, now$z, now$model, s$joint, maxit = 20L)
-    count_evaluations(state, "hyper", step)
-    now$model <- model_with(now$model, step)
-    now
-  }, otherwise = now)
 }
 
 vfe_jointly <- function(rows, now, s, state) {

@@ -27,16 +27,19 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Compares the exact posterior of some rows with inducing points and neighbours of the same rows.
-look_at_dense <- function(now, plan, state) {
-  now$look["dense"] <- list(NULL)
-  gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
-                                               predict_exact, exact_trial), otherwise = NULL)
-  if (!is.null(gain)) now$look$dense <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
-  now
+# Measures the gain of a rival over inducing points and neighbours of the same rows.
+look_at_rival <- function(name, rival, sizes) {
+  function(now, plan, state) {
+    now$look[name] <- list(NULL)
+    gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
+                                                 rival, sizes), otherwise = NULL)
+    if (!is.null(gain)) now$look[[name]] <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+    now
+  }
 }
 
-# Predicts f at x by the candidate's inducing points alone, or by the exact posterior: list(mean, var).
+# Predicts f at x by the candidate's inducing points alone, by few of them with neighbours, or by the exact posterior:
+# list(mean, var).
 predict_by_points <- function(one, rows, x, run) {
   posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
   p <- native_predict(posterior, one$start$z, one$learned$model, x)
@@ -47,6 +50,15 @@ predict_exact <- function(one, rows, x, run) {
   model <- one$learned$model
   p <- native_exact_predict(native_exact(rows, model, run), rows$x, model$kernel, x)
   list(mean = p$mean, var = p$variance)
+}
+
+predict_by_few <- function(one, rows, x, run) {
+  predict_beside(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
+}
+
+predict_beside <- function(z, model, rows, around, x, count, run) {
+  near <- near_posterior(rows, z, model, count, count, control = run)
+  posterior_values(near_view(near, around, z, model, run), x)
 }
 
 # Returns the gain in log density at each held-out row, a column for each candidate: `rival` against the first
@@ -65,9 +77,7 @@ held_gains <- function(data, tried, plan, rival = predict_by_points, sizes = tri
   alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
   beside <- function(one) {
     model <- one$learned$model
-    count <- plan$posterior$neighbours
-    near <- near_posterior(some, one$start$z, model, count, count, control = plan$run)
-    density(model, posterior_values(near_view(near, around, one$start$z, model, plan$run), at$x))
+    density(model, predict_beside(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
   }
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
@@ -84,7 +94,7 @@ look_at_held_out_working <- function(now, plan, state) {
   likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
   run_stage(state, "trial", {
     now$mode <- laplace_at(now$data$x, engine_sites(likelihood, now$data$sites, now$learned$center),
-                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run)
+                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run, want = 1L)
     fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
   }, otherwise = now)
 }
@@ -111,6 +121,11 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
   learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
+  promised <- gain_from_residuals(trial, held, around, on_points, learned$model$kernel, plan$run)
+  if (mean(promised) < near_trial$residuals) {
+    now$look$trial <- c(gain = -mean(promised), se = se_of_mean(promised), rows = length(promised))
+    return(now)
+  }
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = plan$run)$z
   best <- raise_variances(trial, learned$model$kernel, utils::head(z, few_points), on_points,
@@ -131,6 +146,26 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   near <- near_laplace(data, z, best$f, trial$sites_of(seq_len(n)), learned$model, default_neighbours, plan$run,
                        best$step, near_trial$settled)
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
+}
+
+# Returns the gain in log density of held-out rows by a correction of f from residuals of neighbours. If f on points lacks
+# structure, slopes g of the log likelihood agree among neighbours. Let h be the sum of the neighbours' g divided by the
+# sum of their W and its mean. Then f + c h gains c g h - c^2 W h^2 / 2, here with the best c and count of neighbours.
+gain_from_residuals <- function(trial, held, around, f, kernel, run) {
+  slopes <- function(rows) {
+    sites <- trial$sites_of(rows)
+    native_likelihood(sites, f[rows] + sites$offset)
+  }
+  l <- slopes(around)
+  at <- slopes(held)
+  near <- native_neighbours(kernel, trial$x(around), default_neighbours, query = trial$x(held), control = run)
+  gains <- vapply(c(default_neighbours %/% 8L, default_neighbours), function(count) {
+    of_neighbours <- function(v) colSums(matrix(v[near[seq_len(count), ]], count))
+    h <- of_neighbours(l[2L, ]) / (of_neighbours(l[3L, ]) + mean(l[3L, ]))
+    c <- max(sum(at[2L, ] * h) / sum(at[3L, ] * h^2), 0)
+    c * at[2L, ] * h - c^2 * at[3L, ] * h^2 / 2
+  }, numeric(length(held)))
+  gains[, which.max(colMeans(gains))]
 }
 
 # Returns functions for a comparison on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out

@@ -4,7 +4,8 @@
 #'
 #' Fits two models: one of whether a response is above 0 ([binomial()]), and one of the responses that are. Their
 #' posteriors are independent, so that log marginal likelihoods add. Counts above 0 have a zero-truncated Poisson
-#' distribution, numbers a gamma or a log-normal one.
+#' distribution, numbers a gamma or a log-normal one. R's generics for models answer for both fits; `coef()`, `vcov()`
+#' and `confint()` begin names with `zero.` or `positive.`. Other functions take `fit$zero` or `fit$positive`.
 #'
 #' @param formula,data As for [pfdtc()]. The response has numbers of at least 0.
 #' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
@@ -18,7 +19,8 @@
 #' @param level,probs Probabilities.
 #' @param nsim,seed As for [simulate()].
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
-#'   [predict.gp_fit()]. `truncated_poisson()`: a family.
+#'   [predict.gp_fit()]. [certify()] has the mean `response` and the probability of `zero`, each with `_lower` and
+#'   `_upper`, products of the certificates of both fits. `truncated_poisson()`: a family.
 #' @section Errors: class `pfdtc_error_input` for responses below 0, without zeros, or all of 0.
 #' @source Mullahy (1986), Journal of Econometrics 33.
 #' @seealso [pfdtc()], [tweedie()]
@@ -51,7 +53,70 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                             family = stats::binomial(), ...),
                positive = pfdtc(formula, data[above %in% TRUE, , drop = FALSE], family = family, ...))
   both$zero$call <- both$positive$call <- match.call()
-  structure(c(both, list(formula = formula, data = data)), class = "gp_hurdle")
+  structure(c(both, list(formula = formula, data = data, call = match.call(),
+                         evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
+}
+
+# Returns a method that combines the answers of both fits.
+of_both <- function(generic, combine) {
+  function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
+}
+
+# Returns one matrix of two, with row names that begin with the name of the fit.
+stacked <- function(each) {
+  rows <- lapply(names(each), function(part) paste(part, rownames(each[[part]]), sep = "."))
+  matrix(do.call(rbind, each), ncol = ncol(each[[1L]]), dimnames = list(unlist(rows), colnames(each[[1L]])))
+}
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @export
+coef.gp_hurdle <- of_both(stats::coef, unlist)
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @importFrom stats vcov
+#' @export
+vcov.gp_hurdle <- of_both(stats::vcov, function(each) {
+  apart <- Map(function(V, before, after) cbind(matrix(0, nrow(V), before), V, matrix(0, nrow(V), after)),
+               each, c(0, nrow(each[[1L]])), c(nrow(each[[2L]]), 0))
+  V <- stacked(apart)
+  `colnames<-`(V, rownames(V))
+})
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @importFrom stats confint
+#' @export
+confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
+  ends <- of_both(stats::confint, stacked)(object, level = level, ...)
+  if (missing(parm)) ends else ends[parm, , drop = FALSE]
+}
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @importFrom stats nobs
+#' @export
+nobs.gp_hurdle <- of_both(stats::nobs, function(each) each$zero)
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @export
+summary.gp_hurdle <- function(object, ...) {
+  each <- of_both(summary, identity)(object, ...)
+  structure(c(each, object["evidence"]), class = "summary.gp_hurdle")
+}
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @export
+fitted.gp_hurdle <- function(object, ...) stats::predict(object)
+
+#' @rdname gp_hurdle
+#' @usage NULL
+#' @export
+residuals.gp_hurdle <- function(object, ...) {
+  eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
 }
 
 # Returns the parts at rows: the probability of a response above 0, and the positive fit's response, mean and var of f.
@@ -104,26 +169,28 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
 #' @importFrom stats simulate
 #' @export
 simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
-  draws <- function(fit, seed) stats::simulate(fit, nsim = nsim, seed = seed, newdata = newdata)
-  draws(object$zero, seed) * draws(object$positive, if (!is.null(seed)) seed + 1L)
+  draws <- of_both(stats::simulate, function(each) each$zero * each$positive)
+  from_seed(seed, draws(object, nsim = nsim, newdata = newdata))
 }
 
 #' @rdname gp_hurdle
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle of two fits; log marginal likelihood ", format(x$zero$evidence + x$positive$evidence, digits = 5),
-      "\n\nAbove 0, or 0:\n", sep = "")
-  print(x$zero)
+  cat("Hurdle of two fits; log marginal likelihood ", format(x$evidence, digits = 5), "\n\nAbove 0, or 0:\n", sep = "")
+  print(x$zero, ...)
   cat("\nResponses above 0:\n")
-  print(x$positive)
+  print(x$positive, ...)
   invisible(x)
 }
 
 #' @rdname gp_hurdle
+#' @usage NULL
+#' @export
+print.summary.gp_hurdle <- print.gp_hurdle
+
+#' @rdname gp_hurdle
 #' @importFrom stats logLik
 #' @export
-logLik.gp_hurdle <- function(object, ...) {
-  each <- lapply(object[c("zero", "positive")], stats::logLik)
-  structure(as.numeric(each[[1L]]) + as.numeric(each[[2L]]), df = attr(each[[1L]], "df") + attr(each[[2L]], "df"),
-            nobs = stats::nobs(object$zero), class = "logLik")
-}
+logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
+  structure(sum(unlist(each)), df = sum(vapply(each, attr, 0, "df")), nobs = attr(each$zero, "nobs"), class = "logLik")
+})

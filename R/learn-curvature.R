@@ -113,9 +113,9 @@ refuse_fixed <- function() {
 # Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
-  additive <- attr(fit$kernels, "additive")
-  some <- "rows" %in% names(additive)
-  if (some) pool <- some_of_pool(pool, additive[["rows"]])
+  gained <- attr(fit$kernels, "gained")
+  some <- !is.null(gained$rows) && gained$what %in% c("additive", "pairwise")
+  if (some) pool <- some_of_pool(pool, gained$rows)
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
@@ -166,7 +166,8 @@ density_of_laplace <- function(fit, data) {
   }
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
-  given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
+  given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else
+    held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
   all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)

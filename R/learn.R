@@ -13,7 +13,12 @@ learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
   pool <- if (is.null(begun$problem)) learning_rows(data, s) else begun$problem$pool
-  message_copies(pool$copies, data$n)
+  copies <- pool$copies
+  if (!is.null(copies)) {
+    tell_classed("copies", sprintf(paste(
+      "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
+      "distinct rows; predictions use all rows."), copies, data$n, data$n - copies))
+  }
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
@@ -67,13 +72,6 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-message_copies <- function(copies, n) {
-  if (is.null(copies)) return(invisible())
-  tell_classed("copies", sprintf(paste(
-    "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
-    "distinct rows; predictions use all rows."), copies, n, n - copies))
-}
-
 # Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
 # if the kernel was open. `terms`: the additive kernel that was learned for the response. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
@@ -91,8 +89,9 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, and not for a start of a non-Gaussian fit
-    if (exact) {
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not for a start of a non-Gaussian fit
+    alone <- is_bare(s$kernel) # not beside a given mean or groups
+    if (exact && alone) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
@@ -102,9 +101,9 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
-      if (s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
+      if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      if (!is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
+      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
@@ -114,18 +113,44 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model, or the best end of searches whose prior allows little noise (learning_problem()), if its log
-# likelihood without priors is larger by two nats. They start at the model's end and at two smooth kernels.
+# Returns the model of explain_noise(), or the best end of searches whose prior allows little noise (learning_problem())
+# if its log likelihood without priors is larger by two nats. They start at the model's end and at two smooth kernels.
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
-  problem <- learning_problem(model$problem$pool, s, model$problem$profile, little_noise = TRUE)
-  starts <- further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta)
-  ends <- lapply(c(list(model$theta), starts), function(theta) {
-    learn_exactly(problem, climb(problem, theta, budget("whole", 8L)))
+  model <- explain_noise(model, s)
+  best <- little_noise_model(model, s, model$problem$profile)
+  likelihood <- function(one) exact_density(best$problem)$evaluate(one$theta)$likelihood
+  if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
+}
+
+# Returns the model, or one whose noise is held at a small share of the response's variance. That one needs a much
+# larger leave-one-out density, and a log likelihood without priors that is smaller by one nat at most. With few rows of
+# a simulator, noise and short waves of f explain the same data: the likelihood does not decide.
+explain_noise <- function(model, s) {
+  if (!may_lack_noise(model$problem, model$theta, s)) return(model)
+  last <- model$problem$last
+  held <- min(model$theta[[last]], model$problem$unit[[last]] + log(little_noise_rule[["held"]]))
+  profiles <- unique(c(model$problem$profile, if (is_open(s$kernel)) c("matern52", "se")))
+  ends <- lapply(profiles, function(profile) little_noise_model(model, s, profile, held))
+  at <- lapply(c(list(model), ends), function(one) exact_density(one$problem)$evaluate(one$theta))
+  gain <- vapply(at, `[[`, 0, "likelihood") - at[[1L]]$likelihood
+  best <- 1L + which.max(gain[-1L])
+  taken <- isTRUE(gain[best] > -little_noise_rule[["behind"]] &&
+                    mean(at[[best]]$loo - at[[1L]]$loo) > little_noise_rule[["left_out"]])
+  if (taken) ends[[best - 1L]] else model
+}
+
+# Returns the model learned with a prior that allows little noise. `held`: the log noise, NULL if it is learned.
+little_noise_model <- function(model, s, profile, held = NULL) {
+  problem <- learning_problem(model$problem$pool, s, profile, little_noise = TRUE)
+  last <- problem$last
+  if (!is.null(held)) problem$lower[last] <- problem$upper[last] <- held
+  starts <- c(if (profile == model$problem$profile) list(model$theta),
+              further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta))
+  ends <- lapply(starts, function(theta) {
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), budget("whole", 8L)))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
-  likelihood <- function(theta) exact_density(problem)$evaluate(theta)$likelihood
-  if (!isTRUE(likelihood(best$theta) - likelihood(model$theta) > little_noise_rule[["nats"]])) return(model)
   replace(model, c("problem", "theta", "value"), list(problem, best$theta, best$value))
 }
 
@@ -142,6 +167,6 @@ may_lack_noise <- function(problem, theta, s) {
 
 because_of_noise <- function(learned) {
   if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
-  c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
-                          "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
+  c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal likelihood without",
+                  "priors or the leave-one-out log density is larger."))
 }

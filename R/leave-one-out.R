@@ -51,7 +51,13 @@ NULL
 # variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA.
 loo_rows <- function(fit) {
   data <- training_data(fit)
-  message_twins(data)
+  copy <- copies_in(data) # copies predict each other
+  if (!is.null(copy)) {
+    tell_classed("copies", sprintf(paste(
+      "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their",
+      "copies, which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy),
+      length(copy)))
+  }
   loo <- posterior_without(posterior_of(fit))
   if (is.matrix(loo$mean)) return(loo_of_classes(fit, data, loo))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
@@ -64,15 +70,6 @@ loo_rows <- function(fit) {
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
        spread = noise_law(fit, training_inputs(data))$spread,
        hat = all_rows(data, loo$leverage, 0))
-}
-
-# Sends a message if rows have copies, because copies predict each other.
-message_twins <- function(data) {
-  copy <- copies_in(data)
-  if (is.null(copy)) return(invisible())
-  tell_classed("copies", sprintf(paste(
-    "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their copies,",
-    "which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy), length(copy)))
 }
 
 # Returns the response minus its mean given all other rows, divided by the sd of the response.

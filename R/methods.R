@@ -160,28 +160,32 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
   object <- check_any_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
-  if (!is.null(seed)) check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
   type <- check_choice(type, c("response", "latent"), "type")
   training <- missing(newdata) || is.null(newdata)
   rows <- if (training) training_rows(object) else new_rows(object, newdata, stats::na.pass)
   n <- length(rows$index)
   check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
-  # seed and the generator's state as stats::simulate() promises
-  state <- random_state()
-  if (!is.null(seed)) {
-    on.exit(assign(".Random.seed", state, envir = globalenv()))
-    set.seed(seed)
-    state_used <- structure(seed, kind = as.list(RNGkind()))
-  } else {
-    state_used <- state
-  }
+  draws <- from_seed(seed, if (has_labels(response_of(object))) simulate_labels(object, rows, nsim, type) else
+    draws_at(object, rows, nsim, type, training))
+  if (!is.null(rows$names)) row.names(draws) <- make.unique(rows$names)
+  draws
+}
 
-  if (has_labels(response_of(object))) {
-    out <- simulate_labels(object, rows, nsim, type)
-    if (!is.null(rows$names)) row.names(out) <- make.unique(rows$names)
-    return(structure(out, seed = state_used))
-  }
+# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. R's generator is then restored,
+# as stats::simulate() promises.
+from_seed <- function(seed, draws) {
+  state <- random_state()
+  if (is.null(seed)) return(structure(draws, seed = state))
+  check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
+}
+
+# Returns simulate() at the rows of new_rows(), for one latent function.
+draws_at <- function(object, rows, nsim, type, training) {
+  n <- length(rows$index)
   f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
   if (type == "response" && !response_of(object)$conjugate) {
@@ -195,8 +199,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
   if (type == "response" && is_ordered(response_of(object))) draws <- classes_of(response_of(object), draws)
-  structure(data.frame(draws, row.names = if (!is.null(rows$names)) make.unique(rows$names)),
-            seed = state_used)
+  data.frame(draws)
 }
 
 # Returns the residuals of a non-Gaussian likelihood.

@@ -165,18 +165,23 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of -ELBO of the cleaned y in the free log hyperparameters, at fixed Z.
+# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters. minus_log(model) returns
+# list(value, theta, noise) or a reason.
+hyper_problem <- function(data, parameters, minus_log) {
+  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
+    too_far <- parameters$too_far(par)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    now <- parameters$at(par)
+    result <- minus_log(now)
+    if (!is.null(result$reason)) return(result)
+    hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
+  })
+}
+
+# The ELBO, at fixed Z.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
-  list(start = parameters$start, natural = parameters$natural,
-       evaluate = function(par) {
-         now <- parameters$at(par)
-         too_far <- parameters$too_far(par)
-         if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-         result <- objective_of(data, NULL, z, now, jitter, control, scratch)
-         if (!is.null(result$reason)) return(result)
-         hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
-       })
+  hyper_problem(data, parameters, function(now) objective_of(data, NULL, z, now, jitter, control, scratch))
 }
 
 # Completes minus a log density and its gradient by the terms of merged equal rows.

@@ -202,7 +202,11 @@ certified_curves_figure <- function(data, s) {
 # ---- several fits ---------------------------------------------------------------------------------------------------
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
-  efforts <- check_efforts(effort)
+  known <- c("fast", "reference", "tight")
+  if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
+    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
+  }
+  efforts <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   new <- rows_to_summarise(comparison_base(fits, exact), newdata)
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
@@ -221,15 +225,6 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
     abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
   }
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
-}
-
-check_efforts <- function(effort) {
-  known <- c("fast", "reference", "tight")
-  if (is.null(effort)) return(known)
-  if (!is.character(effort) || !length(effort)) {
-    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
-  }
-  unique(vapply(effort, check_choice, "", choices = known, argument = "effort", USE.NAMES = FALSE))
 }
 
 rows_to_summarise <- function(base, newdata) {

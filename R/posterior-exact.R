@@ -204,9 +204,3 @@ warn_small_n <- function(check, n) {
                            "With so few rows, prefer it."),
                      if (other == "linear") "A linear model" else "Their mean alone", n, ahead), check)
 }
-
-describe_small_n <- function(check) {
-  if (is.null(check)) return(NA_character_)
-  sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", check$fit, check$linear,
-          check$mean)
-}

@@ -14,9 +14,18 @@ fit_facts <- function(fit) {
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
     Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
     Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
-    Trial = describe_trial(fit$trial),
-    Auxiliary = describe_aux(fit), Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
-    "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit), Check = describe_small_n(fit$small_n),
+    Trial = if (!is.null(fit$trial)) { # `gain` is the mean log density without neighbours less that with them
+      sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
+              fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
+    },
+    Auxiliary = if (!is.null(fit$aux) && !isFALSE(fit$moved)) {
+      format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
+    }, Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
+    "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit),
+    Check = if (!is.null(fit$small_n)) {
+      sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", fit$small_n$fit,
+              fit$small_n$linear, fit$small_n$mean)
+    },
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
@@ -153,24 +162,12 @@ describe_neighbours <- function(fit) {
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 
-# Describes the comparison by held-out rows. `gain` is the mean log density without neighbours less that with them.
-describe_trial <- function(trial) {
-  if (is.null(trial)) return(NULL)
-  sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
-          trial[["gain"]], as.integer(trial[["rows"]]), trial[["se"]])
-}
-
 describe_source <- function(fit) {
   source <- fit$source
   if (is.null(source)) return(NULL)
   kept <- if (!is.null(fit$data)) "all rows are kept in memory" else
     sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample))
   sprintf("%s, read %d times; %s", source$label, source$passes, kept)
-}
-
-describe_aux <- function(fit) {
-  if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-  format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
 }
 
 # Returns the numbers of rows used for each purpose, if these are not all rows.

@@ -115,10 +115,7 @@ limit_of_f <- function(response, y, size, u) {
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
-  given <- function(p) {
-    mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
-    pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
-  }
+  given <- function(p) quantile_given(response, p, size, mu, s)
   whole <- response$discrete
   low <- given(p / 2) - if (whole) 1 else 0
   high <- given((1 + p) / 2)
@@ -131,6 +128,12 @@ predictive_quantile <- function(response, p, size, mu, s) {
     low[open[!above]] <- middle[!above]
   }
   high
+}
+
+# Returns the p-quantile of the response at the p-quantile of f.
+quantile_given <- function(response, p, size, mu, s) {
+  mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
+  pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
 }
 
 # ---- predictions ----------------------------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # Rule for searches whose prior allows little noise: the gain in log likelihood, in nats, that such a search needs; the
-# largest noise of the first search and the largest rounding, as shares of the response's variance (bench/simulators.R).
-little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
+# largest noise of the first search and the largest rounding, as shares of the response's variance. Noise `held` at a
+# share of that variance may have `behind` nats less, if the leave-one-out log density gains `left_out` nats a row
+# (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
 
@@ -37,6 +39,7 @@ learning_sizes <- list(
   kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
   whole = c(rows = 16000L, near = 30L),  # the kernel that is kept
+  exact = c(rows = 2000L, near = 100L),  # rows that judge the exact likelihood of some rows (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # rows that judge a kernel, given their neighbours among all rows
 
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
@@ -48,7 +51,7 @@ first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
 # If the noise is at most this share of the response's variance, hyperparameters by the exact log marginal likelihood of
-# some rows compete with those by the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+# some rows compete with those by the Vecchia likelihood, by log density of rows given their neighbours (bench/cliff.R).
 exact_noise <- 0.1
 
 # With grouped effects: levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
@@ -119,10 +122,11 @@ line_rows <- 1000L
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate. Any candidate is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
-# (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
-# below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# candidate. Any candidate is refused if its squared errors at `predicted` rows, without the row that is worst for it,
+# are larger by more than this factor (bench/response.R). Up to `terms` rows the merit of a transform includes the gain
+# of the additive kernel (bench/structure.R). If the noise is below the share `noise` of the response's variance, and
+# held-out squared errors below the share `left`, the response stays as given, because evidence would choose a transform
+# by the shape of f.
 # A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
 # far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
@@ -225,8 +229,12 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior of some rows gains as much, more inducing points and neighbours serve larger data, with up to
-# `rows` rows (bench/cliff.R).
-more_points <- c(rows = 16000, points = 800, neighbours = 100)
+# `rows` rows. For more rows, `many` inducing points serve where few of them lose, see few_trial (bench/cliff.R).
+more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
+
+# With more rows, short residual lengthscales and `short_left`: few points are kept unless they lose more than `gain`
+# nats a row at `held` rows. They predict twice as fast. bench/cliff.R, bench/satellite.R
+few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
 slow_prediction <- 2e12
@@ -239,6 +247,10 @@ most_moves <- c(asked = 200L, default = 50L)
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
 
+# The mode of at least so many rows is first searched with every eighth row, in at most so many steps
+# (bench/families_speed.R).
+mode_rows <- c(least = 16000, by = 8, steps = 5)
+
 # Shares of inputs in summary(): rows of a sample; kernel values that all predictions may take, and kernel values that a
 # prediction from neighbours is worth (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
@@ -247,9 +259,10 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 # beside neighbours; the root mean square step after which the latent function has settled and the most steps for each
 # variance; the largest latent value from which working responses are made; how often, and by which factor, variances
 # are raised; the gain in log density (nats a row) from which neighbours are used; the factor within which theta is
-# learned again. bench/laplace-near.R
+# learned again; the gain that residuals of neighbours must promise, or the comparison ends.
+# bench/laplace-near.R, bench/families_speed.R
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
-                   by = 3, gain = 0.001, theta = 10)
+                   by = 3, gain = 0.001, theta = 10, residuals = 0.0007)
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 

@@ -1,16 +1,21 @@
-# Processor seconds of a fit and of 1,000 predictions at 50,000 rows of two inputs, for every row of the table with one
-# f, beside mgcv::bam(discrete = TRUE) where it has the family. Rscript bench/families_speed.R [rows] [families]
-# Last run, one thread: Poisson 11.2 s (bam 0.4), gamma 11.2 (0.4), ordered classes 12.4 (3.5), Tweedie 16.6 (3.5) and
-# Weibull 14.8; 1,000 predictions .01 to .34 s. The goal of twice bam's time is open.
+# Processor seconds of a fit and of 1,000 predictions at 50,000 rows, for every row of the table with one f, beside
+# mgcv::bam() of tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, where mgcv has the
+# family. rmse: error of f - mean(f). Rscript bench/families_speed.R [rows] [inputs: 2 or 4] [families]
 suppressMessages({
   library(pfdtc)
   library(mgcv)
 })
 args <- commandArgs(TRUE)
 n <- if (length(args)) as.integer(args[1]) else 50000L
+inputs <- if (length(args) > 1) as.integer(args[2]) else 2L
+options(pfdtc.threads = 1L)
 set.seed(1)
 d <- data.frame(a = runif(n), b = runif(n))
 f <- sin(6 * d$a) + d$b^2
+if (inputs == 4L) {
+  d[c("c", "d")] <- list(runif(n), runif(n))
+  f <- f + sin(4 * d$c) * d$d
+}
 time <- exp(f + 0.5 * log(rexp(n)))
 end <- rexp(n, 0.1)
 d$poisson <- rpois(n, exp(f))
@@ -27,16 +32,21 @@ own <- list(poisson = poisson(), gamma = Gamma("log"), tweedie = pfdtc::tweedie(
 peers <- list(poisson = poisson(), gamma = Gamma("log"), tweedie = tw(), binomial = binomial(), nb = mgcv::nb(),
               ordinal = ocat(R = 4))
 seconds <- function(code) sum(system.time(code)[c("user.self", "sys.self")])
-for (name in if (length(args) > 1) args[-1] else names(own)) {
-  formula <- stats::reformulate(c("a", "b"), as.name(name))
-  ours <- seconds(fit <- suppressMessages(pfdtc(formula, d, family = own[[name]])))
+smooth <- if (inputs == 4L) "te(a, b, k = 10) + te(c, d, k = 10)" else "te(a, b, k = 10)"
+error <- function(p) sqrt(mean((p - mean(p) - f[1:5000] + mean(f[1:5000]))^2))
+invisible(suppressMessages(pfdtc(poisson ~ a + b, d[1:3000, ], family = poisson()))) # compiles R code
+for (name in if (length(args) > 2) args[-(1:2)] else names(own)) {
+  ours <- seconds(fit <- suppressMessages(pfdtc(stats::reformulate(letters[seq_len(inputs)], as.name(name)), d,
+                                                family = own[[name]])))
   predicting <- seconds(predict(fit, d[1:1000, ], type = "response"))
-  line <- sprintf("%-9s pfdtc %.1f s, 1,000 predictions %.2f s", name, ours, predicting)
+  line <- sprintf("%-9s pfdtc %.1f s (rmse %.3f), 1,000 predictions %.2f s", name, ours,
+                  error(predict(fit, d[1:5000, ])), predicting)
   if (!is.null(peers[[name]])) {
-    y <- if (name == "ordinal") "class" else name
-    bam_s <- seconds(bam(stats::as.formula(sprintf("%s ~ te(a, b, k = 10)", y)), data = d, family = peers[[name]],
-                         discrete = TRUE))
-    line <- sprintf("%s; bam %.1f s, ratio %.1f", line, bam_s, ours / bam_s)
+    formula <- stats::as.formula(sprintf("%s ~ %s", if (name == "ordinal") "class" else name, smooth))
+    bam_s <- seconds(theirs <- bam(formula, data = d, family = peers[[name]]))
+    discrete_s <- seconds(bam(formula, data = d, family = peers[[name]], discrete = TRUE))
+    line <- sprintf("%s; bam %.1f s (%.3f), ratio %.2f; discrete %.1f s, %.1f", line, bam_s,
+                    error(predict(theirs, d[1:5000, ])), ours / bam_s, discrete_s, ours / discrete_s)
   }
   cat(line, "\n")
 }

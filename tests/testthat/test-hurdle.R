@@ -56,6 +56,64 @@ test_that("hurdles of numbers have a gamma or another positive part, and draws h
   }
 })
 
+test_that("methods of fits answer for both fits of a hurdle", {
+  d <- hurdle_data()
+  fit <- gp_hurdle(y ~ x, d, kernel = kernel_se())
+  parts <- fit[c("zero", "positive")]
+  expect_equal(unname(coef(fit)), unname(c(coef(parts$zero), coef(parts$positive))))
+  V <- stats::vcov(fit)
+  each <- lapply(parts, stats::vcov)
+  zeros <- startsWith(rownames(V), "zero.")
+  expect_equal(unname(V[zeros, zeros]), unname(each$zero))
+  expect_equal(unname(V[!zeros, !zeros]), unname(each$positive))
+  expect_true(all(V[zeros, !zeros] == 0))
+  ends <- stats::confint(fit, level = 0.9)
+  expect_equal(unname(ends[!startsWith(rownames(ends), "zero."), ]), unname(stats::confint(parts$positive, level = 0.9)))
+  expect_equal(stats::confint(fit, rownames(ends)[2], 0.9), ends[2, , drop = FALSE])
+  expect_equal(stats::residuals(fit), d$y - predict(fit), ignore_attr = TRUE)
+  expect_identical(stats::nobs(fit), 60L)
+  df <- attr(logLik(parts$zero), "df") + attr(logLik(parts$positive), "df")
+  expect_equal(stats::AIC(fit), 2 * df - 2 * (parts$zero$evidence + parts$positive$evidence))
+  expect_equal(stats::formula(fit), y ~ x, ignore_attr = TRUE)
+  expect_output(print(summary(fit)), "above 0:.*Leave-one-out")
+  again <- stats::update(fit, data = d[1:40, ])
+  expect_identical(stats::nobs(again), 40L)
+  expect_error(evidence_bounds(fit), "zero", class = "pfdtc_error_input")
+})
+
+test_that("one seed gives independent draws of both parts and leaves R's generator as it was", {
+  fit <- fixed_hurdle(y ~ x, hurdle_data())
+  set.seed(7)
+  before <- .Random.seed
+  draws <- stats::simulate(fit, 3, seed = 2)
+  expect_identical(.Random.seed, before)
+  expect_identical(stats::simulate(fit, 3, seed = 2), draws)
+  both <- with_seed(2, list(stats::simulate(fit$zero, 3), stats::simulate(fit$positive, 3, newdata = fit$data)))
+  expect_equal(draws, both[[1]] * both[[2]], ignore_attr = TRUE)
+  expect_identical(attr(draws, "seed")[1], 2)
+})
+
+test_that("certificates of a hurdle contain the mean and the zeros of the exact one", {
+  d <- hurdle_data()
+  new <- data.frame(x = seq(-0.5, 5, length.out = 20))
+  known <- replace(stats::Gamma("log"), "theta", 2) # a shape that is learned is another one with few points
+  for (y in c("y", "z")) {
+    formula <- stats::reformulate("x", y)
+    family <- if (y == "z") known
+    # the exact one has all rows as inducing points: its certificate is narrow
+    exact <- certify(fixed_hurdle(formula, d, family = family, center = 0), new)
+    expect_lt(max(exact$response_upper - exact$response_lower), 1e-4 * max(exact$response))
+    few <- fixed_hurdle(formula, d, family = family, center = 0, m = 6)
+    certified <- certify(few, new)
+    expect_true(all(certified$response_lower <= exact$response & exact$response <= certified$response_upper))
+    expect_true(all(certified$zero_lower <= exact$zero & exact$zero <= certified$zero_upper))
+    expect_equal(certified$response, certify(few$zero, new)$response * certify(few$positive, new)$response)
+  }
+  expect_identical(nrow(certify(few)), 60L)
+  own <- fixed_hurdle(z ~ x, d, family = gp_family(~ f - y * exp(f), kappa = 1))
+  expect_error(certify(own, new), "hurdle", class = "pfdtc_error_input")
+})
+
 test_that("responses that are no hurdle are refused by name", {
   d <- hurdle_data(12)
   refused <- function(code, word) expect_error(code, word, class = "pfdtc_error_input")

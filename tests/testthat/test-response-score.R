@@ -37,3 +37,29 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
     }
   }
 })
+
+test_that("the CRPS of counts is the plain sum, by probabilities and by the cdf", {
+  mean <- c(-3, 0.5, 1.5, 3)
+  sd <- c(0.1, 0.8, 0.05, 0.4)
+  z <- seq(-8, 8, by = 0.1)
+  weight <- stats::dnorm(z) / sum(stats::dnorm(z))
+  laws <- list(list(poisson(), function(t, f) stats::ppois(t, exp(f))),
+               list(nb(0.6), function(t, f) stats::pnbinom(t, size = 0.6, mu = exp(f))),
+               list(binomial(), function(t, f) stats::pbinom(t, 30, stats::plogis(f))),
+               list(truncated_poisson(), function(t, f) {
+                 if (t < 1) 0 * f else (stats::ppois(t, exp(f)) - exp(-exp(f))) / -expm1(-exp(f))
+               }))
+  for (law in laws) {
+    response <- as_response(as_likelihood(law[[1]]))
+    y <- c(1, 4, 2, 25)
+    size <- rep(30, 4)
+    slow <- with_replaced(list(crps_by_masses = function(...) NA_real_), crps_of_counts(response, y, size, mean, sd))
+    fast <- crps_of_counts(response, y, size, mean, sd)
+    for (i in 1:4) {
+      upto <- vapply(0:1500, function(t) sum(weight * law[[2]](t, mean[i] + sd[i] * z)), 0)
+      plain <- sum((upto - (y[i] <= 0:1500))^2)
+      expect_equal(fast[i], plain, tolerance = 2e-6, label = response$name) # 1e-6 of the distribution is left out
+      expect_equal(slow[i], plain, tolerance = 1e-3, label = response$name) # linear between numbers 6 % apart
+    }
+  }
+})
