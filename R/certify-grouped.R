@@ -107,6 +107,14 @@ forms_at.with_effects <- function(b, form, x) {
   list(eta = variances_at(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
 }
 
+# Returns Z'v of a grouping, p x levels.
+sums_by_level <- function(g, x, v) {
+  sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
+  all <- matrix(0, nrow(g$root), g$levels)
+  all[, as.integer(rownames(sums))] <- t(sums)
+  all
+}
+
 # Returns what laplace_at() returns at the mode, for factors with groups. `sites(f)` returns list(f, g, W): f with its
 # offset, slopes and weights. `zeta` has the whitened effects.
 mode_with_effects <- function(b, factors, sites) {
@@ -117,14 +125,45 @@ mode_with_effects <- function(b, factors, sites) {
   beta <- factors$gamma[seq_len(nrow(factors$L))]
   parts <- Map(function(g, effects) {
     s <- svd(g$root) # a root may be singular
-    sums <- rowsum(t(design_of(g, x)) * found$g, x[, g$column])
-    all <- matrix(0, nrow(g$root), g$levels)
-    all[, as.integer(rownames(sums))] <- t(sums)
-    list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)), of_slopes = crossprod(g$root, all))
+    list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)),
+         of_slopes = crossprod(g$root, sums_by_level(g, x, found$g)))
   }, factors$groupings, effects_of(factors))
   zeta <- unlist(lapply(parts, `[[`, "zeta"))
   whole <- forwardsolve(factors$L, native_kernel_cross_matvec(b$smooth$kernel, x, found$g, b$z, b$fit$control))
   residual <- c(beta - drop(whole), zeta - unlist(lapply(parts, `[[`, "of_slopes")))
   c(found, list(L = factors$L, C = diag(1, length(beta)), beta = beta, zeta = zeta, residual = residual,
                 left = pmax(at$unexplained, 0), jitter = factors$jitter, logdet = factors$logdet, factors = factors))
+}
+
+# ---- the preconditioner ---------------------------------------------------------------------------------------------
+
+# Are there more levels than a reference has points for?
+has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
+
+# Returns near_preconditioner() for many levels: (Q + K_g + s2 I)^{-1} r, where Q is the smooth part of K by points z.
+# With weights in r, it is (r - mean) / s2 for the mean of the posterior of the response r at the rows.
+effects_preconditioner <- function(z, data, model, control) {
+  z <- distinct_points(z, smooth_part(model$kernel))
+  root <- root_weights(data)
+  data$y <- numeric(nrow(data$x))
+  f <- effect_posterior(z, data, model, rounding_jitter(nrow(z)), control)
+  x <- numbered(data$x, f$groupings)
+  kernel <- smooth_part(model$kernel)
+  m <- nrow(z)
+  q <- effects_of_grouping(f$groupings[[1L]])
+  at <- places_of_sums(m, f$groupings)
+  H <- matrix(f$sums[at$H + seq_len(at$k * q)], at$k)
+  r_at <- length(f$sums) - length(f$b) + seq_along(f$b)
+  exactly <- function(n, nsim) 0
+  function(r) {
+    f$sums[r_at] <- unlist(lapply(f$groupings, sums_by_level, x, root * r))
+    Fr <- c(forwardsolve(f$L, native_kernel_cross_matvec(kernel, x, root * r, z, control)), f$sums[r_at[-seq_len(q)]])
+    h <- H %*% drawn_levels(f, m, matrix(0, at$k, 1L), exactly)
+    gamma <- f$W %*% crossprod(f$W, (Fr - h) / f$noise)
+    b <- split(c(drawn_levels(f, m, gamma, exactly), gamma[-seq_len(m)]),
+               rep(seq_along(f$groupings), vapply(f$groupings, effects_of_grouping, 0)))
+    mean <- native_kernel_cross_matvec(kernel, z, solve_t(f$L, gamma[seq_len(m)]), x, control)
+    for (i in seq_along(b)) mean <- mean + drawn_effects(f$groupings[[i]], matrix(b[[i]]), x, 1L, exactly)
+    (r - root * drop(mean)) / f$noise
+  }
 }
