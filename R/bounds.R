@@ -14,8 +14,8 @@
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
 #'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio`, `log_eps`, `note` and `vacuous`, TRUE if the
 #'   bound exceeds that without inducing points; with `samples` `density_ratio_estimate` (a log), `density_ratio_ess`.
-#' @section Errors and invariants: class `pfdtc_error_input` for other fits. `|mean - exact mean| <= mean_bound_sharp <=
-#'   mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd; `eps^2 =
+#'   eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence; theory vignette.
 #' @seealso [certify()], [pf_divergence()]
 #' @examples
@@ -210,11 +210,9 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
 #' @return A number, not negative: nats, or for `pf_divergence()` without unit. The KL divergence is `Inf` for SoR
 #'   without `newdata`, because its posterior is singular.
-#' @section Errors and invariants: class `pfdtc_error_input` if data or hyperparameters differ, or for the KL divergence
-#'   of a fit with neighbours without `newdata`. Both are 0 at the exact posterior, and at every point
-#'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
-#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact posterior
-#'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#' @section Invariants: Both are 0 at the exact posterior, and at every point \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma -
+#'   \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact
+#'   posterior \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016).
 #' @seealso [pf_objective()], [compare_fits()]

@@ -24,9 +24,8 @@
 #' @details The probability increases with the mean of f, and with its sd if the mean is below the threshold. Its bounds
 #'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
 #'   about all places of a set at once.
-#' @section Errors and invariants: class `pfdtc_error_input` for a wrong threshold or `prob`. `prob_lower <= exact
-#'   probability <= prob_upper` for the hyperparameters of the fit. Other families refer to Laplace's
-#'   approximation, and if `certified` to its mode.
+#' @section Invariants: `prob_lower <= exact probability <= prob_upper` for the hyperparameters of the fit. Other
+#'   families refer to Laplace's approximation, and if `certified` to its mode.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`

@@ -40,8 +40,7 @@
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
-#' @section Errors and invariants: class `pfdtc_error_input`, also for `cooks.distance()`, `dfbetas()` and `rstudent()`
-#'   with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @section Invariants: Means and variances are those of a fit in which the row has weight 0.
 #' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL

@@ -11,9 +11,8 @@
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
 #'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Errors and invariants: class `pfdtc_error_input` without data, or for `data` that are not the fit's rows. A
-#'   warning of class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before
-#'   `tol`. `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
 #' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
 #' @seealso [certify()], [reference()]
 #' @examples
