@@ -38,7 +38,13 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   }
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  own <- theorem_posterior(p)
+  # With a jitter below rounding, a posterior on the distinct points takes its place. That has no less jitter and more
+  # residual prior variance, so its eps is larger and still valid.
+  own <- if (p$jitter >= safe_jitter(nrow(p$z))) replace(p, "norms", list(fast_norms(p))) else {
+    z <- distinct_points(p$z, p$model$kernel)
+    inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
+    posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))
+  }
   # a reference whose rows were merged differently bounds y'w for another sum of squares
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
@@ -51,15 +57,6 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   for (name in names(about)) attr(out, name) <- about[[name]]
   out
-}
-
-# Returns the posterior with its norms. If its jitter is below rounding, a posterior on its distinct points takes its
-# place. That posterior has no less jitter and more residual prior variance, so its eps is larger and still valid.
-theorem_posterior <- function(p) {
-  if (p$jitter >= safe_jitter(nrow(p$z))) return(replace(p, "norms", list(fast_norms(p))))
-  z <- distinct_points(p$z, p$model$kernel)
-  jitter <- max(p$jitter, rounding_jitter(nrow(z)))
-  posterior_of(dtc_on_points(p$fit, p$rows, z, NULL, fast = TRUE, inner = list(jitter = jitter)))
 }
 
 # Returns upper bounds of eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and

@@ -93,14 +93,6 @@ standardised_response <- function(fit) {
 # Returns the number of trials of each row; 1 where the likelihood has none.
 sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
 
-# Returns the response as given minus its mean given all other rows, for Gaussian noise.
-loo_residual <- function(fit) {
-  loo <- loo_rows(fit)
-  if (is.null(fit$transform)) return(loo$residual)
-  mean <- response_moments(response_of(fit), loo$mean, loo$var + loo$noise)$mean
-  given_response(training_data(fit)) - mean
-}
-
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
 #' @importFrom stats rstandard

@@ -102,7 +102,13 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
     return(stats::naresid(object$na.action, noisy_cdf(loo$residual, loo)))
   }
   data <- training_data(object)
-  if (type == "loo") return(stats::naresid(object$na.action, loo_residual(check_fit(object, "object"))))
+  if (type == "loo") {
+    fit <- check_fit(object, "object")
+    loo <- loo_rows(fit)
+    r <- if (is.null(fit$transform)) loo$residual else
+      given_response(data) - response_moments(response_of(fit), loo$mean, loo$var + loo$noise)$mean
+    return(stats::naresid(object$na.action, r))
+  }
   r <- if (type == "response") stats::naresid(object$na.action, given_response(data)) - stats::fitted(object) else
     stats::naresid(object$na.action, data$response) - stats::predict(object, type = "latent")
   if (type == "response" || is.null(data$prior_weights)) return(r)
