@@ -1,5 +1,6 @@
 # Are certificates of the rows with one latent function ever broken? Small problems with few points, odd data and
-# weights, beside the exact Laplace posterior (all rows as points). Rscript bench/attacked_rows.R [problems of each] [rows]
+# weights, beside the exact Laplace posterior (all rows as points).
+# Rscript bench/attacked_rows.R [problems of each] [rows]
 # Last run, 42 problems of each row: 20,244 checks a row, 303,660 in all (the three rows of counts and classes in a run
 # of their own), 0 broken; the bound is 5 to 9 times the error (median by row), with effort "fast" on 4 to 15 points.
 suppressMessages(library(pfdtc))

@@ -91,7 +91,8 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   # under the same model the bound of log p(y) is largest at the variational posterior, not at Laplace's
   vi <- stats::update(again, approx = "vi")
   bound <- function(start) {
-    laplace_at(vi$data$x, sites_of_fit(vi, vi$data), vi$kernel, vi$inducing, vi$jitter, NULL, start, maxit = 0L)$evidence
+    sites <- sites_of_fit(vi, vi$data)
+    laplace_at(vi$data$x, sites, vi$kernel, vi$inducing, vi$jitter, NULL, start, maxit = 0L)$evidence
   }
   expect_gt(bound(vi$factors), bound(again$factors))
   # "log(p)" has the sd of log p: that of the log odds of p - 1 times a difference of log p
