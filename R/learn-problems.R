@@ -55,7 +55,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   unit = unit, last = last, table = table, profile = profile, periods = open_leaf(s$kernel)$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    free_memory(pool) # a tree of all rows takes most of the memory: one at a time
+    if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
     kernel <- at(theta)$kernel
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
     native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows,

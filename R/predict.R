@@ -52,10 +52,9 @@
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
-#' @section Errors and invariants: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go
-#'   together, and a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes. Intervals with normal noise
-#'   are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless certified or transformed. Terms, constant and offset
-#'   sum to the mean. Several rows are predicted as each alone, up to rounding.
+#' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
+#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
+#'   to rounding.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
