@@ -80,9 +80,10 @@ least_line_rows <- 30L
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
-# `merit` rows (bench/structure.R).
+# `merit` rows (bench/structure.R). Other families with one latent function compare it from `classes` rows on
+# (bench/two-classes.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # Inputs up to which the additive kernel is tried, pairs of inputs in it, and lengthscales up to which smooth noise is
