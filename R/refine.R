@@ -82,7 +82,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   inside <- unknown_if_nan(posterior_interval(reference, fun))
   ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
   if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
-  near <- precondition_by_near_rows(reference)
+  near <- precondition_by_near_rows(reference, data)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) krige_all(reference, data, fun$x),
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))

@@ -42,9 +42,10 @@ finite_bounds <- function(transform, mu, tau) {
   if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
   h <- convex_back(transform)
   end <- if (!is_cut(transform)) Inf else if (up) transform$ends[2L] else -transform$ends[1L]
-  low <- mean_below(h, mu$lower, tau$lower, tau$upper, end)
-  high <- mean_below(h, mu$upper, tau$upper, tau$lower, end)
-  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(end)))
+  last <- pmax(end, mu$upper - sure_sds * tau$lower) # M increases in the cut
+  low <- mean_below(h, mu$lower, tau$lower, tau$upper, pmax(end, mu$lower - sure_sds * tau$upper))
+  high <- mean_below(h, mu$upper, tau$upper, tau$lower, last)
+  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
   if (!up) found <- list(lower = -found$upper, upper = -found$lower)
   y <- lapply(found, function(v) if (transform$kind == "log") v else transform$centre + transform$unit * v)
   list(lower = y$lower - rounding_back(transform, y$lower), upper = y$upper + rounding_back(transform, y$upper))
