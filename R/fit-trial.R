@@ -27,16 +27,19 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Compares the exact posterior of some rows with inducing points and neighbours of the same rows.
-look_at_dense <- function(now, plan, state) {
-  now$look["dense"] <- list(NULL)
-  gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
-                                               predict_exact, exact_trial), otherwise = NULL)
-  if (!is.null(gain)) now$look$dense <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
-  now
+# Measures the gain of a rival over inducing points and neighbours of the same rows.
+look_at_rival <- function(name, rival, sizes) {
+  function(now, plan, state) {
+    now$look[name] <- list(NULL)
+    gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
+                                                 rival, sizes), otherwise = NULL)
+    if (!is.null(gain)) now$look[[name]] <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+    now
+  }
 }
 
-# Predicts f at x by the candidate's inducing points alone, or by the exact posterior: list(mean, var).
+# Predicts f at x by the candidate's inducing points alone, by few of them with neighbours, or by the exact posterior:
+# list(mean, var).
 predict_by_points <- function(one, rows, x, run) {
   posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
   p <- native_predict(posterior, one$start$z, one$learned$model, x)
@@ -47,6 +50,15 @@ predict_exact <- function(one, rows, x, run) {
   model <- one$learned$model
   p <- native_exact_predict(native_exact(rows, model, run), rows$x, model$kernel, x)
   list(mean = p$mean, var = p$variance)
+}
+
+predict_by_few <- function(one, rows, x, run) {
+  predict_beside(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
+}
+
+predict_beside <- function(z, model, rows, around, x, count, run) {
+  near <- near_posterior(rows, z, model, count, count, control = run)
+  posterior_values(near_view(near, around, z, model, run), x)
 }
 
 # Returns the gain in log density at each held-out row, a column for each candidate: `rival` against the first
@@ -65,9 +77,7 @@ held_gains <- function(data, tried, plan, rival = predict_by_points, sizes = tri
   alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
   beside <- function(one) {
     model <- one$learned$model
-    count <- plan$posterior$neighbours
-    near <- near_posterior(some, one$start$z, model, count, count, control = plan$run)
-    density(model, posterior_values(near_view(near, around, one$start$z, model, plan$run), at$x))
+    density(model, predict_beside(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
   }
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }

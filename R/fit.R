@@ -53,7 +53,8 @@ gaussian_steps <- list(
     now
   },
   points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_dense(...),
+  dense = function(...) look_at_rival("dense", predict_exact, exact_trial)(...),
+  few = function(...) look_at_rival("few", predict_by_few, few_trial)(...),
   make = function(...) make_gaussian(...))
 
 # ---- measurements ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
 #'   [predict.gp_fit()]. [certify()] has the mean `response` and the probability of `zero`, each with `_lower` and
 #'   `_upper`, products of the certificates of both fits. `truncated_poisson()`: a family.
-#' @section Errors: class `pfdtc_error_input` for responses below 0, without zeros, or all of 0.
 #' @source Mullahy (1986), Journal of Econometrics 33.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples

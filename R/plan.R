@@ -10,10 +10,11 @@ facts_of <- function(data, asked) {
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
 #
-#   learned gain of the exact over the Vecchia likelihood of hyperparameters in leave-one-out log density, on average:
-#           c(rows, gain, se), or NULL if they were not compared
+#   learned gain of the exact over the Vecchia likelihood of hyperparameters in log density of rows given their
+#           neighbours, on average: c(rows, gain, se), or NULL if they were not compared
 #   exact   could the exact posterior be computed?
 #   dense   gain of the exact posterior of some rows over inducing points and neighbours, as `trial`
+#   few     gain of few inducing points over more, both with neighbours, as `trial`
 #   rho     residual prior variance at the rows, on average, divided by the noise variance
 #   left    the same, divided by the prior variance
 #   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
@@ -93,22 +94,26 @@ decide_posterior <- function(facts, asked, look) {
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
-  short <- look$rho > short_unexplained && !isTRUE(look$left <= short_left)
+  lost <- if (!is.null(look$few)) -look$few[["gain"]]
+  short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || isTRUE(lost < few_trial[["gain"]]))
   if (open && short && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }
+  compared <- if (facts$n <= more_points[["rows"]]) "dense" else if (look$rho > short_unexplained && !short) "few"
   if (open && facts$keep && !facts$source && !grouped && !undecided && near > 0L && is.null(asked$neighbours) &&
-        is.null(look$exact) && facts$n <= more_points[["rows"]] && !"dense" %in% names(look)) {
-    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "dense"))
+        is.null(look$exact) && !is.null(compared) && !compared %in% names(look)) {
+    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = compared))
   }
   if (pays) near <- max(near, as.integer(more_points[["neighbours"]]))
   if (pays && !short) m <- more_points[["points"]]
+  many <- isTRUE(lost >= few_trial[["gain"]])
+  if (many) m <- more_points[["many"]]
   move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   if (alone) near <- 0L
-  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move, more = pays,
-                        rho = if (alone) look$alone else look$rho, trial = look$trial),
+  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
+                        more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),
        because = c(because_points(facts, asked, look), because_near(asked, look, near, alone),
                    move = because_moved(asked, move, near, alone)))
 }
@@ -140,8 +145,8 @@ because_learned <- function(look) {
   by <- look$learned
   if (is.null(by)) return(NULL)
   better <- by[["gain"]] > 0
-  c(learned = sprintf(paste("Hyperparameters maximise the %s: its leave-one-out log density is higher by %.3g a row",
-                            "(standard error %.2g) than with the %s."),
+  c(learned = sprintf(paste("Hyperparameters maximise the %s: the log density of rows given their neighbours is",
+                            "higher by %.3g a row (standard error %.2g) than with the %s."),
                       if (better) sprintf("exact log marginal likelihood of %d rows", as.integer(by[["rows"]])) else
                         "Vecchia likelihood", abs(by[["gain"]]), by[["se"]],
                       if (better) "Vecchia likelihood" else "exact log marginal likelihood"))

@@ -39,6 +39,7 @@ learning_sizes <- list(
   kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
   whole = c(rows = 16000L, near = 30L),  # the kernel that is kept
+  exact = c(rows = 2000L, near = 100L),  # rows that judge the exact likelihood of some rows (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # rows that judge a kernel, given their neighbours among all rows
 
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
@@ -50,7 +51,7 @@ first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
 # If the noise is at most this share of the response's variance, hyperparameters by the exact log marginal likelihood of
-# some rows compete with those by the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+# some rows compete with those by the Vecchia likelihood, by log density of rows given their neighbours (bench/cliff.R).
 exact_noise <- 0.1
 
 # With grouped effects: levels of a group that hyperparameters are learned from (`few`: if the exact likelihood is the
@@ -79,9 +80,10 @@ least_line_rows <- 30L
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
-# `merit` rows (bench/structure.R).
+# `merit` rows (bench/structure.R). Other families with one latent function compare it from `classes` rows on
+# (bench/two-classes.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # Inputs up to which the additive kernel is tried, pairs of inputs in it, and lengthscales up to which smooth noise is
@@ -121,10 +123,11 @@ line_rows <- 1000L
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate. Any candidate is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
-# (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
-# below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# candidate. Any candidate is refused if its squared errors at `predicted` rows, without the row that is worst for it,
+# are larger by more than this factor (bench/response.R). Up to `terms` rows the merit of a transform includes the gain
+# of the additive kernel (bench/structure.R). If the noise is below the share `noise` of the response's variance, and
+# held-out squared errors below the share `left`, the response stays as given, because evidence would choose a transform
+# by the shape of f.
 # A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
 # far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
@@ -132,6 +135,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
+
+# The mean of a response whose transform was found is cut at the outermost response, or at the quantile of the response
+# so many sds before its mean, if that is further out (bench/point-predictions.R).
+sure_sds <- 2
 
 # A response has few values if one has more than this share and more than so many rows, or if there are fewer values
 # (bench/response.R).
@@ -227,8 +234,12 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior of some rows gains as much, more inducing points and neighbours serve larger data, with up to
-# `rows` rows (bench/cliff.R).
-more_points <- c(rows = 16000, points = 800, neighbours = 100)
+# `rows` rows. For more rows, `many` inducing points serve where few of them lose, see few_trial (bench/cliff.R).
+more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
+
+# With more rows, short residual lengthscales and `short_left`: few points are kept unless they lose more than `gain`
+# nats a row at `held` rows. They predict twice as fast. bench/cliff.R, bench/satellite.R
+few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
 slow_prediction <- 2e12

@@ -113,3 +113,21 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
                    list(posterior = "far + near", m_asked = 300, neighbours = 50L))
   expect_gt(many$m, 200)
 })
+
+test_that("beyond that, few inducing points beside neighbours are kept where held-out rows lose nothing by them", {
+  skip_on_cran()
+  few <- list(exact_rows = 200L, more_points = replace(more_points, c("rows", "many"), c(300, 300)), few_points = 5L,
+              short_unexplained = 0.5)
+  fit <- function(kernel, x, y) {
+    with_replaced(few, with_seed(1, pfdtc(x, y, kernel = kernel, noise = 1e-4, hyper = "fixed", center = FALSE,
+                                          scale = FALSE)))
+  }
+  x <- with_seed(1, matrix(stats::runif(2400), 400))
+  smooth <- fit(kernel_se(rep(1, 6), 1), x, exp(-rowSums((x - 0.5)^2)))
+  expect_identical(smooth[c("m_asked", "neighbours")], list(m_asked = 300, neighbours = 40L))
+  expect_gt(nrow(smooth$inducing), 200)
+  # five points carry the long lengthscale, and no number of them the short one
+  rough <- fit(kernel_se(1, 1) + kernel_matern(1 / 2, 0.001, 0.05), x[, 1L, drop = FALSE],
+               x[, 1L] + with_seed(2, stats::rnorm(400, sd = 0.2)))
+  expect_identical(nrow(rough$inducing), 5L)
+})

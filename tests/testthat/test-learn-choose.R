@@ -232,24 +232,44 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   expect_identical(choose_line(now, open_settings(cleaned), list(value = 1e7))$exact, now$exact)
 })
 
-test_that("the exact evidence of some of many rows is taken where its leave-one-out log density is higher", {
+test_that("the exact evidence of some of many rows is taken where rows given their neighbours are likelier", {
   problem <- list(pool = list(n = 5000L, take = function(count) seq_len(count)))
-  with_loo <- function(exact, neighbours) {
+  with_scores <- function(exact, neighbours) {
     replaced <- list(
-      learn_exactly = function(problem, run) list(theta = 2, loo = exact),
-      exact_density = function(problem, rows) list(evaluate = function(theta) list(loo = neighbours)))
+      learn_exactly = function(problem, run) list(theta = 2),
+      conditional_scores = function(problem, theta, size) {
+        expect_identical(size, learning_sizes$exact)
+        -if (theta == 2) exact else neighbours
+      })
     with_replaced(replaced, choose_exactly(list(theta = 1, problem = problem), list(theta = 1)))
   }
-  better <- with_loo(c(1, 3, 2), c(0, 1, 2))
+  better <- with_scores(c(1, 3, 2), c(0, 1, 2))
   expect_identical(better$theta, 2)
   expect_equal(better$exact, c(rows = 2000, gain = 1, se = stats::sd(c(1, 2, 0)) / sqrt(3)))
-  worse <- with_loo(c(0, 1, 2), c(1, 3, 2))
+  worse <- with_scores(c(0, 1, 2), c(1, 3, 2))
   expect_identical(worse$theta, 1)
   expect_equal(worse$exact[["gain"]], -1)
-  # an evidence that cannot be computed loses
-  expect_identical(with_loo(NULL, c(1, 3, 2))[c("theta", "exact")], list(theta = 1, exact = NULL))
+  # a density that cannot be computed loses
+  expect_identical(with_scores(-Inf, c(1, 3, 2))[c("theta", "exact")], list(theta = 1, exact = NULL))
   expect_match(because_learned(list(learned = better$exact)), "^.*exact log marginal likelihood of 2000 rows:.*Vecchia")
   expect_null(because_learned(list()))
+})
+
+test_that("of many rows of a rough field, a thinned sample does not have the last word on the noise", {
+  skip_on_cran()
+  set.seed(3)
+  x <- matrix(stats::runif(2 * 12000), ncol = 2L)
+  waves <- function(length) { # a sum of waves with the spectrum of Matern 1/2
+    w <- matrix(stats::rnorm(2 * 200), 2L) / rep(abs(stats::rnorm(200)), each = 2L) / length
+    sqrt(2) * rowMeans(cos(x %*% w + rep(stats::runif(200, 0, 2 * pi), each = 12000))) * sqrt(200)
+  }
+  y <- waves(0.5) + waves(0.01) / 3 + stats::rnorm(12000, sd = 0.05)
+  data <- data_from_matrix(x, y)
+  s <- open_settings(data)
+  pool <- with_fixed_seed(learning_rows(data, s))
+  problem <- learning_problem(pool, s, "matern12")
+  run <- climb(problem, problem$unit + log(c(1, 1, 1, 0.01)), budget("starts", 6L))
+  expect_lt(choose_exactly(list(problem = problem, theta = run$theta), run)$exact[["gain"]], 0)
 })
 
 test_that("the exact evidence competes where noise is little, rows are many and memory allows", {

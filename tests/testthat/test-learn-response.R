@@ -280,7 +280,7 @@ test_that("held-out means, and densities in the units of the response, are those
   held <- held_out_response(model, from)
   rows <- match(held$y, from$rows$y)
   back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(squared_error(model, from), mean((held$y - back[rows])^2), tolerance = 1e-8)
+  expect_equal(squared_errors(model, from), (held$y - back[rows])^2, tolerance = 1e-8)
   expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
   groups <- response_scores(model, from)
@@ -309,6 +309,17 @@ test_that("a transform with larger squared errors is refused, and the table and 
   expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
   short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
+})
+
+test_that("one row does not refuse a response by its squared error, two do", {
+  made <- list(problem = list(pool = list(n = 20), center = 0, scale = 1))
+  first <- c(made, list(held = data.frame(y = 0, f = rep(1, 20), var = 0, size = 0)))
+  with_errors <- function(f) replace(first, "held", list(replace(first$held, "f", f)))
+  expect_null(reason_to_refuse(with_errors(c(100, rep(1, 19))), first, list()))
+  expect_match(reason_to_refuse(with_errors(c(100, 100, rep(1, 18))), first, list()), "squared errors")
+  expect_null(reason_to_refuse(with_errors(rep(sqrt(1.19), 20)), first, list()))
+  expect_match(reason_to_refuse(with_errors(rep(sqrt(1.21), 20)), first, list()), "squared errors")
+  expect_match(reason_to_refuse(with_errors(c(NA, rep(1, 19))), first, list()), "squared errors")
 })
 
 test_that("a deterministic response stays as given", {

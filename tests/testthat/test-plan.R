@@ -49,7 +49,12 @@ test_that("the plan is that of the table", {
     list(17000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
     list(17000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
     list(17000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
-    list(17000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
+    # little noise, long lengthscales
+    list(17000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, "few"),
+    list(17000, list(), list(rho = 600, left = 0.4, few = lost), "near", 50, 40, FALSE, ""),
+    list(17000, list(), list(rho = 600, left = 0.4, few = c(gain = -0.03, se = 0.01)), "near", 400, 40, FALSE, ""),
+    list(17000, list(), list(rho = 600, left = 0.4, few = NULL), "near", 200, 40, FALSE, ""), # it failed
+    list(17000, list(m = 30L, neighbours = 40L), list(rho = 600, left = 0.4), "near", 30, 40, FALSE, ""),
     list(6000, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(6000, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),
     list(6000, list(neighbours = 20L), list(rho = 6), "near", 50, 20, FALSE, ""),
