@@ -136,6 +136,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
 
+# The mean of a response whose transform was found is cut at the outermost response, or at the quantile of the response
+# so many sds before its mean, if that is further out (bench/point-predictions.R).
+sure_sds <- 2
+
 # A response has few values if one has more than this share and more than so many rows, or if there are fewer values
 # (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
