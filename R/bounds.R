@@ -14,8 +14,8 @@
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
 #'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio`, `log_eps`, `note` and `vacuous`, TRUE if the
 #'   bound exceeds that without inducing points; with `samples` `density_ratio_estimate` (a log), `density_ratio_ess`.
-#' @section Errors and invariants: class `pfdtc_error_input` for other fits. `|mean - exact mean| <= mean_bound_sharp <=
-#'   mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd; `eps^2 =
+#'   eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence; theory vignette.
 #' @seealso [certify()], [pf_divergence()]
 #' @examples
@@ -38,7 +38,13 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   }
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  own <- theorem_posterior(p)
+  # With a jitter below rounding, a posterior on the distinct points takes its place. That has no less jitter and more
+  # residual prior variance, so its eps is larger and still valid.
+  own <- if (p$jitter >= safe_jitter(nrow(p$z))) replace(p, "norms", list(fast_norms(p))) else {
+    z <- distinct_points(p$z, p$model$kernel)
+    inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
+    posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))
+  }
   # a reference whose rows were merged differently bounds y'w for another sum of squares
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
@@ -51,15 +57,6 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   for (name in names(about)) attr(out, name) <- about[[name]]
   out
-}
-
-# Returns the posterior with its norms. If its jitter is below rounding, a posterior on its distinct points takes its
-# place. That posterior has no less jitter and more residual prior variance, so its eps is larger and still valid.
-theorem_posterior <- function(p) {
-  if (p$jitter >= safe_jitter(nrow(p$z))) return(replace(p, "norms", list(fast_norms(p))))
-  z <- distinct_points(p$z, p$model$kernel)
-  jitter <- max(p$jitter, rounding_jitter(nrow(z)))
-  posterior_of(dtc_on_points(p$fit, p$rows, z, NULL, fast = TRUE, inner = list(jitter = jitter)))
 }
 
 # Returns upper bounds of eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
@@ -210,11 +207,9 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
 #' @return A number, not negative: nats, or for `pf_divergence()` without unit. The KL divergence is `Inf` for SoR
 #'   without `newdata`, because its posterior is singular.
-#' @section Errors and invariants: class `pfdtc_error_input` if data or hyperparameters differ, or for the KL divergence
-#'   of a fit with neighbours without `newdata`. Both are 0 at the exact posterior, and at every point
-#'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
-#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact posterior
-#'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#' @section Invariants: Both are 0 at the exact posterior, and at every point \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma -
+#'   \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact
+#'   posterior \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016).
 #' @seealso [pf_objective()], [compare_fits()]

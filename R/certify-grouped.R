@@ -10,8 +10,7 @@
 # Returns bounds `b` whose posteriors have all effects. E is the residual of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The norms: `all` = Psi, `own` with Psi_l in row l, `lam` >= |E|_2 with
-# weights, `inner`, the relative rounding error of the factors, and `spread`, the largest ratio n / n_b.
+# The norms are effect_forms(), `inner`, the relative rounding error of the factors, and `weight`, the largest.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -30,14 +29,17 @@ features_with_effects <- function(b, factors, x) {
 # The number of rows of a block, as for T2 of other posteriors.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread). With `diagonal`, that matrix has the place of E, and one block all rows.
+# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound of |E|_2 with weights, the largest ratio n / n_b.
+# With `diagonal` that matrix has the place of E, and blocks add up without the ratios.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
   n <- length(level)
   n_l <- tabulate(level, g$levels)
   d <- nrow(g$root)
-  out <- list(all = 0, own = matrix(0, g$levels, d^2), lam = 0, spread = 1)
+  all <- lam <- 0
+  own <- matrix(0, g$levels, d^2)
+  spread <- 1
   in_order <- order(sample.int(g$levels)[level]) # rows of a level together, levels at random
   for (rows in split(in_order, (seq_len(n) - 1L) %/% effect_block)) {
     at <- features_with_effects(b, factors, b$data$x[rows, , drop = FALSE])
@@ -45,20 +47,21 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
     E <- if (is.null(diagonal)) native_kernel_matrix(b$smooth$kernel, at$x, at$x) - crossprod(A) else
       diag(diagonal[rows], length(rows))
     l <- level[rows]
-    share <- if (is.null(diagonal)) list(n / length(rows), n_l[l] / tabulate(l, g$levels)[l]) else list(1, 1)
+    n_lb <- tabulate(match(l, l))[match(l, l)]
+    share <- if (is.null(diagonal)) list(n / length(rows), n_l[l] / n_lb) else list(1, 1)
     f <- at$features * rep(weights[rows], each = nrow(at$features))
     o <- t(at$own) * weights[rows]
-    out$all <- out$all + share[[1L]] * (f %*% tcrossprod(E, f))
+    all <- all + share[[1L]] * (f %*% tcrossprod(E, f))
     Eo <- (E * outer(l, l, "==")) %*% o
     pairs <- o[, rep(seq_len(d), d), drop = FALSE] * Eo[, rep(seq_len(d), each = d), drop = FALSE]
     each <- rowsum(share[[2L]] * pairs, l)
     there <- as.integer(rownames(each))
-    out$own[there, ] <- out$own[there, ] + each
+    own[there, ] <- own[there, ] + each
     root <- sqrt(weights[rows])
-    out$lam <- out$lam + max(colSums(abs(E * root)) * root)
-    out$spread <- max(out$spread, unlist(share))
+    lam <- lam + max(colSums(abs(E * root)) * root)
+    spread <- max(spread, unlist(share))
   }
-  out
+  list(all = all, own = own, lam = lam, spread = spread)
 }
 
 # Returns an upper bound of sqrt(f'Psi f) + sqrt(o'Psi_l o) for the rows of features_with_effects().
@@ -76,6 +79,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
+# The variances are those without `new`, see variances_at().
 variances_at.with_effects <- function(b, post, x) {
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)
@@ -103,6 +107,14 @@ forms_at.with_effects <- function(b, form, x) {
   list(eta = variances_at(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
 }
 
+# Returns Z'v of a grouping, p x levels.
+sums_by_level <- function(g, x, v) {
+  sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
+  all <- matrix(0, nrow(g$root), g$levels)
+  all[, as.integer(rownames(sums))] <- t(sums)
+  all
+}
+
 # Returns what laplace_at() returns at the mode, for factors with groups. `sites(f)` returns list(f, g, W): f with its
 # offset, slopes and weights. `zeta` has the whitened effects.
 mode_with_effects <- function(b, factors, sites) {
@@ -113,14 +125,45 @@ mode_with_effects <- function(b, factors, sites) {
   beta <- factors$gamma[seq_len(nrow(factors$L))]
   parts <- Map(function(g, effects) {
     s <- svd(g$root) # a root may be singular
-    sums <- rowsum(t(design_of(g, x)) * found$g, x[, g$column])
-    all <- matrix(0, nrow(g$root), g$levels)
-    all[, as.integer(rownames(sums))] <- t(sums)
-    list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)), of_slopes = crossprod(g$root, all))
+    list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)),
+         of_slopes = crossprod(g$root, sums_by_level(g, x, found$g)))
   }, factors$groupings, effects_of(factors))
   zeta <- unlist(lapply(parts, `[[`, "zeta"))
   whole <- forwardsolve(factors$L, native_kernel_cross_matvec(b$smooth$kernel, x, found$g, b$z, b$fit$control))
   residual <- c(beta - drop(whole), zeta - unlist(lapply(parts, `[[`, "of_slopes")))
   c(found, list(L = factors$L, C = diag(1, length(beta)), beta = beta, zeta = zeta, residual = residual,
                 left = pmax(at$unexplained, 0), jitter = factors$jitter, logdet = factors$logdet, factors = factors))
+}
+
+# ---- the preconditioner ---------------------------------------------------------------------------------------------
+
+# Are there more levels than a reference has points for?
+has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
+
+# Returns near_preconditioner() for many levels: (Q + K_g + s2 I)^{-1} r, where Q is the smooth part of K by points z.
+# With weights in r, it is (r - mean) / s2 for the mean of the posterior of the response r at the rows.
+effects_preconditioner <- function(z, data, model, control) {
+  z <- distinct_points(z, smooth_part(model$kernel))
+  root <- root_weights(data)
+  data$y <- numeric(nrow(data$x))
+  f <- effect_posterior(z, data, model, rounding_jitter(nrow(z)), control)
+  x <- numbered(data$x, f$groupings)
+  kernel <- smooth_part(model$kernel)
+  m <- nrow(z)
+  q <- effects_of_grouping(f$groupings[[1L]])
+  at <- places_of_sums(m, f$groupings)
+  H <- matrix(f$sums[at$H + seq_len(at$k * q)], at$k)
+  r_at <- length(f$sums) - length(f$b) + seq_along(f$b)
+  exactly <- function(n, nsim) 0
+  function(r) {
+    f$sums[r_at] <- unlist(lapply(f$groupings, sums_by_level, x, root * r))
+    Fr <- c(forwardsolve(f$L, native_kernel_cross_matvec(kernel, x, root * r, z, control)), f$sums[r_at[-seq_len(q)]])
+    h <- H %*% drawn_levels(f, m, matrix(0, at$k, 1L), exactly)
+    gamma <- f$W %*% crossprod(f$W, (Fr - h) / f$noise)
+    b <- split(c(drawn_levels(f, m, gamma, exactly), gamma[-seq_len(m)]),
+               rep(seq_along(f$groupings), vapply(f$groupings, effects_of_grouping, 0)))
+    mean <- native_kernel_cross_matvec(kernel, z, solve_t(f$L, gamma[seq_len(m)]), x, control)
+    for (i in seq_along(b)) mean <- mean + drawn_effects(f$groupings[[i]], matrix(b[[i]]), x, 1L, exactly)
+    (r - root * drop(mean)) / f$noise
+  }
 }

@@ -7,7 +7,7 @@
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   pass <- seconds_a_pass(reference, data, budget$left())
-  near <- precondition_by_near_rows(reference)
+  near <- precondition_by_near_rows(reference, data)
   in_time <- function() (1 + !near) * pass <= budget$left()
   if (budget$left() <= 0 || !in_time()) return(NULL)
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
@@ -237,7 +237,6 @@ passes_until <- function(went, share) {
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
-  y <- root * data$y
   r <- state$residual
   error <- state$error
   data$y <- r / root
@@ -340,11 +339,12 @@ beyond_rows <- function(model, data, fun) {
 # many passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if neighbours precondition better than B of the reference. B takes several times as many steps for rough
+# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes several times as many steps for rough
 # kernels whose residual prior variance is large beside the noise.
-precondition_by_near_rows <- function(reference) {
+precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
-  is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
+  rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
+  rough || has_many_levels(model, data$x)
 }
 
 # Returns a function of r that applies the preconditioner.
@@ -352,6 +352,7 @@ near_preconditioner <- function(reference, data, size = near_size) {
   model <- model_of(reference)
   control <- reference$control
   z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
+  if (has_many_levels(model, data$x)) return(effects_preconditioner(z, data, model, control))
   near <- native_near(z, data, model, size[["rows"]], sample.int(nrow(data$x)), reference$jitter, control = control,
                       keep = TRUE)
   root <- root_weights(data)

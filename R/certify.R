@@ -24,9 +24,8 @@
 #'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
 #'   intervals). With several classes there is a row for each row and class: log odds against the first class,
 #'   `response`, and `mode`, the probability at the mode. For ordered classes `response` and its ends are matrices.
-#' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
-#'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
-#'   wider interval beyond rounding.
+#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
+#'   gives a wider interval beyond rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

@@ -9,7 +9,6 @@
 #' @param y responses.
 #' @param f values of the latent function.
 #' @return A data frame of class `pfdtc_family_check`: `claim`, `holds`, and for the first failure `f` and `y`.
-#' @section Errors: class `pfdtc_error_input` for a family with other responses.
 #' @seealso [gp_family()]
 #' @examples
 #' check_family(poisson(), y = 0:10)

@@ -23,8 +23,7 @@
 #'   [pf_divergence()]. `plot_fits()` returns, invisibly, a row for each panel and point: `panel`, `input`, `value`,
 #'   `label` (level), `fit` and `se.fit` (mean and sd of f), `exact` and `se.exact` (`NA` without `exact`), without
 #'   offsets.
-#' @section Errors and invariants: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
-#'   `rmse_mean <= certified_mean_error` for the same exact GP.
+#' @section Invariants: `rmse_mean <= certified_mean_error` for the same exact GP.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
@@ -234,8 +233,7 @@ what_narrows <- function(fits, overlap) {
 #' @param ... Other fits of the same data.
 #' @return A data frame of class `anova` with a row for each fit: `df` (learned hyperparameters), `logLik`, `lower`,
 #'   `upper`, `AIC`, `difference`, `at_least`, `at_most`. Attribute `heading` has the verdicts.
-#' @section Errors and invariants: class `pfdtc_error_input` for a single fit, or fits of other data.
-#'   `at_least <= difference of the exact values <= at_most`.
+#' @section Invariants: `at_least <= difference of the exact values <= at_most`.
 #' @seealso [evidence_bounds()], [AIC()][gp_fit-methods], [compare_fits()] for predictions
 #' @examples
 #' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))

@@ -19,8 +19,7 @@
 #'   classes `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes:
 #'   `overall`, the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a
 #'   non-Gaussian likelihood `size` (trials), `density` (log), and probabilities `below` and `upto` the response.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, or too few folds. Every row is
-#'   predicted once, by a fit without it.
+#' @section Invariants: Every row is predicted once, by a fit without it.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))

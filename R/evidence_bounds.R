@@ -13,8 +13,7 @@
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. [logLik()] has them as
 #'   attributes; with neighbours its value can lie outside. With `true` the attribute `within` bounds the total
 #'   variation distance of the fit's posterior of f from the true one, and so the error of each probability.
-#' @section Errors and invariants: class `pfdtc_error_input` for a FITC or subsample fit without its data. `lower <=
-#'   exact log marginal likelihood <= upper`; a reference never gives a wider interval.
+#' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,
 #'   Dafnis and Paouris (2015), Adv. Math. 280, for `true`; one-dimensional integrals there are numerical.
 #' @seealso [logLik()], [AIC()][AIC.gp_fit], [reference()]

@@ -28,8 +28,7 @@
 #'   `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_sd_error`, `certified_median`,
 #'   `outside` (rows where a certificate failed, 0 is expected), `cpu`, `convergence`, `noise`, `maxit`, `reltol`,
 #'   `seed`, `version`. Attribute `trace` is a data frame.
-#' @section Errors and invariants: class `pfdtc_error_input` for missing data, and for a file of another experiment.
-#'   Interrupts, workers and the order of `m` change no number but the seconds.
+#' @section Invariants: Interrupts, workers and the order of `m` change no number but the seconds.
 #' @seealso [plot_rmse()], [paper_datasets()], `vignette("paper")`
 #' @examples
 #' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))

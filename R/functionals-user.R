@@ -22,8 +22,8 @@
 #' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors,
 #'   and of Matern factors with one input each. Otherwise they are sums over the points of a quadrature rule.
 #'   Certificates are then those of the sums, and the column `quadrature` has the difference to a coarser rule.
-#' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
-#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`. The average over a box without width is f.
+#' @section Invariants: Mean and sd are those of `predict(fit, newdata, full_cov = TRUE)`. The average over a box
+#'   without width is f.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
@@ -111,8 +111,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
 #' @param type `"link"` for f, or `"response"`, the default with a transform.
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
 #'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
-#' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is
-#'   the posterior at that row, with the variable changed.
+#' @section Invariants: With one row of `newdata` it is the posterior at that row, with the variable changed.
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @seealso [linear_functional()], [plot.gp_fit()]
 #' @examples

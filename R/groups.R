@@ -23,8 +23,8 @@
 #'   part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML with flat coefficients. Its numbers are those of
 #'   `lme4::lmer()`. With a `family` the constant is integrated out as well. `lme4::glmer()` maximises over it (ML),
 #'   which no option does here: its sds of groups are smaller, by 5 % for its data `cbpp`.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without groups. With a kernel of groups alone,
-#'   `predict()` is the sum of `fixef()` and the effects of the row's levels.
+#' @section Invariants: With a kernel of groups alone, `predict()` is the sum of `fixef()` and the effects of the row's
+#'   levels.
 #' @seealso [kernel_group()], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
 #' fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[ChickWeight$Diet == 1, ], plain = TRUE)

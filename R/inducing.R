@@ -15,8 +15,7 @@
 #' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is the sum of residual
 #'   prior variances over all rows that were compared, after each point.
 #' @details `"greedy"` costs \eqn{O(n m^2)} time. `"divergence"` compares at most `max(10 m, 1000)` rows.
-#' @section Errors and invariants: class `pfdtc_error_input`. `t` never increases; no point is chosen twice;
-#'   `set.seed()` reproduces the random methods.
+#' @section Invariants: `t` never increases; no point is chosen twice; `set.seed()` reproduces the random methods.
 #' @seealso [pfdtc()], `vignette("theory")`
 #' @examples
 #' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))

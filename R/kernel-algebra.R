@@ -19,9 +19,8 @@
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
 #'   with a `variance` and the positions of its factors. `kernel_matrix()`: the matrix with elements
 #'   \eqn{k(x_i, z_j)}, in squared units of the response.
-#' @section Errors and invariants: class `pfdtc_error_input`, also if data could not tell two terms apart (two
-#'   constants), and for a matrix of more than `getOption("pfdtc.max_memory", 2^32)` bytes. `kernel_matrix()` of a sum
-#'   is the sum of the matrices, that of a product the elementwise product.
+#' @section Invariants: `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise
+#'   product.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples

@@ -58,8 +58,7 @@
 #'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
 #'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
 #'   each of the G inputs with lengthscale l_j / ratio. A factor is one input.
-#' @section Errors and invariants: class `pfdtc_error_input`, also if the data lack an input. `kernel_matrix(k, x)` is
-#'   symmetric and positive semidefinite.
+#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
 #'   kernel_constant kernel_white kernel_categorical
@@ -223,7 +222,7 @@ update.pfdtc_kernel <- function(object, ...) {
 #' @return An object of class `pfdtc_kernel`, see [kernel_se()].
 #' @details A product with another kernel is a curve for each level: `kernel_group(~ g) * kernel_se(inputs = ~ x)`.
 #'   Terms of the formula and terms of `kernel` are added. A group that only `kernel` names is read from `data`.
-#' @section Errors and invariants: class `pfdtc_error_input`. The covariance of rows of different levels is 0.
+#' @section Invariants: The covariance of rows of different levels is 0.
 #' @seealso [kernel_se()], [kernel_algebra], [pfdtc()]
 #' @examples
 #' kernel_group(~ Subject, design = ~ 1 + Days)

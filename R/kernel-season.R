@@ -49,19 +49,26 @@ season_kernel <- function(periods, rest, mean = NULL) {
   kernel
 }
 
+# Returns the kernel with the season in place of its factor that was `open`.
+season_beside <- function(season, kernel, open, x) {
+  beside <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
+  kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = beside)), x)
+  kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
+  kernel
+}
+
 # Returns parameter_units() with the priors of a season, which do not fade (`keep`), because a series has few periods,
 # however many rows. They were set on the series of bench/forecasts.R. With other inputs than the time, the rest has its
 # usual priors.
 season_priors <- function(table, kernel, x) {
-  table$keep <- FALSE
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))
-  alone <- ncol(x) == 1L
+  alone <- length(leaves[[match("rest", kernel$season)]]$inputs) == 1L
   shortest <- min(unlist(lapply(leaves, `[[`, "period")))
   for (i in seq_len(nrow(table))) {
     of <- if (table$leaf[i]) table$leaf[i] else kernel$terms[[table$term[i]]]$leaves[1L]
     role <- kernel$season[of]
-    if (role == "rest" && !alone) next
+    if (role == "beside" || role == "rest" && !alone) next
     value <- switch(table$what[i], lengthscale = switch(role, cycle = 1, trend = span, change = 3 * span,
                                                         rest = 0.3 * shortest) / table$unit[i],
                     variance = season_variances[[role]])

@@ -14,7 +14,6 @@
 #'   of the largest weights (estimates are reliable below 0.7); `ess`, the effective share of the draws; `shift`, the
 #'   largest difference between true and approximate posterior mean of f at the rows, in sds; `sd_ratio`, the range of
 #'   the ratio of the sds; `draws`.
-#' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise or neighbours, or without its data.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
 #'   for the lower bound; Zhang and Stephens (2009), Technometrics 51, for the Pareto fit.
 #' @seealso [certify()]

@@ -9,19 +9,17 @@ choose_additive <- function(now, s, first = NULL) {
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
   if (!may_be_additive(s$kernel)) return(now)
-  least <- c(now = 0, additive = additive_nats, pairwise = additive_nats + pair_nats)
-  kind <- function(model) if (grepl(":", model$problem$profile)) sub(":.*", "", model$problem$profile) else "now"
   choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
                         pairwise = function(tried) {
                           one <- tried$additive
                           if (isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")) {
                             learn_additive("pairwise", one, s)
                           }
-                        }), function(model) list(score = least[[kind(model)]] - model$value))
+                        }), judge_by_price)
   now$kernels <- join_choices(now$kernels, choice, pool$n)
   if (choice$best$label != now$label) {
-    gained <- c(nats = choice$best$value - now$value, parameters = choice$best$parameters - now$parameters)
-    attr(now$kernels, "additive") <- gained
+    now$kernels <- with_gain(now$kernels, choice$best$problem$profile, choice$best$value - now$value,
+                             choice$best$parameters - now$parameters)
   }
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(now, same, choice$best[same])
@@ -32,19 +30,14 @@ choose_additive <- function(now, s, first = NULL) {
 # exceed that of `now` by more than the standard error. `now` is given the same rows, or the nearest rows among all.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
-  on <- function(count) {
-    problem <- learning_problem(some_of_pool(pool, count), s, now$problem$profile)
-    end <- learn_exactly(problem, climb(problem, now$theta, budget("few", 8L)))
-    replace(now, c("problem", "theta", "value"), list(problem, end$theta, end$value))
-  }
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
-  few <- on(additive_rows[["some"]])
+  few <- on_rows(now, s, additive_rows[["some"]])
   first <- learn_additive("additive", few, s)
   if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
-  chosen <- choose_additive(on(min(additive_rows[["beyond"]], most_in_memory())), s, first)
+  chosen <- choose_additive(on_rows(now, s, min(additive_rows[["beyond"]], most_in_memory())), s, first)
   some <- chosen$problem$pool
   if (chosen$problem$profile == now$problem$profile) return(now)
-  attr(chosen$kernels, "additive")["rows"] <- some$n
+  attr(chosen$kernels, "gained")$rows <- some$n
   chosen[c("problem", "exact")] <- list(learning_problem(pool, s, chosen$problem$profile), NULL)
   held <- setdiff(pool$take(min(pool$n, some$n + additive_rows[["held"]])), pool$take(some$n))
   of_now <- list(scores_given(now$problem, now$theta, some, held),
@@ -117,13 +110,4 @@ scores_given <- function(problem, theta, some, rows) {
   at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
   noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
   means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
-}
-
-# `kernels`: the table of the kernels tried.
-because_additive <- function(kernels) {
-  gained <- attr(kernels, "additive")
-  if (is.null(gained)) return(NULL)
-  c(kernel = sprintf("Each input by itself beside all inputs gains %.0f nats of evidence%s (%+d parameters).",
-                     gained[["nats"]], if ("rows" %in% names(gained)) sprintf(" on %d rows", gained[["rows"]]) else "",
-                     as.integer(gained[["parameters"]])))
 }

@@ -32,9 +32,10 @@ join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   first <- later$table$kernel == later$tried[[1L]]$label
   later$table$score <- table$score[table$chosen] + (later$table$score - later$table$score[first]) / n
+  gained <- attr(table, "gained")
   table <- rbind(table, later$table[!first & is.finite(later$table$score), ])
   table$chosen <- table$kernel == later$table$kernel[later$table$chosen]
-  `rownames<-`(table[order(table$score), ], NULL)
+  structure(`rownames<-`(table[order(table$score), ], NULL), gained = gained)
 }
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
@@ -265,122 +266,4 @@ start_beside <- function(now, beside) {
   theta <- now$theta - log(10) * c(variances, FALSE)
   theta <- c(theta[-last], beside$unit[[last]], theta[last])
   pmin(pmax(theta, beside$lower), beside$upper)
-}
-
-# ---- non-Gaussian likelihoods, judged by the log marginal likelihood ------------------------------------------------
-
-# Returns the choice among these models, which have been learned, with minus the log marginal likelihood and a price.
-choose_learned <- function(found, price) {
-  candidates <- lapply(found, function(one) {
-    model <- c(one, list(label = sum_label(one$kernel), parameters = nrow(kernel_parameters(one$kernel))))
-    function(tried) model
-  })
-  names(candidates) <- seq_along(found)
-  choice <- choose(candidates, function(model) list(score = model$value + price(model)))
-  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score"))]
-  choice
-}
-
-# Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
-choose_smooth <- function(rows, s, start, state, given) {
-  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  open <- is_open(s$kernel)
-  found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
-    one <- start
-    if (open) one$kernel <- with_smooth(one$kernel, s$kernel, kernel_of(profile)[c("profile", "label")])
-    best <- NULL
-    for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
-      try <- one
-      if (scale != 1) try$kernel <- change_leaves(one$kernel, function(leaf) {
-        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
-        leaf
-      })
-      try <- search_laplace(few, s, try, start, state, tied = !given)
-      if (is.null(best) || try$value < best$value) best <- try
-      if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
-    }
-    best
-  })
-  choice <- choose_learned(found, function(model) 0)
-  choice$table$score <- choice$table$score / nrow(few$x)
-  if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
-  choice
-}
-
-# Returns the kernel with other elements of the factors whose profile is open in `asked`.
-with_smooth <- function(kernel, asked, elements) {
-  kernel <- as_sum(kernel)
-  open <- vapply(as_sum(asked)$leaves, function(l) is.null(l$profile), NA)
-  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) replace(l, names(elements), elements))
-  if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
-  as_kernel(kernel)
-}
-
-# Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale.
-# A kernel with more parameters has a larger maximum, also by chance: the likelihood is averaged over the parameters.
-choose_terms <- function(rows, s, smooth, kernels, start, state) {
-  if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
-  few <- nrow(rows$x) <= laplace_sizes$few_rows
-  found <- c(smooth, line_beside(rows, s, smooth[[1L]], start, state))
-  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
-    one <- one_scale(rows, s, smooth[[1L]], start, state)
-    found <- c(found, list(one), line_beside(rows, s, one, start, state))
-  }
-  state$so_far <- found[[which.min(vapply(found, `[[`, 0, "value"))]]
-  averaged <- few && s$priors && is.null(state$stopped)
-  choice <- choose_learned(found, function(model) if (averaged) occam_penalty(rows, s, model, start) else 0)
-  replace(choice$best, "kernels", list(join_choices(kernels, choice, nrow(rows$x))))
-}
-
-# Returns searches with a linear mean (mean.R), whose variance is learned, beside the kernel. Classes that differ in
-# small differences of correlated inputs need a linear mean; a smooth kernel imitates it only with lengthscales and
-# variance far from their priors. The search starts with large slopes and a tenth of the kernel's variance.
-line_beside <- function(rows, s, now, start, state) {
-  kernel <- now$kernel
-  kernel["of"] <- list(character())
-  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
-  kernel <- add_mean(kernel, leaf, rows$x)
-  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel)
-  variances <- which(units$what == "variance")
-  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-  line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
-  line <- search_laplace(rows, s, line, start, state, tied = TRUE)
-  c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
-}
-
-# Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
-# that hardly varies has little information; many lengthscales have to learn that.
-one_scale <- function(rows, s, now, start, state) {
-  label <- sprintf("%s (isotropic)", now$kernel$label)
-  kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-  searches <- lapply(c(0.3, 1), function(scale) {
-    at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
-    one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
-    search_laplace(rows, s, one, start, state, tied = FALSE)
-  })
-  searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
-}
-
-# Returns what minus the log marginal likelihood gains when it is averaged over the parameters, by Laplace's
-# approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
-occam_penalty <- function(rows, s, found, start) {
-  if (!is.finite(found$value)) return(Inf)
-  problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
-  curvature <- function(slope, step) {
-    here <- slope(problem$start)
-    columns <- vapply(seq_along(here), function(i) {
-      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
-    }, here)
-    (columns + t(columns)) / 2
-  }
-  H <- curvature(function(par) {
-    slope <- problem$evaluate(par)$gradient
-    if (is.null(slope)) NaN * par else slope
-  }, 0.01)
-  if (!all(is.finite(H))) return(Inf)
-  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the priors' curvature is constant
-  told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
-  sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }

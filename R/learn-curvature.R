@@ -20,8 +20,7 @@
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale is named `log(noise)`, say;
 #'   a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two columns, the
 #'   lower and the upper end. `model_parameters()` and `tidy()` have the intervals in the units of `coef()`.
-#' @section Errors and invariants: class `pfdtc_error_input` if nothing was learned or the fit has no data, and for
-#'   unknown names. The same call gives the same numbers and leaves R's random numbers as they were.
+#' @section Invariants: The same call gives the same numbers and leaves R's random numbers as they were.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples
@@ -113,9 +112,9 @@ refuse_fixed <- function() {
 # Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
-  additive <- attr(fit$kernels, "additive")
-  some <- "rows" %in% names(additive)
-  if (some) pool <- some_of_pool(pool, additive[["rows"]])
+  gained <- attr(fit$kernels, "gained")
+  some <- !is.null(gained$rows) && gained$what %in% c("additive", "pairwise")
+  if (some) pool <- some_of_pool(pool, gained$rows)
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
@@ -166,7 +165,8 @@ density_of_laplace <- function(fit, data) {
   }
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
-  given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
+  given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else
+    held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
   all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
@@ -201,4 +201,64 @@ differences <- function(gradient, par, step = 0.002) {
   }, numeric(length(par)))
   columns <- matrix(columns, length(par))
   (columns + t(columns)) / 2
+}
+
+# The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
+# marginal likelihood.
+
+# Let V = R R' be the covariance of the p learned logs theta. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and
+# covariance V. The weight of a point is the density of the data there, divided by that of the normal
+# approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has
+# list(kernel, noise) of the model for each point; `apart` has the logs of the weights without the log
+# marginal likelihood, for callers that know it better; `gain` has the logs of the weights if it is exact.
+hyper_points <- function(fit) {
+  learned <- learned_density(fit)
+  e <- eigen(curvature_inverse(learned), symmetric = TRUE)
+  p <- length(learned$at)
+  steps <- e$vectors %*% diag(sqrt(p * e$values), p)
+  points <- pmin(pmax(learned$at + cbind(steps, -steps), learned$lower), learned$upper)
+  far <- colSums((crossprod(e$vectors, points - learned$at) / sqrt(e$values))^2) / 2
+  value <- apply(points, 2L, learned$value)
+  gain <- value + far
+  if (!any(is.finite(gain))) abort_numerical("The evidence cannot be computed at other hyperparameters than the fit's.")
+  weights <- exp(gain - max(gain))
+  list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
+       apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
+}
+
+# Returns of(fit) for the fit at each of these hyperparameters.
+mixture_parts <- function(fit, hyper, of) {
+  p <- posterior_of(fit)
+  training_data(fit)
+  lapply(hyper, function(one) of(posterior_again(p, model = replace(p$model, names(one), one))$fit))
+}
+
+# Returns the posterior averaged over uncertain hyperparameters. Its parts are computed one after the other, where they
+# are needed. Parts whose weight is negligible are left out.
+mixture_of <- function(fit) {
+  points <- hyper_points(fit)
+  used <- points$weights > 1e-10
+  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used],
+                points = points)
+}
+
+# The mean and the total variance of the mixture. `noise`: the mean noise variance, in units of y.
+posterior_at.mixture <- function(p, fun, joint = FALSE) {
+  each <- mixture_parts(p$fit, p$hyper, function(one) {
+    part <- posterior_of(one)
+    at <- posterior_at(part, fun$under(part$model$kernel), joint)
+    at$mean <- at$mean + (one$center - p$fit$center) / p$model$scale
+    at$var <- pmax(at$var, 0)
+    c(at, noise = one$noise)
+  })
+  mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
+}
+
+# Combines parts, list(mean, var, noise) and, with `index`, cov of the functionals numbered `index`.
+mixture_of_parts <- function(each, w, index = NULL) {
+  sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
+  mean <- sum_of(function(one) one$mean)
+  off <- function(one) (one$mean - mean)[index]
+  list(mean = mean, var = sum_of(function(one) one$var + (one$mean - mean)^2), noise = sum_of(function(one) one$noise),
+       cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }

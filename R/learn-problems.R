@@ -38,11 +38,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   composite <- length(placed$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(table$what == "variance")] <- if (composite) 1 else 4
   free <- !names %in% not_learned(s) & !c(table$held, FALSE)
-  if (pool$few) table$sd[table$what == "variance"] <- wide_variance_sd
-  if (season) {
-    table <- season_priors(table, placed, pool$x)
-    fade[c(table$keep, TRUE)] <- 1
-  }
+  if (pool$few) table$sd[table$what == "variance" & !table$keep] <- wide_variance_sd
+  if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
@@ -55,10 +52,10 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = by_number$rows,
                   by_number = function(theta) at(theta, by_number$kernel), pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
-                  unit = unit, last = last, table = table, profile = profile, periods = s$kernel$periods,
+                  unit = unit, last = last, table = table, profile = profile, periods = open_leaf(s$kernel)$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    free_memory(pool) # a tree of all rows takes most of the memory: one at a time
+    if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
     kernel <- at(theta)$kernel
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
     native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows,
@@ -170,22 +167,26 @@ profile_label <- function(profile, periods = NULL) {
           if (parts$mean) "linear mean"), collapse = " + ")
 }
 
-# Returns TRUE if a profile is still to be chosen, alone or beside a linear mean.
-is_open <- function(kernel) any(vapply(as_sum(kernel)$leaves, function(l) is.null(l$profile), NA))
+# Returns the factor whose profile is still to be chosen, alone or beside other terms; NULL if there is none.
+open_leaf <- function(kernel) Find(function(l) is.null(l$profile), as_sum(kernel)$leaves)
+
+is_open <- function(kernel) !is.null(open_leaf(kernel))
 
 with_profile <- function(kernel, profile, x) {
-  chosen <- kernel_of(profile, kernel$periods)
-  value <- c("lengthscale", "variance")
-  if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  leaf <- open_leaf(kernel)
+  chosen <- kernel_of(profile, leaf$periods)
   if (has_one_factor(kernel)) {
+    value <- c("lengthscale", "variance")
+    if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
     return(place_kernel(change_leaves(chosen, function(l) {
       if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
-      if (is.null(l$inputs)) l$shared <- kernel$shared
+      if (is.null(l$inputs)) l[c("inputs", "shared")] <- kernel[c("inputs", "shared")]
       l
     }), x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
+  if (is_season(profile)) return(season_beside(with_profile(leaf, profile, x), kernel, open, x))
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))
     replace(l, own, chosen[own])
@@ -240,6 +241,13 @@ laplace_rows <- function(data, s, most, points) {
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
+# Returns the kernel with typical values where it has none.
+with_typical_values <- function(kernel, x, s) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  set_values(kernel, ifelse(is.na(value), units$unit * units$start, value))
+}
+
 greedy_points <- function(rows, s, kernel) {
   choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
 }
@@ -256,7 +264,7 @@ greedy_points <- function(rows, s, kernel) {
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
-  known <- if (is_open(s$kernel)) "noise" else setdiff(names, s$free)
+  known <- c(names[c(kernel_parameters(now$kernel)$held, TRUE)], if (!is_open(s$kernel)) setdiff(names, s$free))
   parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
   response <- response_to_learn(s$likelihood, rows$sites)

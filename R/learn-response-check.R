@@ -16,13 +16,17 @@ checked_response <- function(choice, from) {
 }
 
 # Beyond response_rule$held_out rows, a candidate must have a density of held-out rows no smaller than the first has.
-# Its squared errors there must not exceed those of the first by more than the factor response_rule$error.
+# Its squared errors there must not exceed those of the first by more than the factor response_rule$error, without the
+# row that speaks most against it: one outlier of a skewed response can be most of all squared errors.
 reason_to_refuse <- function(model, first, from) {
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     behind <- response_scores(model, from) - response_scores(first, from)
     if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
   }
-  if (!isTRUE(squared_error(model, from) <= response_rule[["error"]] * squared_error(first, from))) {
+  errors <- squared_errors(model, from)
+  least <- squared_errors(first, from)
+  but <- -order(least - errors)[1L]
+  if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
   }
 }
@@ -34,11 +38,11 @@ is_deterministic <- function(model, from) {
   if (explain_noise(model, from$s)$problem$little_noise) return(TRUE)
   if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
   model$held <- held_out_response(model, from)
-  isTRUE(squared_error(model, from) < response_rule[["left"]] * stats::var(model$held$y))
+  isTRUE(mean(squared_errors(model, from)) < response_rule[["left"]] * stats::var(model$held$y))
 }
 
-# Returns the mean squared error of the predicted means of the response at held-out rows.
-squared_error <- function(model, from) {
+# Returns the squared errors of the predicted means of the response at held-out rows.
+squared_errors <- function(model, from) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
   mean <- model$problem$center + model$problem$scale * held$f
   transform <- model$transform
@@ -46,7 +50,7 @@ squared_error <- function(model, from) {
     transform$ends <- transformed(transform, range(from$rows$y))
     mean <- moments_back(transform, mean, model$problem$scale^2 * (held$var + held$size))$mean
   }
-  mean((held$y - mean)^2)
+  (held$y - mean)^2
 }
 
 # Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among

@@ -102,8 +102,8 @@ interpolation_noise <- function(kernel, data) {
 # ---- factors by the numbers of their levels --------------------------------------------------------------------------
 
 # Returns list(kernel, rows): the kernel with one column for each factor whose 0/1 columns share a lengthscale, and
-# rows(x), which adds that column, the numbers of the levels, to the rows of x. Parameters and values are the same
-# (src/profile.h): learning takes no longer for the levels. `x` are rows that show which columns are 0/1 columns.
+# rows(x), which returns the columns that it reads: those of x and the numbers of the levels. Parameters and values
+# are the same (src/profile.h): learning takes no longer for the levels. `x` are rows that show which columns are 0/1.
 by_numbers_of_levels <- function(kernel, x) {
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
@@ -122,8 +122,11 @@ by_numbers_of_levels <- function(kernel, x) {
     leaf
   })
   if (!length(sets)) return(list(kernel = kernel, rows = identity))
+  read <- sort(unique(unlist(lapply(as_sum(numbered)$leaves, `[[`, "inputs"))))
+  numbered <- change_leaves(numbered, function(leaf) replace(leaf, "inputs", list(match(leaf$inputs, read))))
   list(kernel = compile_kernel(numbered), rows = function(x) {
-    cbind(x, vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x))))
+    numbers <- vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x)))
+    cbind(x, numbers)[, read, drop = FALSE]
   })
 }
 

@@ -34,7 +34,8 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  while (iteration < maxit && in_time(problem$pool)) {
+  until <- problem$pool$until
+  while (iteration < maxit && proc.time()[["elapsed"]] < until) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     step <- numeric(length(theta))
     free <- which(problem$free & !at_bound)

@@ -1,53 +1,76 @@
-# The choice of a season (kernel-season.R) by the log marginal likelihood.
+# The choice of a trend and seasons (kernel-season.R) by the log marginal likelihood.
 
 # Returns `now`, or the kernel with a trend and seasons if the log (marginal likelihood times prior) of that is larger
-# by `season_rule`. Each period is tried alone, then all of them, then a linear mean beside the best. Many rows choose
-# by some of them.
+# by its price. Each period is tried alone, then all of them, then a linear mean beside the best. Many rows choose by
+# some of them.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
-  periods <- s$kernel$periods
-  if (!length(periods) || !s$additive || !is.finite(now$value) || !in_time(pool)) return(now)
+  one <- now$problem$profile
+  profiles <- season_profiles(open_leaf(s$kernel), if (one %in% by_roughness) one else "matern32")
+  if (!length(profiles) || !s$additive || !is.finite(now$value) || !in_time(pool)) return(now)
   few <- pool$n <= season_rule[["rows"]]
-  some <- if (few) pool else some_of_pool(pool, season_rule[["rows"]])
-  here <- if (few) now else on_rows(now, s, some)
-  rest <- if (ncol(pool$x) == 1L) "matern12" else if (now$problem$profile %in% by_roughness) now$problem$profile else
-    "matern32"
-  learn <- function(which, from = here, mean = "") {
-    learn_season(some, s, sprintf("season%s:%s%s", paste(which, collapse = ","), rest, mean), from)
-  }
-  all <- seq_along(periods)
-  each <- lapply(all, function(i) function(tried) learn(i))
-  names(each) <- vapply(periods, `[[`, "", "name")
-  candidates <- c(list(now = function(tried) here), each, list(
-    all = function(tried) if (length(periods) > 1L) learn(all),
-    mean = function(tried) {
-      best <- tried[[best_of(tried)]]
-      if (is_season(best$problem$profile)) learn(numbers_of_season(best$problem$profile), best, "+mean")
-    }))
-  choice <- choose(candidates, function(model) {
-    list(score = season_price(model$problem$profile) - model$value)
-  })
-  now$kernels <- join_choices(now$kernels, choice, some$n)
+  here <- if (few) now else on_rows(now, s, season_rule[["rows"]])
+  some <- here$problem$pool
+  candidates <- c(lapply(profiles, function(profile) function(tried) learn_season(some, s, profile, here)),
+                  list(mean = function(tried) {
+                    best <- tried[[best_of(tried)]]
+                    profile <- best$problem$profile
+                    if (is_season(profile) && is_bare(s$kernel)) learn_season(some, s, paste0(profile, "+mean"), best)
+                  }))
+  choice <- choose(c(list(now = function(tried) here), candidates), judge_by_price)
   best <- choice$best
+  now$kernels <- join_choices(now$kernels, choice, some$n)
   if (!is_season(best$problem$profile)) return(now)
-  gained <- c(nats = best$value - here$value, parameters = best$parameters - here$parameters)
-  attr(now$kernels, "season") <- c(gained, if (!pool$few) c(rows = some$n))
+  now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - here$value,
+                           best$parameters - here$parameters, if (!pool$few) some$n)
   if (!few) best <- on_all_rows(best, s, pool)
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(now, same, best[same])
 }
 
-numbers_of_season <- function(profile) strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]
-
-season_price <- function(profile) {
-  if (!is_season(profile)) return(0)
-  season_rule[["nats"]] + season_rule[["more"]] * (length(numbers_of_season(profile)) - 1)
+# Returns the profiles of each season alone and of all of them, by name. With other inputs than the time, `rest` is the
+# profile of the kernel beside.
+season_profiles <- function(open, rest) {
+  if (!length(open$periods)) return(NULL)
+  if (length(open$inputs) == 1L) rest <- "matern12"
+  each <- seq_along(open$periods)
+  which <- c(each, if (length(each) > 1L) paste(each, collapse = ","))
+  names <- c(vapply(open$periods, `[[`, "", "name"), "all")
+  stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Returns the model with its value on the rows of another pool.
-on_rows <- function(model, s, pool) {
-  problem <- learning_problem(pool, s, model$problem$profile)
-  replace(model, c("problem", "value"), list(problem, exact_density(problem)$evaluate(model$theta)$value))
+# Judges a model that has been learned by its log (marginal likelihood times prior) and the price of its structure.
+judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
+
+# Returns the nats of log marginal likelihood that a kernel must gain over one term of all inputs.
+profile_price <- function(profile) {
+  if (!is_season(profile)) {
+    return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
+  }
+  further <- length(strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]) - 1
+  season_rule[["nats"]] + season_rule[["more"]] * further
+}
+
+# Adds what a kernel of several terms gains to the table of kernels tried.
+with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
+  structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
+                                   rows = rows))
+}
+
+because_gain <- function(kernels) {
+  gained <- attr(kernels, "gained")
+  if (is.null(gained)) return(NULL)
+  terms <- if (gained$what == "season") "A trend and a season gain" else "Each input by itself beside all inputs gains"
+  c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
+                    if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
+                    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
+}
+
+# Returns the model learned from `count` rows, from where it is.
+on_rows <- function(model, s, count) {
+  problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
+  end <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
+  replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
 }
 
 # Returns the model on all rows, learned again if the exact log marginal likelihood has the last word.
@@ -61,12 +84,12 @@ on_all_rows <- function(model, s, pool) {
 }
 
 # Returns the season learned from the rows of a pool. It starts at the centre of its priors; with a linear mean, where
-# the season without it ended.
+# `from` ended, which is without it.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last
   theta <- problem$middle
-  if (is_season(from$problem$profile)) {
+  if (grepl("+mean", profile, fixed = TRUE)) {
     theta <- c(from$theta[-(last - 1L)], problem$middle[last - 1L], from$theta[last - 1L])
   }
   theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
@@ -75,13 +98,4 @@ learn_season <- function(pool, s, profile, from) {
   start <- c(list(theta = theta), given_neighbours(problem, rows, near)$evaluate(theta)[c("value", "information")])
   run <- learn_exactly(problem, start)
   c(model_of_run(problem, run), list(information = run$information))
-}
-
-# `kernels`: the table of the kernels tried.
-because_season <- function(kernels) {
-  gained <- attr(kernels, "season")
-  if (is.null(gained)) return(NULL)
-  some <- if ("rows" %in% names(gained)) sprintf(" on %d rows", gained[["rows"]]) else ""
-  c(kernel = sprintf("A trend and a season gain %.0f nats of log marginal likelihood%s (%+d parameters).",
-                     gained[["nats"]], some, as.integer(gained[["parameters"]])))
 }

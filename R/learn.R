@@ -89,8 +89,9 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, and not for a start of a non-Gaussian fit
-    if (exact) {
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not for a start of a non-Gaussian fit
+    alone <- is_bare(s$kernel) # not beside a given mean or groups
+    if (exact && alone) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
@@ -100,9 +101,9 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
-      if (s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
+      if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      if (!is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
+      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)

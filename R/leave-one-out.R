@@ -40,8 +40,7 @@
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
-#' @section Errors and invariants: class `pfdtc_error_input`, also for `cooks.distance()`, `dfbetas()` and `rstudent()`
-#'   with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @section Invariants: Means and variances are those of a fit in which the row has weight 0.
 #' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL
@@ -93,14 +92,6 @@ standardised_response <- function(fit) {
 
 # Returns the number of trials of each row; 1 where the likelihood has none.
 sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
-
-# Returns the response as given minus its mean given all other rows, for Gaussian noise.
-loo_residual <- function(fit) {
-  loo <- loo_rows(fit)
-  if (is.null(fit$transform)) return(loo$residual)
-  mean <- response_moments(response_of(fit), loo$mean, loo$var + loo$noise)$mean
-  given_response(training_data(fit)) - mean
-}
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 

@@ -3,7 +3,10 @@
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", register_marginaleffects)
-  when_loaded("mlr3", function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner()))
+  when_loaded("mlr3", function(...) {
+    mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())
+    mlr3::mlr_learners$add("classif.pfdtc", function() mlr3_learner(type = "classif"))
+  })
   when_loaded("parsnip", register_parsnip)
 }
 
@@ -18,6 +21,10 @@ when_loaded <- function(package, register) {
 #' @importFrom stats variable.names weights
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE
+#' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
+#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings
+#'   have the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small`, messages
+#'   `pfdtc_message`.
 #' @seealso [pfdtc()] to start with, and `vignette("pfdtc")`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
 #'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html}

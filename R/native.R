@@ -54,12 +54,11 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-# `model` is list(kernel, noise, ...), and `data` is list(x, y, weights, ...).
-engine_model <- function(model, jitter = 0) {
-  kernel <- model$kernel
+# `model` is list(kernel, noise, ...), and `data` is list(x, y, weights, ...). Some doors read the kernel only.
+engine_model <- function(model, jitter = 0, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
-       noise = as.double(model$noise), jitter = as.double(jitter))
+       noise = if (missing(model)) 1 else as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
@@ -88,20 +87,20 @@ stop_on_status <- function(result, doing) {
 }
 
 native_kernel_matrix <- function(kernel, x, z, control = NULL) {
-  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z), control))
+  .Call(ffi_kernel_matrix, engine_model(kernel = kernel), x, z, engine_control(nrow(z), control))
 }
 
 # Returns k(x, x) at the rows of x.
-kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(of_kernel(kernel)), x)
+kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
 # Returns d k(x, z) / d z_column, nrow(x) x nrow(z).
 native_kernel_slopes <- function(kernel, x, z, column) {
-  .Call(ffi_kernel_slopes, engine_model(of_kernel(kernel)), x, z, as.integer(column))
+  .Call(ffi_kernel_slopes, engine_model(kernel = kernel), x, z, as.integer(column))
 }
 
 # Returns list(prior, size): the variance of the slope of f in that column, and what its rounding is relative to.
 native_slope_variance <- function(kernel, x, column) {
-  .Call(ffi_slope_variance, engine_model(of_kernel(kernel)), x, as.integer(column))
+  .Call(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
 }
 
 # Evaluates the objective of this name (objective.c): list(value, gradient, reason). A failed evaluation has the value
@@ -162,7 +161,7 @@ native_pf_constant <- function(data, model, aux) {
 }
 
 native_lowrank_rows <- function(aux, data) {
-  .Call(ffi_lowrank_rows, engine_model(of_kernel(aux$model$kernel)), aux, engine_rows(data),
+  .Call(ffi_lowrank_rows, engine_model(kernel = aux$model$kernel), aux, engine_rows(data),
         engine_control(nrow(data$x)))
 }
 
@@ -233,7 +232,7 @@ native_exact_covariance <- function(posterior, x, kernel, x_new) {
 # the rows of `query`, or `rows` of x.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
-  .Call(ffi_neighbours, engine_model(of_kernel(kernel)), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+  .Call(ffi_neighbours, engine_model(kernel = kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
         if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
@@ -279,7 +278,7 @@ native_near_covariance <- function(near, z, data, model, s, x_new, control = NUL
 }
 
 native_select <- function(x, m, kernel, tolerance) {
-  .Call(ffi_select, engine_model(of_kernel(kernel)), x, as.integer(m), as.double(tolerance))
+  .Call(ffi_select, engine_model(kernel = kernel), x, as.integer(m), as.double(tolerance))
 }
 
 native_row_features <- function(x, n_features) .Call(ffi_row_features, x, as.integer(n_features))
@@ -336,13 +335,13 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 # results for `share` = 1, ..., `shares` add up to the whole.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(of_kernel(kernel)), engine_rows(list(x = x)), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
                      as.integer(share) - 1L, as.integer(shares), engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }
 
 native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
-  .Call(ffi_kernel_cross_matvec, engine_model(of_kernel(kernel)), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
 # `whiten` = TRUE computes as the posterior's own sums; FALSE is accurate enough for a preconditioner.

@@ -23,8 +23,8 @@
 #' f is on its own scale: that of the link, or of a transformed response. Within bounds the row is the best of some
 #' hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the responses at rows
 #' already proposed are taken to be their means (the kriging believer), which reduces the sd nearby.
-#' @section Errors and invariants: class `pfdtc_error_input` for bounds that are missing or crossed. The criterion of
-#'   row i is that of a fit to which the rows before have been added by [add_rows()], with their means as responses.
+#' @section Invariants: The criterion of row i is that of a fit to which the rows before have been added by
+#'   [add_rows()], with their means as responses.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), Active learning for identifying function threshold boundaries, *NIPS* 18 (straddle); Ginsbourger, Le Riche
 #'   and Carraro (2010), Kriging is well-suited to parallelize optimization (believer).

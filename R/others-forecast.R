@@ -12,8 +12,7 @@
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
-#' @section Errors and invariants: class `pfdtc_error_input` for fits of several inputs and times in irregular steps.
-#'   `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead.
+#' @section Invariants: `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))

@@ -48,14 +48,14 @@ check_fixed <- function(fix, names) {
 }
 
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
-# unit), low and high (limits of the search) and ard. The unit of a lengthscale is the spread of its input. The unit of
+# unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the spread of its input. The unit of
 # a variance is `power` over the mean of k(x, x). The unit of a period is the range of its input.
 parameter_units <- function(kernel, x, power) {
   table <- kernel_parameters(kernel)
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE)
+  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
   rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
@@ -71,7 +71,7 @@ parameter_units <- function(kernel, x, power) {
     replace(usual, names(row), row)
   })
   table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
-  table
+  if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
 unit_of_lengthscale <- function(leaf, at, x) {

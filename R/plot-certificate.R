@@ -20,8 +20,7 @@
 #'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and of the exact GP, or `NA`,
 #'   `exact`, `se.exact`, `lwr_exact`, `upr_exact`. For a list: `fit`, `method`, `m`, `effort` (or `"actual"`), `what`
 #'   (`"mean"` or `"sd"`), `median` and `max`.
-#' @section Errors and invariants: class `pfdtc_error_input` if fits, `exact` or `reference` differ in data or
-#'   hyperparameters. Random numbers and `par()` are as before.
+#' @section Invariants: Random numbers and `par()` are as before.
 #' @seealso [certify()] for the numbers, [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)

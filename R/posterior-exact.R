@@ -3,7 +3,14 @@
 posterior_at.exact <- function(p, fun, joint = FALSE) {
   L <- if (joint || !isTRUE(fun$mean_only)) cholesky_of(p)
   if (fun$kind == "values") {
-    if (!is.null(L)) message_slow(fun$n, length(p$factors$alpha))
+    rows <- length(p$factors$alpha)
+    work <- 2 * fun$n * as.double(rows)^2
+    if (!is.null(L) && work >= slow_prediction) {
+      tell_classed("slow", sprintf(paste(
+        "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes of a",
+        "thread. pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations are",
+        "about 1 %% larger with two inputs, but may be twice as large with six."), fun$n, rows, work / 2e10 / 60))
+    }
     factors <- replace(p$factors, "L", list(L))
     at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
     cov <- if (joint) native_exact_covariance(factors, p$x, p$model$kernel, fun$x)
@@ -12,15 +19,6 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   K <- fun$cross(p$x, seq_len(fun$n))
   list(mean = drop(crossprod(K, p$factors$alpha)),
        var = if (is.null(L)) rep(NA_real_, fun$n) else fun$prior - colSums(forwardsolve(L, K)^2))
-}
-
-message_slow <- function(n, rows) {
-  work <- 2 * n * as.double(rows)^2
-  if (work < slow_prediction) return(invisible())
-  tell_classed("slow", sprintf(paste(
-    "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes of a thread.",
-    "pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations are about",
-    "1 %% larger with two inputs, but may be twice as large with six."), n, rows, work / 2e10 / 60))
 }
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@
 
 # Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
 # x, see engine_sites(); `start`: an earlier approximation. The mode of many rows is first searched with every eighth
-# row. If log p is not concave, as with Student's t, the search may end in a saddle point; it then starts beside the prior
-# mean.
+# row. If log p is not concave, as with Student's t, the search may end in a saddle point; it then starts beside the
+# prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -170,12 +170,14 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   if (sites$skewed) found$shift <- limited_shift(found, z, learned$kernel, data$x)
   near <- near(found$f - sites$offset)
+  p <- found$probability
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes the trace
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
        factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(curvature, 0) * found$left))
 }
 
 # Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
@@ -217,11 +219,6 @@ squared_coefficients <- function(f) {
 }
 
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
-
-# Returns W of each row; for several classes its trace.
-total_curvature <- function(found) {
-  if (is.null(found$probability)) found$W else rowSums(found$probability * (1 - found$probability))
-}
 
 # Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which
 # they were chosen, so that the features of the first points are the first features of all.

@@ -4,7 +4,7 @@
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
-#   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
+#   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
 # `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
 # -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates, and the

@@ -10,7 +10,12 @@ fit_facts <- function(fit) {
   conjugate <- response_of(fit)$conjugate
   inputs <- input_table(fit)
   fields <- list(
-    Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
+    Data = describe_data(fit), Response = describe_response(fit),
+    Source = if (!is.null(fit$source)) {
+      sprintf("%s, read %d times; %s", fit$source$label, fit$source$passes, if (!is.null(fit$data))
+        "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
+                                                   show_count(fit$source$sample)))
+    },
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
     Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
     Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
@@ -160,14 +165,6 @@ describe_neighbours <- function(fit) {
   far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
   paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
-}
-
-describe_source <- function(fit) {
-  source <- fit$source
-  if (is.null(source)) return(NULL)
-  kept <- if (!is.null(fit$data)) "all rows are kept in memory" else
-    sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample))
-  sprintf("%s, read %d times; %s", source$label, source$passes, kept)
 }
 
 # Returns the numbers of rows used for each purpose, if these are not all rows.

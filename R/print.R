@@ -34,7 +34,13 @@ summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
   print_kernels_tried(x$kernels)
-  print_input_shares(x$input_shares)
+  shares <- x$input_shares
+  if (!is.null(shares)) {
+    percent <- function(v) sprintf("%.0f %%", 100 * v)
+    print_columns(data.frame(Input = shares$input, "Explains alone" = percent(shares$alone),
+                             "With interactions" = percent(shares$total), check.names = FALSE))
+    cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
+  }
   listed <- function(s) {
     s <- s[!is.na(s)]
     if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
@@ -65,18 +71,15 @@ print_model <- function(about, digits) {
     shown <- array(show(about$linear), dim(about$linear), dimnames(about$linear))
     print_columns(data.frame(Coefficient = rownames(shown), shown, check.names = FALSE))
   }
-  print_groups(about$groups, show)
+  groups <- about$groups
+  if (!is.null(groups)) {
+    cat("\n")
+    share <- ifelse(is.na(groups$share), NA, sprintf("%.0f %%", 100 * groups$share))
+    print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
+                             Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
+                             "Share of variance" = share, check.names = FALSE))
+  }
   print_parameters(about, show)
-}
-
-# Prints the sds of grouped effects.
-print_groups <- function(groups, show) {
-  if (is.null(groups)) return(invisible())
-  cat("\n")
-  print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
-                           Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
-                           "Share of variance" = ifelse(is.na(groups$share), NA,
-                                                        sprintf("%.0f %%", 100 * groups$share)), check.names = FALSE))
 }
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -152,14 +155,6 @@ split_lengthscales <- function(names, columns) {
             endsWith(name, paste0(".lengthscale.", columns)))[1L]
   }, 1L, USE.NAMES = FALSE)
   data.frame(input = ifelse(is.na(end), 0L, end), factor = sub("[.]?lengthscale[.].*$", "", names))
-}
-
-print_input_shares <- function(shares) {
-  if (is.null(shares)) return(invisible())
-  percent <- function(v) sprintf("%.0f %%", 100 * v)
-  print_columns(data.frame(Input = shares$input, "Explains alone" = percent(shares$alone),
-                           "With interactions" = percent(shares$total), check.names = FALSE))
-  cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
 }
 
 # Prints the kernels tried. `se` is 0 for the kernel that the others are compared with, and NA for a kernel compared by

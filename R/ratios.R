@@ -15,7 +15,6 @@
 #'   which those of the exact GP lie.
 #' @param ... Further arguments of [linear_functional()], such as `effort`.
 #' @return A data frame with a row for each of `newdata`: `ratio`, `lwr`, `upr`. The attribute `of` names the ratio.
-#' @section Errors: class `pfdtc_error_input` for a family without ratios, and for another number of rows in `than`.
 #' @seealso [linear_functional()], [weibull()]
 #' @examples
 #' fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se())

@@ -12,8 +12,6 @@
 #'   `subset` are those of the fit's call.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the
 #'   number of passes. Cost \eqn{O(n m_2^2)}, memory \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
-#' @section Errors: class `pfdtc_error_input` without data, or for `data` that are not the rows of the fit;
-#'   `pfdtc_error_source` for failures while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
 #' @seealso [certify()], [aux_reference()]
 #' @examples

@@ -11,9 +11,8 @@
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
 #'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Errors and invariants: class `pfdtc_error_input` without data, or for `data` that are not the fit's rows. A
-#'   warning of class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before
-#'   `tol`. `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
 #' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
 #' @seealso [certify()], [reference()]
 #' @examples
@@ -83,7 +82,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   inside <- unknown_if_nan(posterior_interval(reference, fun))
   ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
   if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
-  near <- precondition_by_near_rows(reference)
+  near <- precondition_by_near_rows(reference, data)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) krige_all(reference, data, fun$x),
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))

@@ -26,8 +26,6 @@
 #' @param mean a formula in `f`: the mean response, for `predict(type = "response")`.
 #' @param support a function of `y`: which responses are possible?
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for expressions without a derivative, and from [pfdtc()] for statements
-#'   that do not hold.
 #' @seealso [check_family()], [pfdtc()], [certify()]
 #' @examples
 #' # Poisson counts

@@ -162,8 +162,6 @@ tweedie_row <- list(
 #' @param p the power, between 1 and 2; `NULL`: learned with the other hyperparameters.
 #' @param phi the dispersion, beside a given `p`; `NULL`: learned.
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for another `p` or `phi`; [pfdtc()] refuses responses below 0, and
-#'   responses that are all 0.
 #' @source Dunn and Smyth (2005), Statistics and Computing 15.
 #' @seealso [pfdtc()], [gp_hurdle()] for zeros with an f of their own, `Gamma("log")` for numbers above 0
 #' @examples

@@ -22,7 +22,6 @@ nb <- function(theta = NULL) {
 #' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
 #' @param theta a positive number; `NULL`: learned with the other hyperparameters.
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for a `df` below 1, or a parameter that is no positive number.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; theory vignette.
 #' @seealso [pfdtc()], `vignette("likelihoods")`
 #' @examples

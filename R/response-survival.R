@@ -53,8 +53,6 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #' @param scale the scale \eqn{s}, for `tobit()` the noise sd in units of the response; `NULL`: learned.
 #' @param left,right numbers, `left` below `right`. Responses at a limit or beyond are censored there.
 #' @return An object of class `pfdtc_family`.
-#' @section Errors: class `pfdtc_error_input` for a `scale` that is no positive number, and for limits in the wrong
-#'   order; [pfdtc()] refuses times of 0, and `Surv` objects of type counting.
 #' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
 #'   Econometrica 26.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("survival")`

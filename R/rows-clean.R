@@ -62,7 +62,7 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
                        rows = NULL) {
   if (is.null(likelihood)) {
     return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, indicator, labels,
-                      center, scale, merge))
+                      check_flag(center, "center"), check_flag(scale, "scale"), merge))
   }
   check_flag(scale, "scale")
   if (has_labels(as_response(likelihood)) && is.factor(response)) response <- droplevels(response)
@@ -76,8 +76,6 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
 # Cleans finite doubles of the right lengths, with weights of at least 0. `name` is the name of the response in
 # messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL.
 clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge) {
-  center <- check_flag(center, "center")
-  scale <- check_flag(scale, "scale")
   r <- if (is.null(offset)) response else response - offset
   w <- weights
   x_zero <- NULL

@@ -25,8 +25,7 @@
 #'
 #'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
 #'   distorts distances.
-#' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
-#'   numbers, and so do all longitudes at a pole.
+#' @section Invariants: -180 and 180 give the same numbers, and so do all longitudes at a pole.
 #' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)

@@ -22,8 +22,7 @@
 #' nobs(more)
 #' drop_rows(more, 1:100)
 #' @seealso [pfdtc()], [rows_blocks()], [refine()]
-#' @section Errors and invariants: class `pfdtc_error_input`. The posterior is that of a fit to the remaining rows with
-#'   the same inducing points, to rounding.
+#' @section Invariants: The posterior is that of a fit to the remaining rows with the same inducing points, to rounding.
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)

@@ -80,9 +80,10 @@ least_line_rows <- 30L
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
-# `merit` rows (bench/structure.R).
+# `merit` rows (bench/structure.R). Other families with one latent function compare it from `classes` rows on
+# (bench/two-classes.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # Inputs up to which the additive kernel is tried, pairs of inputs in it, and lengthscales up to which smooth noise is
@@ -122,10 +123,11 @@ line_rows <- 1000L
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate. Any candidate is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R). Up to `terms` rows the merit of a transform includes the gain of the additive kernel
-# (bench/structure.R). If the noise is below the share `noise` of the response's variance, and held-out squared errors
-# below the share `left`, the response stays as given, because evidence would choose a transform by the shape of f.
+# candidate. Any candidate is refused if its squared errors at `predicted` rows, without the row that is worst for it,
+# are larger by more than this factor (bench/response.R). Up to `terms` rows the merit of a transform includes the gain
+# of the additive kernel (bench/structure.R). If the noise is below the share `noise` of the response's variance, and
+# held-out squared errors below the share `left`, the response stays as given, because evidence would choose a transform
+# by the shape of f.
 # A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
 # far from the data (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
@@ -133,6 +135,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
+
+# The mean of a response whose transform was found is cut at the outermost response, or at the quantile of the response
+# so many sds before its mean, if that is further out (bench/point-predictions.R).
+sure_sds <- 2
 
 # A response has few values if one has more than this share and more than so many rows, or if there are fewer values
 # (bench/response.R).

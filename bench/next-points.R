@@ -1,14 +1,13 @@
 # How far from the minimum does a loop of next_points() end? Branin (10 + 15 runs) and Hartmann 6 (60 + 40 runs),
-# without noise: a random Latin hypercube, then a new fit for each proposal by expected improvement.
-#   Rscript bench/next-points.R [seeds = 11] [branin | hartmann] [DiceOptim]
-# Branin, 11 seeds: median 0.0063 above the minimum (quartiles 0.0012 and 0.0189, largest 0.031). Hartmann 6, 5 seeds:
-# 2.4e-07, 4.4e-07, 4.5e-07, 5.0e-06 and 0.12 (a local minimum), from a median of 1.28 at first. DiceOptim's
-# defaults (EGO.nsteps(), km() with Matern 5/2 and a constant) from the first four of these designs: 1.1e-04, 5.3e-04,
-# 0.87 and 0.93, the last no better than the design.
+# without noise: a random Latin hypercube, then a new fit for each proposal by expected improvement. Beside it
+# DiceOptim's defaults (EGO.nsteps(), km() with Matern 5/2 and a constant) from the same designs.
+#   Rscript bench/next-points.R > bench/results/next-points.csv
+#   Rscript bench/next-points.R branin|hartmann pfdtc|DiceOptim first_seed last_seed      (rows without a header)
+# Median above the minimum: Branin, 11 designs, 0.0063 (largest 0.031), DiceOptim 0.022 (largest 5.1); Hartmann 6, 5
+# designs, 4.5e-07, DiceOptim 5.3e-04. In local minima of Hartmann 6 end one (0.12) and, of DiceOptim, two (0.87, 0.93).
 suppressMessages(library(pfdtc))
-args <- commandArgs(TRUE)
-seeds <- if (length(args)) as.integer(args[1L]) else 11L
-peer <- "DiceOptim" %in% args
+cases <- list(branin = list(d = 2L, first = 10L, more = 15L, least = 0.3978873577, seeds = 1:11),
+              hartmann = list(d = 6L, first = 60L, more = 40L, least = -3.322368, seeds = 1:5))
 branin <- function(u) {
   a <- 15 * u[, 1] - 5
   b <- 15 * u[, 2]
@@ -22,31 +21,39 @@ hartmann <- function(u) {
   -colSums(c(1, 1.2, 3, 3.2) * exp(-apply(u, 1L, function(x) rowSums(A * (rep(x, each = 4) - P)^2))))
 }
 hypercube <- function(n, d) (apply(matrix(0, n, d), 2L, function(v) sample(n)) - matrix(stats::runif(n * d), n)) / n
-run <- function(f, d, first, more, least, seed) {
-  set.seed(seed)
-  design <- as.data.frame(hypercube(first, d))
-  design$y <- f(as.matrix(design))
-  if (peer) {
-    first <- DiceKriging::km(~1, design[seq_len(d)], design$y, covtype = "matern5_2", control = list(trace = FALSE))
-    run <- DiceOptim::EGO.nsteps(first, function(x) f(t(as.numeric(x))), more, rep(0, d), rep(1, d),
-                                 control = list(print.level = 0))
-    return(c(start = min(design$y) - least, end = min(run$value, design$y) - least, seconds = NA))
-  }
-  seconds <- system.time(for (i in seq_len(more)) {
+# Both return the responses after the first design.
+by_pfdtc <- function(f, design, more) {
+  for (i in seq_len(more)) {
     fit <- suppressWarnings(suppressMessages(pfdtc(y ~ ., design, noise = 0)))
-    new <- next_points(fit, lower = 0, upper = 1)[seq_len(d)]
+    new <- next_points(fit, lower = 0, upper = 1)[names(design) != "y"]
     new$y <- f(as.matrix(new))
     design <- rbind(design, new)
-  })[["elapsed"]]
-  c(start = min(design$y[seq_len(first)]) - least, end = min(design$y) - least, seconds = seconds)
+  }
+  utils::tail(design$y, more)
 }
-cases <- list(branin = list(branin, 2L, 10L, 15L, 0.3978873577), hartmann = list(hartmann, 6L, 60L, 40L, -3.322368))
-for (name in if (length(args) > 1L) args[2L] else names(cases)) {
+by_DiceOptim <- function(f, design, more) {
+  d <- ncol(design) - 1L
+  model <- DiceKriging::km(~1, design[seq_len(d)], design$y, covtype = "matern5_2", control = list(trace = FALSE))
+  DiceOptim::EGO.nsteps(model, function(x) f(t(as.numeric(x))), more, rep(0, d), rep(1, d),
+                        control = list(print.level = 0))$value
+}
+methods <- list(pfdtc = by_pfdtc, DiceOptim = by_DiceOptim)
+
+run <- function(name, method, seed) {
+  f <- get(name)
   case <- cases[[name]]
-  found <- vapply(seq_len(seeds), function(seed) do.call(run, c(case, seed)), numeric(3))
-  end <- stats::quantile(found[2L, ], c(0.5, 0.25, 0.75, 1))
-  cat(sprintf("%s: above the minimum: median %.4f at first, %.4f in the end (quartiles %.4f, %.4f; most %.4f)",
-              name, median(found[1L, ]), end[1L], end[2L], end[3L], end[4L]))
-  cat(sprintf(", %.1f s a loop\n", median(found[3L, ])))
-  print(signif(sort(found[2L, ]), 2))
+  set.seed(seed)
+  design <- as.data.frame(hypercube(case$first, case$d))
+  design$y <- f(as.matrix(design))
+  seconds <- sum(system.time(found <- methods[[method]](f, design, case$more))[1:2])
+  cat(sprintf("%s,%s,%d,%.3g,%.3g,%.0f\n", name, method, seed, min(design$y) - case$least,
+              min(design$y, found) - case$least, seconds))
+}
+
+args <- commandArgs(TRUE)
+if (length(args)) {
+  for (seed in args[3L]:args[4L]) run(args[1L], args[2L], seed)
+} else {
+  cat("problem,method,seed,first,end,seconds\n")
+  for (name in names(cases)) for (method in names(methods)) for (seed in cases[[name]]$seeds) run(name, method, seed)
 }

@@ -105,7 +105,7 @@ one_set_of <- function(name, seed) {
   a <- scores(plain)
   b <- scores(both)
   cat(sprintf("%-28s %4d rows, gain %6.1f  nlpd %6.3f %6.3f  rmse %.3f %.3f\n", name, nrow(d$train),
-              attr(both$kernels, "additive")[["nats"]], a[["nlpd"]], b[["nlpd"]], a[["rmse"]], b[["rmse"]]))
+              attr(both$kernels, "gained")$nats, a[["nlpd"]], b[["nlpd"]], a[["rmse"]], b[["rmse"]]))
 }
 
 if (identical(args[1], "sets")) {

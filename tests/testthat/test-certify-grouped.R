@@ -72,7 +72,9 @@ test_that("norms with effects are above those of dense matrices, and near them",
   norm_E <- function(h) sqrt(colSums(h * (E %*% h)))
   by_parts <- norm_E(of_all) + norm_E(of_level)
   expect_close(effect_root(b, post$factors, forms[[1]], at), by_parts, 1e-6) # all rows are one block
-  expect_true(all(effect_root(b, post$factors, forms[[2]], at) > by_parts * (1 + 1e-3)))
+  without <- function(forms, part) replace(forms, part, list(0 * forms[[part]]))
+  expect_true(all(effect_root(b, post$factors, without(forms[[2]], "own"), at) > norm_E(of_all) * (1 + 1e-3)))
+  expect_true(all(effect_root(b, post$factors, without(forms[[2]], "all"), at) >= norm_E(of_level) * (1 - 1e-9)))
   expect_gt(forms[[2]]$lam, forms[[1]]$lam)
   expect_gte(post$norms$lam, max(eigen(E * outer(sqrt(W), sqrt(W)), TRUE)$values))
   # h are the weights of the posterior on the points beside all effects
@@ -153,4 +155,30 @@ test_that("families of few rows, all of them inducing points of the whole kernel
     inside <- suppressMessages(certify(fit, p$new, effort = effort))
     expect_true(contains(inside, exact$fit, exact$sd, 1e-8), info = effort)
   }
+})
+
+test_that("the preconditioner with effects is its dense formula, and closes what points leave open", {
+  p <- grouped_problem(6)
+  w <- rep_len(c(0.5, 1, 3), 90)
+  kernel <- kernel_matern(1 / 2, 0.3, 1, inputs = ~ x1 + x2) + kernel_group(~ h, variance = 0.3) +
+    kernel_group(~ g, ~ 1 + x1, correlated = FALSE, variance = 0.8, scale = 0.5)
+  fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, weights = w, kernel = kernel, noise = 0.09, hyper = "fixed", m = 8,
+                                neighbours = 0))
+  model <- model_of(fit)
+  x <- fit$data$x
+  smooth <- smooth_part(model$kernel)
+  Q <- crossprod(forwardsolve(t(chol(native_kernel_matrix(smooth, fit$inducing, fit$inducing))),
+                              native_kernel_matrix(smooth, fit$inducing, x)))
+  K <- Q + native_kernel_matrix(model$kernel, x, x) - native_kernel_matrix(smooth, x, x)
+  r <- with_seed(1, stats::rnorm(90))
+  expect_close(effects_preconditioner(fit$inducing, fit$data, model, fit$control)(r),
+               solve(K * outer(sqrt(w), sqrt(w)) + diag(model$noise, 90), r), 1e-6) # the jitter
+  exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, weights = w, like = fit), p$new))
+  with_replaced(list(has_many_levels = function(model, x) TRUE), {
+    reference <- suppressMessages(reference(fit, m2 = 20, max_seconds = 0))
+    refined <- suppressMessages(refine(fit, p$new, 1e-5, reference = reference))
+    expect_lt(max(abs(refined$mean - exact) - refined$mean_error), 1e-9)
+    expect_lt(max(refined$mean_error), 1e-5)
+    expect_lt(attr(refined, "iterations"), 30)
+  })
 })

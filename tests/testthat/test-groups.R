@@ -114,6 +114,9 @@ test_that("answers of a fit include its groups", {
   expect_equal(vc$vcov[is.na(vc$var2)], vc$sdcor[is.na(vc$var2)]^2)
   expect_identical(fixef.gp_fit(fit), c("(Intercept)" = fit$center))
   expect_input_error(ranef.gp_fit(pfdtc(dist ~ speed, cars, kernel = kernel_se(), plain = TRUE)), "(1 | g)")
+  # what marginaleffects asks for, with the levels of its rows
+  at <- get_predict.gp_fit(sanitize_model_specific.gp_fit(fit), d[1:3, ])
+  expect_equal(at$estimate, unname(predict(fit, d[1:3, ])), tolerance = 1e-10)
   # leaving a level out is predicting a new level
   held <- cross_validate(fit, folds = 3, by = ~ g, hyper = "held")
   expect_identical(sum(held$n), nrow(d))

@@ -254,7 +254,7 @@ test_that("a factor read by the numbers of its levels has the value and the slop
     numbers <- by_numbers_of_levels(columns, x)
     at <- list(list(x = x, y = y), new_model(set_values(columns, values), 0.3))
     by <- list(list(x = numbers$rows(x), y = y), new_model(set_values(numbers$kernel, values), 0.3))
-    expect_equal(ncol(by[[1L]]$x), 10L)
+    expect_equal(ncol(by[[1L]]$x), 3L)
     near <- native_neighbours(at[[2L]]$kernel, x, 9, rows = 1:61, rank = 1:61)
     exact <- function(p) native_exact_evidence(p[[1L]], p[[2L]])[c("value", "theta", "noise")]
     vecchia <- function(p) native_vecchia(p[[1L]], p[[2L]], 1:61, near)

@@ -150,6 +150,20 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
 })
 
+test_that("smooth noise is given up if it is behind constant noise and its variance falls", {
+  d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 60)))
+  evaluations <- function(sd, least) {
+    d$y <- with_seed(9, sin(6 * d$x) + sd * stats::rnorm(60))
+    case <- response_case(d, transform = "none")
+    problem <- response_problem(learned_from(case, NULL), NULL)
+    learn_noise(problem, log(c(0.3, 1, 0.1)), noise_trend_of(case$data, 1L), "response", least)
+    problem$pool$count$evaluations
+  }
+  expect_lt(evaluations(0.3, Inf), evaluations(0.3, -Inf))
+  uneven <- exp(3 * d$x) / 10
+  expect_identical(evaluations(uneven, Inf), evaluations(uneven, -Inf))
+})
+
 test_that("level and covariance are those of the inverse information of all free parameters", {
   d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 16)))
   d$y <- with_seed(9, exp(2 * d$x) * stats::rnorm(16))
@@ -280,7 +294,7 @@ test_that("held-out means, and densities in the units of the response, are those
   held <- held_out_response(model, from)
   rows <- match(held$y, from$rows$y)
   back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(squared_error(model, from), mean((held$y - back[rows])^2), tolerance = 1e-8)
+  expect_equal(squared_errors(model, from), (held$y - back[rows])^2, tolerance = 1e-8)
   expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
   groups <- response_scores(model, from)
@@ -309,6 +323,17 @@ test_that("a transform with larger squared errors is refused, and the table and 
   expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
   short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
+})
+
+test_that("one row does not refuse a response by its squared error, two do", {
+  made <- list(problem = list(pool = list(n = 20), center = 0, scale = 1))
+  first <- c(made, list(held = data.frame(y = 0, f = rep(1, 20), var = 0, size = 0)))
+  with_errors <- function(f) replace(first, "held", list(replace(first$held, "f", f)))
+  expect_null(reason_to_refuse(with_errors(c(100, rep(1, 19))), first, list()))
+  expect_match(reason_to_refuse(with_errors(c(100, 100, rep(1, 18))), first, list()), "squared errors")
+  expect_null(reason_to_refuse(with_errors(rep(sqrt(1.19), 20)), first, list()))
+  expect_match(reason_to_refuse(with_errors(rep(sqrt(1.21), 20)), first, list()), "squared errors")
+  expect_match(reason_to_refuse(with_errors(c(NA, rep(1, 19))), first, list()), "squared errors")
 })
 
 test_that("a deterministic response stays as given", {

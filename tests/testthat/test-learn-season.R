@@ -110,3 +110,39 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
                class = "pfdtc_error_input", "regular")
   expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "one series")
 })
+
+test_that("a season is a candidate beside groups and beside a given mean", {
+  d <- months(80)
+  d <- with_seed(5, {
+    d <- rbind(cbind(d, g = "a"), cbind(d, g = "b"), cbind(d, g = "c"))
+    d$g <- factor(d$g)
+    d$y <- d$y + c(a = -1, b = 0, c = 2)[as.character(d$g)] + stats::rnorm(nrow(d)) / 20
+    d
+  })
+  old <- d$time <= 2000 + 60 / 12
+  fit <- pfdtc(y ~ time + (1 | g), d[old & stats::runif(nrow(d)) < 0.8, ])
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a year")
+  smooth <- Filter(Negate(is_group), as_sum(fit$kernel)$leaves)
+  expect_identical(unique(lapply(smooth, `[[`, "of")), list("time")) # none reads the group's column
+  expect_lt(sqrt(mean((predict(fit, d[!old, ]) - d$y[!old])^2)), 0.3) # the noise has sd 0.11, the season 0.75
+  fit <- pfdtc(y ~ time, d[old & d$g == "a", ], mean = ~ time)
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a year")
+  expect_true(has_profile(fit$kernel, "mean"))
+  expect_identical(coef(fit)[["periodic(time).period"]], 1)
+})
+
+test_that("a season is a candidate for counts, with its period held and its own priors", {
+  d <- months(90)
+  d$y <- with_seed(6, stats::rpois(90, exp(d$y - d$time / 10 + 1.5)))
+  fit <- pfdtc(y ~ time, d, family = poisson())
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a year")
+  expect_match(fit$because[["kernel"]], "season gain")
+  expect_identical(coef(fit)[["periodic(time).period"]], 1)
+  expect_identical(c(nrow(vcov(fit)), fit$df), rep(length(coef(fit)) - 1L, 2))
+  truth <- 1.5 + cospi(2 * d$time) + 0.3 * sinpi(4 * d$time)
+  expect_lt(sqrt(mean((predict(fit, type = "link") - truth)^2)), 0.2) # plain: 0.25
+  prior <- laplace_prior(fit$kernel, matrix(d$time), 1, TRUE)
+  table <- kernel_parameters(fit$kernel)
+  variances <- exp(prior$middle[table$what == "variance"]) / laplace_priors$variance
+  expect_equal(variances, unname(season_variances[c("trend", "cycle", "rest")]))
+})

@@ -192,7 +192,7 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
                 weights = p$weights)
   ref <- with_seed(1, reference(fit, 30, max_seconds = 0))
-  expect_true(precondition_by_near_rows(ref))
+  expect_true(precondition_by_near_rows(ref, list(x = cbind(1))))
   kernel <- model_of(ref)$kernel
   s2 <- ref$noise / ref$scale^2
   n <- nrow(p$x)
