@@ -208,7 +208,10 @@ class_of <- function(response, f) {
 # Returns list(y, size), the responses of the rows asked for.
 responses_asked <- function(fit, newdata) {
   if (!is.null(fit$likelihood)) {
-    return(if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata))
+    if (!is.null(newdata)) return(new_sites(fit, newdata))
+    data <- training_data(fit)
+    if (is.null(data$x_zero)) return(data$sites)
+    abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
   }
   list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
     as.double(responses_in(fit, newdata)))
@@ -242,12 +245,6 @@ responses_in <- function(fit, newdata) {
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "rows with missing values", "complete where responses are looked at")
-}
-
-# Returns the responses of all training rows.
-all_sites <- function(data) {
-  if (is.null(data$x_zero)) return(data$sites)
-  abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
 }
 
 # Returns the responses of new rows, by the fit's formula.

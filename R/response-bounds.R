@@ -97,7 +97,6 @@ slope_back <- function(lambda, z, order) {
 # On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in
 # the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left one h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
-  n <- length(mu)
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)
   a <- edge[, -ncol(edge), drop = FALSE]
