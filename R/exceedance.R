@@ -24,6 +24,9 @@
 #' @details The probability increases with the mean of f, and with its sd if the mean is below the threshold. Its bounds
 #'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
 #'   about all places of a set at once.
+#'
+#'   From about 1e5 rows on, every place is undecided because of the approximation until passes over all pairs of rows
+#'   narrow the bounds. They need time, as in `max_seconds = 600`; [reference()] does them once for several maps.
 #' @section Invariants: `prob_lower <= exact probability <= prob_upper` for the hyperparameters of the fit. Other
 #'   families refer to Laplace's approximation, and if `certified` to its mode.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
@@ -213,6 +216,9 @@ exceedance_fields <- function(x, about) {
     Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
     Undecided = undecided,
     Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
+    Advice = if (any(x$because %in% "approximation")) {
+      "a larger `max_seconds` narrows the bounds, by passes over all pairs of rows"
+    },
     Joint = if (about$draws > 0) {
       sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
               count("below", "joint"), as.double(about$draws))

@@ -165,3 +165,19 @@ test_that("print counts the regions, and figures have every place", {
   expect_input_error(plot(exceedance(fit, quakes[1:30, ], 300)), "vary")
   expect_s3_class(from("ggplot2", "autoplot")(got), "ggplot")
 })
+
+test_that("with many rows passes over all pairs of rows decide what is open by the approximation, and print says so", {
+  d <- with_seed(4, data.frame(a = stats::runif(1500), b = stats::runif(1500)))
+  d$y <- with_seed(5, sin(8 * d$a) * cos(6 * d$b) + stats::rnorm(1500, 0, 0.3))
+  fit <- pfdtc(y ~ a + b, d, kernel = kernel_matern(3 / 2, 0.1, 0.5), noise = 0.09, hyper = "fixed", m = 50,
+               neighbours = 20)
+  places <- expand.grid(a = seq(0.05, 0.95, 0.1), b = seq(0.05, 0.95, 0.1))
+  without <- exceedance(fit, places, 0.3, max_seconds = 0)
+  expect_gt(sum(without$because %in% "approximation"), 50)
+  expect_output(print(without), "max_seconds")
+  with <- exceedance(fit, places, 0.3, max_seconds = Inf)
+  expect_identical(sum(with$because %in% "approximation"), 0L)
+  expect_false(any(grepl("max_seconds", utils::capture.output(print(with)))))
+  decided <- without$region != "undecided"
+  expect_identical(without$region[decided], with$region[decided])
+})
