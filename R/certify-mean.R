@@ -237,7 +237,6 @@ passes_until <- function(went, share) {
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
-  y <- root * data$y
   r <- state$residual
   error <- state$error
   data$y <- r / root

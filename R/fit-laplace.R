@@ -90,11 +90,8 @@ learn_laplace_stage <- function(data, s, state) {
 }
 
 laplace_start <- function(data, s, kernel) {
-  units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel)
-  value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
-  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
        center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
          rep_len(as.double(s$center), max(1L, if (has_labels(response_of(s))) length(s$likelihood$levels))),
        theta = if (s$likelihood$learned) theta_middle(response_of(s)) else theta, trace = NULL, convergence = 0L,

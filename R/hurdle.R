@@ -67,14 +67,9 @@ stacked <- function(each) {
   matrix(do.call(rbind, each), ncol = ncol(each[[1L]]), dimnames = list(unlist(rows), colnames(each[[1L]])))
 }
 
-#' @rdname gp_hurdle
-#' @usage NULL
 #' @export
 coef.gp_hurdle <- of_both(stats::coef, unlist)
 
-#' @rdname gp_hurdle
-#' @usage NULL
-#' @importFrom stats vcov
 #' @export
 vcov.gp_hurdle <- of_both(stats::vcov, function(each) {
   apart <- Map(function(V, before, after) cbind(matrix(0, nrow(V), before), V, matrix(0, nrow(V), after)),
@@ -83,36 +78,24 @@ vcov.gp_hurdle <- of_both(stats::vcov, function(each) {
   `colnames<-`(V, rownames(V))
 })
 
-#' @rdname gp_hurdle
-#' @usage NULL
-#' @importFrom stats confint
 #' @export
 confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
   ends <- of_both(stats::confint, stacked)(object, level = level, ...)
   if (missing(parm)) ends else ends[parm, , drop = FALSE]
 }
 
-#' @rdname gp_hurdle
-#' @usage NULL
-#' @importFrom stats nobs
 #' @export
 nobs.gp_hurdle <- of_both(stats::nobs, function(each) each$zero)
 
-#' @rdname gp_hurdle
-#' @usage NULL
 #' @export
 summary.gp_hurdle <- function(object, ...) {
   each <- of_both(summary, identity)(object, ...)
   structure(c(each, object["evidence"]), class = "summary.gp_hurdle")
 }
 
-#' @rdname gp_hurdle
-#' @usage NULL
 #' @export
 fitted.gp_hurdle <- function(object, ...) stats::predict(object)
 
-#' @rdname gp_hurdle
-#' @usage NULL
 #' @export
 residuals.gp_hurdle <- function(object, ...) {
   eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
@@ -182,13 +165,9 @@ print.gp_hurdle <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname gp_hurdle
-#' @usage NULL
 #' @export
 print.summary.gp_hurdle <- print.gp_hurdle
 
-#' @rdname gp_hurdle
-#' @importFrom stats logLik
 #' @export
 logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
   structure(sum(unlist(each)), df = sum(vapply(each, attr, 0, "df")), nobs = attr(each$zero, "nobs"), class = "logLik")

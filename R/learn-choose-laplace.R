@@ -58,12 +58,13 @@ choose_terms <- function(rows, s, smooth, kernels, start, state) {
     one <- one_scale(rows, s, smooth[[1L]], start, state)
     found <- c(found, list(one), line_beside(rows, s, one, start, state))
   }
+  found <- c(found, inputs_apart(rows, s, smooth[[which.min(vapply(smooth, `[[`, 0, "value"))]], start, state))
   if (few && s$additive) found <- c(found, seasons_tried(rows, s, smooth[[1L]], start, state))
   state$so_far <- found[[which.min(vapply(found, `[[`, 0, "value"))]]
   averaged <- few && s$priors && is.null(state$stopped)
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
-    price + if (averaged) occam_penalty(rows, s, model, start) else 0
+    price + if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
   })
   kernels <- join_choices(kernels, choice, nrow(rows$x))
   best <- choice$best
@@ -101,16 +102,25 @@ line_beside <- function(rows, s, now, start, state) {
   c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
 }
 
+# Returns the search with the additive kernel of the smooth kernel `now`, in a list that is empty if it is not tried.
+inputs_apart <- function(rows, s, now, start, state) {
+  if (nrow(rows$x) < additive_rows[["classes"]] || !s$additive || functions_of_f(s$likelihood) > 1L) return(list())
+  kernel <- with_profile(s$kernel, paste0("additive:", now$kernel$profile), rows$x)
+  if (length(additive_inputs(kernel)) < 2L) return(list())
+  kernel <- with_typical_values(replace(kernel, "lengthscale", list(now$kernel$lengthscale)), rows$x, s)
+  one <- replace(start, c("kernel", "value"), list(as_kernel(kernel), Inf))
+  list(search_laplace(rows, s, one, start, state, now$tied))
+}
+
 # Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
 # that hardly varies has little information; many lengthscales have to learn that.
 one_scale <- function(rows, s, now, start, state) {
   label <- sprintf("%s (isotropic)", now$kernel$label)
   kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  kernel <- as_kernel(with_typical_values(kernel, rows$x, s))
   searches <- lapply(c(0.3, 1), function(scale) {
-    at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
-    one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
-    search_laplace(rows, s, one, start, state, tied = FALSE)
+    one <- replace(kernel, "lengthscale", scale * kernel$lengthscale)
+    search_laplace(rows, s, replace(start, c("kernel", "value"), list(one, Inf)), start, state, tied = FALSE)
   })
   searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
 }

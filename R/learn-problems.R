@@ -241,6 +241,13 @@ laplace_rows <- function(data, s, most, points) {
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
+# Returns the kernel with typical values where it has none.
+with_typical_values <- function(kernel, x, s) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  set_values(kernel, ifelse(is.na(value), units$unit * units$start, value))
+}
+
 greedy_points <- function(rows, s, kernel) {
   choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
 }

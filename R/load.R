@@ -3,7 +3,10 @@
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", register_marginaleffects)
-  when_loaded("mlr3", function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner()))
+  when_loaded("mlr3", function(...) {
+    mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())
+    mlr3::mlr_learners$add("classif.pfdtc", function() mlr3_learner(type = "classif"))
+  })
   when_loaded("parsnip", register_parsnip)
 }
 

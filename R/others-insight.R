@@ -108,10 +108,10 @@ model_info.gp_fit <- function(x, ...) {
   if (inherits(family, "family")) return(as_mixed(stats::glm(y ~ 1, family, rows)))
   info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))
   counts <- reads == "counts"
-  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_survival", "is_censored", "family",
+  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_multinomial", "is_survival", "is_censored", "family",
          "link_function")] <-
-    list(FALSE, counts, counts, reads == "ordered", reads == "times", reads %in% c("times", "censored"),
-         response_of(x)$label, family$link)
+    list(FALSE, counts, counts, reads == "ordered", reads == "labels", reads == "times",
+         reads %in% c("times", "censored"), response_of(x)$label, family$link)
   info
 }
 
@@ -122,13 +122,15 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
   predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
   type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
-  ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
+  ci_data <- data.frame(Row = c(row(as.matrix(p$fit))), SE = c(unname(p$se.fit)))
+  if (is.matrix(p$fit)) ci_data$Response <- rep(colnames(p$fit), each = nrow(p$fit)) # classes
   if (!is.null(ci)) {
     interval <- if (predict == "prediction") "prediction" else "credible"
     band <- stats::predict(x, data, interval = interval, level = check_level(ci), type = type)
-    ci_data[c("CI_low", "CI_high")] <- list(unname(band[, "lwr"]), unname(band[, "upr"]))
+    end <- function(name) if (is.matrix(p$fit)) c(band[, name, ]) else unname(band[, name])
+    ci_data[c("CI_low", "CI_high")] <- list(end("lwr"), end("upr"))
   }
-  structure(unname(p$fit), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
+  structure(c(unname(p$fit)), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
             predict = predict, class = c("get_predicted", "numeric"))
 }
 

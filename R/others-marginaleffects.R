@@ -13,22 +13,66 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
 #' @rdname insight-methods
 #' @exportS3Method marginaleffects::get_predict
 get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
-  draws <- attr(model, "draws")
   fit <- check_any_fit(model, "model")
+  draws <- attr(model, "draws")
+  if (is.null(draws)) draws <- new_draws()
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
-  f <- joint_draws(fit, rows$x, if (is.null(draws)) new_draws() else draws)[rows$index, , drop = FALSE]
+  rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
+  response <- response_of(fit)
+  if (has_labels(response) || is_ordered(response) && type != "link") {
+    return(predict_each_class(fit, response, newdata, rows, rowid, draws))
+  }
+  f <- joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
   p <- latent_at(fit, rows$x)
   mean <- p$mean[rows$index] + rows$offset
   noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))[rows$index]
-  link <- if (type == "link") identity else function(f) draws_given(response_of(fit), f, noise)
+  link <- if (type == "link") identity else function(f) draws_given(response, f, noise)
   estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type, noise)$mean
-  rowid <- if (is.null(newdata$rowid)) seq_along(estimate) else newdata$rowid
   structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))
+}
+
+# Returns the probabilities of classes, a row for each class and row: all rows for the first class, then the next.
+predict_each_class <- function(fit, response, newdata, rows, rowid, draws) {
+  labels <- has_labels(response)
+  f <- if (labels) contrast_draws(fit, rows$x, draws) else
+    array(joint_draws(fit, rows$x, draws) + latent_at(fit, rows$x)$mean, c(nrow(rows$x), 1L, 2L * half_of_draws()))
+  f <- f[rows$index, , , drop = FALSE] + if (labels) 0 else rows$offset
+  share <- function(f) {
+    if (!labels) return(class_shares(response, f[, 1L]))
+    softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
+  }
+  p <- stats::predict(fit, as.data.frame(newdata), type = "response")
+  each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
+  group <- factor(rep(response$levels, each = nrow(f)), response$levels)
+  structure(data.frame(rowid = rep(rowid, ncol(p)), group, estimate = c(p)), posterior_draws = each)
+}
+
+# Returns draws of the contrasts of several classes at the rows of x, n x (K - 1) x draws. The effect of the inducing
+# points is drawn once, the rest of each contrast as joint_draws() does.
+contrast_draws <- function(fit, x, draws) {
+  p <- posterior_of(fit)
+  q <- ncol(p$factors$beta)
+  if (is.null(draws$u)) {
+    z <- matrix(stats::rnorm(nrow(p$factors$C) * half_of_draws()), nrow(p$factors$C))
+    draws$u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, cbind(z, -z))
+    draws$rest <- replicate(q, new_draws(), simplify = FALSE)
+  }
+  rest <- function(x) {
+    native_kernel_matrix(p$model$kernel, x, x) -
+      crossprod(forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
+  }
+  m <- nrow(p$factors$beta)
+  size <- prior_most(p$model, x)
+  each <- lapply(seq_len(q), function(j) {
+    times_features(p$model$kernel, p$z, p$factors$L, x, draws$u[(j - 1L) * m + seq_len(m), , drop = FALSE]) +
+      joint_draws(fit, x, draws$rest[[j]], size, rest)
+  })
+  aperm(array(unlist(each), c(nrow(x), ncol(draws$u), q)), c(1L, 3L, 2L))
 }
 
 # Returns E(y | f) for draws of f, a row for each row of the data. For a transform, a spline in f replaces a quadrature.
 draws_given <- function(response, f, noise) {
-  if (is.null(response$transform)) return(response$link$inv(f))
+  if (is.null(response$transform)) return(response_given(response, f))
   t(vapply(seq_len(nrow(f)), function(i) {
     ends <- range(f[i, ])
     if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
@@ -47,6 +91,9 @@ register_marginaleffects <- function(...) {
 
 # ---- joint draws, batch after batch ---------------------------------------------------------------------------------
 
+# Draws come in pairs around the mean.
+half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
+
 new_draws <- function() {
   list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
@@ -55,19 +102,22 @@ new_draws <- function() {
 # that determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With
 # V = R^{-T} C(kept, x)
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-joint_draws <- function(fit, x, draws) {
+# `covariance` is that of f or of another process, `size` its largest variance, to which rounding is relative.
+joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
+                          covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
+                        }) {
   n <- nrow(x)
   kept <- NROW(draws$x)
-  half <- ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
+  half <- half_of_draws()
   check_memory(8 * as.double(n + kept) * (3 * (n + kept) + 2 * half), sprintf("joint draws at %d rows", n + kept))
   if (!n) return(matrix(0, 0L, 2L * half))
   all <- rbind(draws$x, x)
-  C <- covariance_at(fit, list(x = all, index = seq_len(n + kept), names = NULL))
+  C <- covariance(all)
   old <- seq_len(kept)
   new <- kept + seq_len(n)
   V <- if (kept) backsolve(draws$R, C[old, new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
   left <- C[new, new, drop = FALSE] - crossprod(V)
-  rounding <- nrow(all) * .Machine$double.eps * max(diag(C))
+  rounding <- nrow(all) * .Machine$double.eps * size
   S <- suppressWarnings(chol(left, pivot = TRUE, tol = rounding)) # the rank may be below n
   rank <- attr(S, "rank")
   pivot <- attr(S, "pivot")

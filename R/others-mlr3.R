@@ -2,21 +2,25 @@
 
 #' @rdname gp_reg
 #' @export
-mlr3_learner <- function(...) {
+mlr3_learner <- function(..., type = c("regr", "classif")) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
-  learner <- mlr3_class()$new()
+  learner <- mlr3_class(check_choice(type, c("regr", "classif"), "type"))$new()
   learner$param_set$set_values(...)
   learner
 }
 
-mlr3_class <- function() {
+# Returns the class of learners of numbers or of classes, which predict an sd or probabilities.
+mlr3_class <- function(type) {
   self <- private <- super <- NULL # R6 binds these in methods
-  R6::R6Class("LearnerRegrPfdtc", inherit = mlr3::LearnerRegr, public = list(
+  classes <- type == "classif"
+  parent <- if (classes) mlr3::LearnerClassif else mlr3::LearnerRegr
+  R6::R6Class(if (classes) "LearnerClassifPfdtc" else "LearnerRegrPfdtc", inherit = parent, public = list(
     initialize = function() {
-      super$initialize("regr.pfdtc", packages = c("mlr3", "pfdtc"), param_set = mlr3_parameters(),
+      super$initialize(paste0(type, ".pfdtc"), packages = c("mlr3", "pfdtc"), param_set = mlr3_parameters(),
                        feature_types = c("logical", "integer", "numeric", "character", "factor", "ordered"),
-                       predict_types = c("response", "se"), properties = "weights", man = "pfdtc::mlr3_learner",
-                       label = "Gaussian process regression")
+                       predict_types = c("response", if (classes) "prob" else "se"),
+                       properties = c("weights", if (classes) c("twoclass", "multiclass")),
+                       man = "pfdtc::mlr3_learner", label = "Gaussian process regression")
     }
   ), private = list(
     .train = function(task) {
@@ -29,6 +33,11 @@ mlr3_class <- function() {
     },
     .predict = function(task) {
       new <- as.data.frame(task$data(cols = task$feature_names))
+      if (self$predict_type == "prob") {
+        p <- stats::predict(self$model, new, type = "response")
+        return(list(prob = as.matrix(class_columns(p, response_of(self$model)$levels))))
+      }
+      if (classes) return(list(response = unname(stats::predict(self$model, new, type = "class"))))
       found <- stats::predict(self$model, new, se.fit = TRUE)
       list(response = unname(found$fit), se = if (self$predict_type == "se") unname(found$se.fit))
     }

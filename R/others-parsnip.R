@@ -3,15 +3,17 @@
 #' Gaussian process regression for parsnip and mlr3
 #'
 #' `gp_reg()` is a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` is
-#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same.
+#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` and `"classif.pfdtc"` are the same.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
-#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
+#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (the median), `"survival"`,
+#' `"linear_pred"` (f) and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
-#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f; its `m`,
-#' `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned. Case weights are precisions.
+#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f, or classes
+#' and, with `"prob"`, probabilities. Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
+#' Case weights are precisions.
 #'
-#' @param mode `"regression"`, or `"classification"` for a factor.
+#' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
@@ -20,8 +22,10 @@
 #'   are reset.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
 #'   `inducing`, `aux`, `mean`, `control`.
-#' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` with the fit in
-#'   `$model` after training. Without the package an error of class `pfdtc_error_input`.
+#' @param type `"regr"` for numbers or `"classif"` for classes.
+#' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` or
+#'   `LearnerClassif` with the fit in `$model` after training. Without the package an error of class
+#'   `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
@@ -80,6 +84,7 @@ register_parsnip <- function(...) {
   register_engine("regression", "pfdtc", "pfdtc")
   register_engine("regression", "pfdtc_exact", "gp_exact")
   register_engine("classification", "pfdtc", "pfdtc")
+  register_engine("censored regression", "pfdtc", "pfdtc")
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -106,6 +111,11 @@ register_engine <- function(mode, engine, fun) {
       args = list(object = quote(object$fit), newdata = quote(new_data), ...)))
   }
   tell("raw")
+  if (mode == "censored regression") {
+    tell("time", type = "median")
+    tell("linear_pred", type = "latent")
+    return(tell("survival", curves_for_parsnip, type = "survival", times = quote(eval_time)))
+  }
   tell("conf_int", if (mode == "regression") band_for_parsnip else class_bands_for_parsnip, type = "response",
        interval = "credible", level = quote(level))
   if (mode == "regression") {
@@ -113,15 +123,28 @@ register_engine <- function(mode, engine, fun) {
     tell("pred_int", band_for_parsnip, type = "response", interval = "prediction", level = quote(level))
   } else {
     tell("class", type = "class")
-    tell("prob", function(results, object) { # parsnip names the columns
-      if (is.matrix(results)) return(as.data.frame(results, row.names = FALSE))
-      stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
-    }, type = "response")
+    tell("prob", function(results, object) class_columns(results, object$lvl), type = "response")
   }
+}
+
+# Returns a column of data frames, the survival curve of each row of `results`, whose columns are named by the times.
+curves_for_parsnip <- function(results, object) {
+  out <- data.frame(row.names = seq_len(nrow(results)))
+  times <- as.numeric(colnames(results))
+  out$.pred <- lapply(seq_len(nrow(results)), function(i) {
+    data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
+  })
+  out
 }
 
 band_for_parsnip <- function(results, object) {
   data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
+}
+
+# Returns a data frame with a column of probabilities for each class.
+class_columns <- function(p, levels) {
+  if (is.matrix(p)) return(as.data.frame(p, row.names = FALSE))
+  stats::setNames(data.frame(1 - unname(p), unname(p)), levels)
 }
 
 class_bands_for_parsnip <- function(results, object) {

@@ -5,8 +5,8 @@
 
 # Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
 # x, see engine_sites(); `start`: an earlier approximation. The mode of many rows is first searched with every eighth
-# row. If log p is not concave, as with Student's t, the search may end in a saddle point; it then starts beside the prior
-# mean.
+# row. If log p is not concave, as with Student's t, the search may end in a saddle point; it then starts beside the
+# prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)

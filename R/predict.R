@@ -45,8 +45,9 @@
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is computed with y cut off at the outermost training response. For other families, prediction intervals are
-#' quantiles of a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have.
+#' response is computed with y cut off at the outermost training response, or 2 sds before its mean if that is further
+#' out. For other families, prediction intervals are quantiles of a new response: whole numbers for counts, shares for
+#' numbers of trials, which `newdata` must have.
 #' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
@@ -207,7 +208,10 @@ class_of <- function(response, f) {
 # Returns list(y, size), the responses of the rows asked for.
 responses_asked <- function(fit, newdata) {
   if (!is.null(fit$likelihood)) {
-    return(if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata))
+    if (!is.null(newdata)) return(new_sites(fit, newdata))
+    data <- training_data(fit)
+    if (is.null(data$x_zero)) return(data$sites)
+    abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
   }
   list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
     as.double(responses_in(fit, newdata)))
@@ -241,12 +245,6 @@ responses_in <- function(fit, newdata) {
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "rows with missing values", "complete where responses are looked at")
-}
-
-# Returns the responses of all training rows.
-all_sites <- function(data) {
-  if (is.null(data$x_zero)) return(data$sites)
-  abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
 }
 
 # Returns the responses of new rows, by the fit's formula.

@@ -42,9 +42,10 @@ finite_bounds <- function(transform, mu, tau) {
   if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
   h <- convex_back(transform)
   end <- if (!is_cut(transform)) Inf else if (up) transform$ends[2L] else -transform$ends[1L]
-  low <- mean_below(h, mu$lower, tau$lower, tau$upper, end)
-  high <- mean_below(h, mu$upper, tau$upper, tau$lower, end)
-  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(end)))
+  last <- pmax(end, mu$upper - sure_sds * tau$lower) # M increases in the cut
+  low <- mean_below(h, mu$lower, tau$lower, tau$upper, pmax(end, mu$lower - sure_sds * tau$upper))
+  high <- mean_below(h, mu$upper, tau$upper, tau$lower, last)
+  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
   if (!up) found <- list(lower = -found$upper, upper = -found$lower)
   y <- lapply(found, function(v) if (transform$kind == "log") v else transform$centre + transform$unit * v)
   list(lower = y$lower - rounding_back(transform, y$lower), upper = y$upper + rounding_back(transform, y$upper))
@@ -96,7 +97,6 @@ slope_back <- function(lambda, z, order) {
 # On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in
 # the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left one h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
-  n <- length(mu)
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)
   a <- edge[, -ncol(edge), drop = FALSE]

@@ -90,12 +90,16 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), least)
   }, 0)
-  away <- unique(round(c(0:20, 20 * 1.06^(1:500))))
-  for (i in which(is.na(out))) {
-    end <- function(p) predictive_quantile(response, p, size[i], mu[i], s[i])
-    from <- max(min(end(1e-6), y[i]) - 1, 0)
-    to <- max(end(1 - 1e-6), y[i])
-    t <- c(from, to, outer(c(y[i] - 1, y[i], end(0.5)), c(-away, away), `+`))
+  rest <- which(is.na(out))
+  ends <- matrix(vapply(c(1e-6, 0.5, 1 - 1e-6), function(p) {
+    predictive_quantile(response, p, size[rest], mu[rest], s[rest])
+  }, 0 * rest), ncol = 3L)
+  away <- unique(round(c(0:20, 20 * 1.12^(1:250))))
+  for (k in seq_along(rest)) {
+    i <- rest[k]
+    from <- max(min(ends[k, 1L], y[i]) - 1, 0)
+    to <- max(ends[k, 3L], y[i])
+    t <- c(from, to, outer(c(y[i] - 1, y[i], ends[k, 2L]), c(-away, away), `+`))
     t <- sort(unique(t[t >= from & t <= to]))
     same <- rep(1, length(t))
     square <- (predictive_cdf(response, t, size[i] * same, mu[i] * same, s[i] * same) - (y[i] <= t))^2
@@ -106,7 +110,7 @@ crps_of_counts <- function(response, y, size, mu, s) {
 }
 
 # Returns the sum for one response by the probability of each number, averaged over f by the trapezoid rule. Its step is
-# below the sd of f, and below the width 1 / sqrt(W) of the likelihood of each number. Returns NA for more than 2e5 values.
+# below the sd of f, and below the width 1 / sqrt(W) of the likelihood of each number. NA for more than 2e5 values.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) {
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)

@@ -42,17 +42,17 @@ untransformed <- function(transform, z) {
 }
 
 # T^-1 is exp, or a convex function where lambda <= 1 and a concave one elsewhere: the mean of y may be far beyond all
-# responses. With a transform that the fit found, y is cut on that side at the outermost response
-# (bench/point-predictions.R).
+# responses. With a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond
+# that by more than `sure_sds`, y is cut so many sds before its mean.
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
 
-# Returns the standard normal quantile at which y is cut, Inf or -Inf if it is not.
+# Returns the standard normal quantiles at which y is cut, Inf or -Inf if it is not.
 cut_at <- function(transform, mean, sd) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
-  (transform$ends[if (up) 2L else 1L] - mean) / sd
+  if (up) pmax((transform$ends[2L] - mean) / sd, -sure_sds) else pmin((transform$ends[1L] - mean) / sd, sure_sds)
 }
 
 # Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
@@ -95,12 +95,10 @@ hermite_back <- function(transform, mean, var, order) {
   sd <- sqrt(var)
   n <- length(mean)
   far <- 9
-  middle <- untransformed(transform, if (!is_cut(transform)) mean else
-    if (curves_up(transform)) pmin(mean, transform$ends[2L]) else pmax(mean, transform$ends[1L]))
-  away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
   up <- curves_up(transform)
-  cut <- replace(cut_at(transform, mean, sd), sd == 0, if (up) Inf else -Inf)
-  cut <- rep_len(cut, n)
+  cut <- rep_len(replace(cut_at(transform, mean, sd), sd == 0, if (up) Inf else -Inf), n)
+  middle <- untransformed(transform, mean + sd * if (up) pmin(cut, 0) else pmax(cut, 0))
+  away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
   inside <- function(t) pmin(pmax(t, if (up) -far else pmax(cut, -far)), if (up) pmin(cut, far) else far)
   kink <- if (transform$kind == "log") numeric(n) else replace(-mean / sd, sd == 0, 0)
   points <- list(inside(-far), inside(pmin(kink, 0)), inside(pmax(kink, 0)), inside(far))

@@ -80,9 +80,10 @@ least_line_rows <- 30L
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from
-# `merit` rows (bench/structure.R).
+# `merit` rows (bench/structure.R). Other families with one latent function compare it from `classes` rows on
+# (bench/two-classes.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # Inputs up to which the additive kernel is tried, pairs of inputs in it, and lengthscales up to which smooth noise is
@@ -134,6 +135,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
+
+# The mean of a response whose transform was found is cut at the outermost response, or at the quantile of the response
+# so many sds before its mean, if that is further out (bench/point-predictions.R).
+sure_sds <- 2
 
 # A response has few values if one has more than this share and more than so many rows, or if there are fewer values
 # (bench/response.R).

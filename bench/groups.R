@@ -24,7 +24,7 @@ keep <- function(what, value, goal) {
   file <- "bench/results/groups.csv"
   old <- if (file.exists(file)) read.csv(file)
   new <- data.frame(what, value = signif(value, 3), goal)
-  write.csv(rbind(old[!old$what %in% what, ], new), file, row.names = FALSE, quote = FALSE)
+  write.csv(rbind(old[!old$what %in% what, ], new), file, row.names = FALSE)
 }
 
 # f(x1, x2) = sin(6 x1) cos(5 x2), levels with sd 1, noise sd 0.3
@@ -87,7 +87,7 @@ if (wanted("rough")) for (design in names(designs)) { # goal: 0.05 exact sd; sd 
        sqrt(mean((a$se.fit / b$se.fit - 1)^2)),
        sqrt(mean(((ours$mean - theirs$mean)^2 / theirs$var)[of_group])),
        sqrt(mean((sqrt(ours$var / theirs$var)[of_group] - 1)^2)))
-  keep(paste0("rough; ", gsub(",", "", design), ": mean in exact sd"),
+  keep(paste0("rough, ", design, ": mean in exact sd"),
        sqrt(mean(((a$fit - b$fit) / b$se.fit)^2)), "0.05")
 }
 
@@ -112,7 +112,7 @@ if (wanted("learn")) for (design in c("200 of 2 or 3", "35 of 14", "35, rows tog
     lost_nats(d, without_exact_stage(learn()), learn())
   }, 0)
   said("%s: lost %s nats", design, paste(sprintf("%.2f", lost), collapse = " "))
-  keep(paste0("learned; ", gsub(",", "", design), ": most nats lost of 3 seeds"), max(lost), "0.5")
+  keep(paste0("learned, ", design, ": most nats lost of 3 seeds"), max(lost), "0.5")
 }
 
 if (wanted("subset")) for (levels in c(320, 40)) { # learned from 400 of 1,600 rows, as many levels as there are
@@ -209,6 +209,6 @@ if ("large" %in% asked) { # goal: a minute, 1 GB, coverage of effects .94 to .96
        length(of), fit$m, took, sqrt(mean(z^2)), mean(abs(z) < 1.96 * sd), sqrt(coef(fit)[["group(g).variance"]]),
        sqrt(fit$noise), grep("VmHWM", readLines("/proc/self/status"), value = TRUE))
   memory <- as.numeric(gsub("[^0-9]", "", grep("VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024
-  keep(paste("1e6 rows 1e5 levels:", c("seconds", "MB", "coverage of effects")),
+  keep(paste("1e6 rows, 1e5 levels:", c("seconds", "MB", "coverage of effects")),
        c(took, memory, mean(abs(z) < 1.96 * sd)), c("60", "1000", "0.94 to 0.96"))
 }

@@ -148,3 +148,52 @@ test_that("variances are multiplied, of every term", {
   wider <- scale_kernel(kernel, 3)
   expect_equal(kernel_values(wider) / kernel_values(kernel), c(1, 3, 1, 3))
 })
+
+test_that("the gain from residuals is that of the best correction by neighbours, which decides on the comparison", {
+  data <- classes_of(0.05, n = 300)
+  x <- as.matrix(data[1:2])
+  likelihood <- as_likelihood(binomial())
+  sites <- list(y = as.numeric(data$y), offset = numeric(300))
+  held <- 1:60
+  around <- 300:61
+  trial <- held_out_trial(list(x = x, sites = sites), likelihood, 0.1, held, around, NULL)
+  f <- 0.5 * sin(5 * x[, 1])
+  found <- gain_from_residuals(trial, held, around, f, place_kernel(kernel_se(c(0.1, 0.2), 1), x), NULL)
+  p <- stats::plogis(f + 0.1)
+  g <- data$y - p
+  W <- p * (1 - p)
+  scaled <- t(x) / c(0.1, 0.2)
+  gains <- vapply(c(5, 40), function(count) {
+    h <- vapply(held, function(i) {
+      near <- around[order(colSums((scaled[, around] - scaled[, i])^2))[seq_len(count)]]
+      sum(g[near]) / (sum(W[near]) + mean(W[around]))
+    }, 0)
+    gain <- function(c) c * g[held] * h - c^2 * W[held] * h^2 / 2
+    gain(stats::optimize(function(c) sum(gain(c)), c(0, 20), maximum = TRUE, tol = 1e-9)$maximum)
+  }, numeric(60))
+  expect_equal(found, gains[, which.max(colMeans(gains))], tolerance = 1e-6) # optimize()
+  expect_gt(mean(found), 0.01)
+  never <- function(...) stop("compared")
+  compared <- function(least) {
+    with_replaced(list(raise_variances = never, near_trial = replace(near_trial, "residuals", least)), {
+      fit_classes(classes_of(0.03), kernel = kernel_matern(1 / 2, 0.1, 8), hyper = "fixed")
+    })
+  }
+  expect_lt(compared(1)$trial[["gain"]], 0)
+  expect_error(compared(near_trial$residuals), "compared")
+})
+
+test_that("the mode of many rows starts from the mode of some of them, and is the same", {
+  data <- classes_of(0.3, n = 160)
+  x <- as.matrix(data[1:2])
+  kernel <- place_kernel(kernel_se(0.4, 2), x)
+  sites <- engine_sites(as_likelihood(binomial()), list(y = as.numeric(data$y), offset = numeric(160)), 0.1)
+  mode <- function(least) {
+    with_replaced(list(mode_rows = c(least = least, by = 1, steps = 50)), {
+      laplace_at(x, sites, kernel, x[1:20, ], 1e-8, NULL)
+    })
+  }
+  late <- mode(160)
+  expect_equal(late$f, mode(161)$f, tolerance = 1e-8) # Newton's steps end at a decrement of 1e-9
+  expect_lt(late$steps, mode(161)$steps)
+})

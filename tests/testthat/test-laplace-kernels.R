@@ -124,6 +124,24 @@ test_that("one lengthscale for all inputs is taken where they have a unit in com
   expect_no_match(pfdtc(y ~ ., other, family = binomial())$kernels$kernel[1L], "isotropic")
 })
 
+test_that("a sum of functions of single inputs gets the additive kernel, unless the rows are few or defaults plain", {
+  sums <- function(n) {
+    d <- as.data.frame(matrix(stats::runif(4 * n), n))
+    f <- 2 * sin(5 * d$V1) + 1.5 * cos(6 * d$V2) + 3 * (d$V3 - 0.5)^2 + sin(8 * d$V4)
+    transform(d, y = stats::rbinom(n, 1, stats::plogis(2 * f)) == 1)
+  }
+  d <- with_seed(4, sums(300))
+  new <- with_seed(5, sums(500))
+  fit <- pfdtc(y ~ ., d, family = binomial())
+  expect_true(is_additive(fit$kernel))
+  plain <- pfdtc(y ~ ., d, family = binomial(), plain = TRUE)
+  expect_false(any(grepl("by itself", plain$kernels$kernel)))
+  nlpd <- function(fit) -mean(predict(fit, new, type = "density"))
+  expect_lt(nlpd(fit), nlpd(plain))
+  few <- pfdtc(y ~ ., d[1:60, ], family = binomial())
+  expect_false(any(grepl("by itself", few$kernels$kernel)))
+})
+
 test_that("what is averaged over the parameters is the integral over them", {
   p <- laplace_problem_of("logit", n = 60)
   x <- `colnames<-`(p$x, c("x1", "x2"))

@@ -150,6 +150,20 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
 })
 
+test_that("smooth noise is given up if it is behind constant noise and its variance falls", {
+  d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 60)))
+  evaluations <- function(sd, least) {
+    d$y <- with_seed(9, sin(6 * d$x) + sd * stats::rnorm(60))
+    case <- response_case(d, transform = "none")
+    problem <- response_problem(learned_from(case, NULL), NULL)
+    learn_noise(problem, log(c(0.3, 1, 0.1)), noise_trend_of(case$data, 1L), "response", least)
+    problem$pool$count$evaluations
+  }
+  expect_lt(evaluations(0.3, Inf), evaluations(0.3, -Inf))
+  uneven <- exp(3 * d$x) / 10
+  expect_identical(evaluations(uneven, Inf), evaluations(uneven, -Inf))
+})
+
 test_that("level and covariance are those of the inverse information of all free parameters", {
   d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 16)))
   d$y <- with_seed(9, exp(2 * d$x) * stats::rnorm(16))

@@ -70,3 +70,18 @@ test_that("model_parameters() has coef() and confint(), each in the units of its
   expect_identical(names(fixed), c("Parameter", "Coefficient"))
   expect_null(insight::get_statistic(fit))
 })
+
+test_that("several classes have a row for each class and row, with the intervals of predict()", {
+  skip_if_not_installed("insight")
+  fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(0.8, 3), hyper = "fixed",
+               m = 10)
+  new <- iris[c(1, 120), ]
+  p <- insight::get_predicted(fit, new, ci = 0.9)
+  band <- predict(fit, new, type = "response", interval = "credible", level = 0.9)
+  expect_equal(as.numeric(p), unname(c(band[, "fit", ])))
+  about <- attr(p, "ci_data")
+  expect_identical(about$Response, rep(levels(iris$Species), each = 2))
+  expect_identical(about$Row, rep(1:2, 3))
+  expect_equal(about$CI_low, unname(c(band[, "lwr", ])))
+  expect_true(insight::model_info(fit)$is_multinomial)
+})

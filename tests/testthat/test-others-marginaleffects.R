@@ -35,6 +35,44 @@ test_that("joint draws of too many rows are refused before memory is taken", {
   })
 })
 
+test_that("classes and times have the predictions of predict(), and draws of these that agree between calls", {
+  d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
+  new <- data.frame(speed = c(5, 15, 22), rowid = 4:6)
+  fits <- list(pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se(6, 4), hyper = "fixed"),
+               pfdtc(far ~ speed, d, family = multinomial(), kernel = kernel_se(6, 4), hyper = "fixed", m = 4),
+               pfdtc(dist ~ speed, d, family = loglogistic(0.3), kernel = kernel_se(6, 1), hyper = "fixed"))
+  for (fit in fits) with_seed(1, with_options(list(pfdtc.draws = 1000), {
+    fit <- sanitize_model_specific.gp_fit(fit)
+    p <- get_predict.gp_fit(fit, new)
+    expect_equal(p$estimate, unname(c(predict(fit, new, type = "response"))))
+    draws <- attr(p, "posterior_draws")
+    K <- if (is.null(p$group)) 1 else 3
+    expect_identical(p$rowid, rep(4:6, K))
+    # pairs around the mean: the mean of 1000 draws is within five standard errors of independent draws
+    expect_lt(max(abs(rowMeans(draws) - p$estimate) / apply(draws, 1, stats::sd)), 5 / sqrt(1000))
+    again <- attr(get_predict.gp_fit(fit, new[c(3, 1), ]), "posterior_draws")
+    expect_equal(again[1:2, ], draws[c(3, 1), ], tolerance = 1e-5)
+    if (K == 3) {
+      expect_identical(p$group, factor(rep(levels(d$far), each = 3), levels(d$far)))
+      expect_equal(draws[1:3, ] + draws[4:6, ] + draws[7:9, ], matrix(1, 3, 1000))
+    }
+  }))
+})
+
+test_that("contrasts of classes have the joint covariance of their draws, the rest of few points included", {
+  fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(0.8, 3), hyper = "fixed", m = 3)
+  x <- matrix(c(1.2, 3, 4.6, 5.1))
+  f <- with_seed(3, with_options(list(pfdtc.draws = 20000), contrast_draws(fit, x, new_draws())))
+  at <- posterior_values(posterior_of(fit), x)
+  for (i in 1:4) {
+    V <- matrix(at$var[i, ], 2)
+    # 10000 pairs, as above; five standard errors
+    error <- sqrt((outer(diag(V), diag(V)) + V^2) / 10000)
+    expect_lt(max(abs(stats::cov(t(f[i, , ])) - V) / error), 5)
+    expect_equal(rowMeans(f[i, , ]), at$mean[i, ], tolerance = 1e-10)
+  }
+})
+
 # Some versions use functions of a newer R than they ask for.
 skip_if_no_marginaleffects <- function() {
   skip_if_not_installed("marginaleffects")

@@ -49,3 +49,25 @@ test_that("a learner is resampled", {
   }
   expect_equal(got, c(mse(1:15, 16:30), mse(16:30, 1:15)))
 })
+
+test_that("a learner of classes predicts their probabilities and the likeliest", {
+  skip_if_not_installed("mlr3")
+  kernel <- kernel_se(c(1, 0.5), 4)
+  two <- droplevels(iris[51:150, 3:5])
+  for (data in list(iris[3:5], two)) {
+    task <- mlr3::as_task_classif(data, target = "Species")
+    learner <- mlr3::lrn("classif.pfdtc", kernel = kernel, hyper = "fixed", predict_type = "prob")
+    rows <- seq(1, nrow(data), 7)
+    learner$train(task)
+    got <- learner$predict(task, rows)
+    own <- pfdtc(Species ~ Petal.Length + Petal.Width, data, kernel = kernel, hyper = "fixed")
+    p <- predict(own, data[rows, ], type = "response")
+    last <- utils::tail(levels(data$Species), 1)
+    expect_equal(unname(got$prob[, last]), unname(if (is.matrix(p)) p[, last] else p))
+    expect_equal(rowSums(got$prob), rep(1, length(rows)))
+    learner$predict_type <- "response"
+    expect_equal(as.character(learner$predict(task, rows)$response),
+                 as.character(unname(predict(own, data[rows, ], type = "class"))))
+  }
+  expect_error(mlr3_learner(type = "surv"), class = "pfdtc_error_input")
+})

@@ -17,7 +17,7 @@ test_that("a fitted specification predicts what its engine does", {
   }
 })
 
-test_that("classes are of two levels: probabilities, intervals of these and classes are the engine's", {
+test_that("two classes: probabilities, intervals of these and classes are the engine's", {
   skip_if_not_installed("parsnip")
   data <- transform(small_data(40), z = factor(ifelse(a + b > 0, "yes", "no")))
   new <- small_data(5, seed = 3)
@@ -36,6 +36,42 @@ test_that("classes are of two levels: probabilities, intervals of these and clas
   expect_identical(parsnip::fit(probit, z ~ a + b, data)$fit$likelihood$link, "probit")
   expect_error(fit_spec(gp_reg("classification"), data, f ~ a), class = "pfdtc_error_input")
   expect_error(fit_spec(gp_reg("classification", "pfdtc_exact"), data, z ~ a))
+})
+
+test_that("more than two classes have a column of probabilities each", {
+  skip_if_not_installed("parsnip")
+  kernel <- kernel_se(c(1, 0.5), 4)
+  formula <- Species ~ Petal.Length + Petal.Width
+  fitted <- fit_spec(gp_reg("classification", kernel = kernel), iris, formula)
+  own <- pfdtc(formula, iris, family = multinomial(), kernel = kernel, hyper = "fixed")
+  new <- iris[c(1, 71, 120), ]
+  p <- unname(predict(own, new, type = "response"))
+  got <- predict(fitted, new, type = "prob")
+  expect_identical(names(got), paste0(".pred_", levels(iris$Species)))
+  expect_equal(as.matrix(got), p, ignore_attr = TRUE)
+  expect_identical(predict(fitted, new)$.pred_class, unname(predict(own, new, type = "class")))
+  expect_identical(ncol(predict(fitted, new, type = "conf_int")), 6L)
+})
+
+test_that("censored regression predicts median times and survival at times", {
+  skip_if_not_installed("parsnip")
+  skip_if_not_installed("survival")
+  skip_if_not_installed("prodlim") # parsnip asks for it
+  formula <- survival::Surv(time, status) ~ karno + age
+  d <- survival::veteran[1:60, ]
+  kernel <- kernel_se(c(30, 20), 1)
+  spec <- parsnip::set_engine(gp_reg("censored regression", kernel = kernel), "pfdtc", hyper = "fixed",
+                              family = weibull())
+  fitted <- parsnip::fit(spec, formula, d)
+  own <- pfdtc(formula, d, family = weibull(), kernel = kernel, hyper = "fixed")
+  new <- d[1:3, ]
+  expect_equal(predict(fitted, new)$.pred_time, unname(predict(own, new, type = "median")))
+  expect_equal(predict(fitted, new, type = "linear_pred")$.pred_linear_pred, unname(predict(own, new)))
+  times <- c(30, 365.25 / 3)
+  curves <- predict(fitted, new, type = "survival", eval_time = times)$.pred
+  expect_equal(lapply(curves, function(one) one$.eval_time), rep(list(times), 3))
+  S <- predict(own, new, type = "survival", times = times)
+  expect_equal(t(vapply(curves, function(one) one$.pred_survival, times)), unname(S))
 })
 
 test_that("counts are predicted as such", {

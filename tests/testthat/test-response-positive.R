@@ -79,16 +79,22 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
     data.frame(x = x, y = stats::rgamma(150, n * 2 / 3, 1) * exp(0.6 * sin(2 * x)))
   })
   fit <- pfdtc(y ~ x, d, family = tweedie(), kernel = kernel_se())
-  given <- pfdtc(y ~ x, d, family = tweedie(1.6), kernel = kernel_se())
+  given <- pfdtc(y ~ x, d, family = tweedie(coef(fit)[["p"]]), kernel = kernel_se())
   expect_identical(names(coef(given))[4], "phi")
   expect_match(utils::capture.output(print(given))[1], "Tweedie")
-  expect_equal(given$evidence, fit$evidence, tolerance = 0.02)
+  # the same optimum; a search ends where two steps gain less than .001, so that each is a few thousandths from it
+  expect_lt(abs(given$evidence - fit$evidence), 0.01)
   # vcov() has the shape parameters and the family of a fit is a family
   expect_true(all(c("log(phi)", "log(p)") %in% rownames(stats::vcov(fit))))
   again <- pfdtc(y ~ x, d, family = stats::family(fit), kernel = fit$kernel, hyper = "fixed", center = fit$center)
   expect_equal(again$evidence, fit$evidence, tolerance = 1e-8)
-  vi <- pfdtc(y ~ x, d, family = tweedie(1.6), approx = "vi", kernel = kernel_se())
-  expect_equal(mean(predict(vi)), mean(predict(given)), tolerance = 0.1)
+  # under the same model the bound of log p(y) is largest at the variational posterior, not at Laplace's
+  vi <- stats::update(again, approx = "vi")
+  bound <- function(start) {
+    sites <- sites_of_fit(vi, vi$data)
+    laplace_at(vi$data$x, sites, vi$kernel, vi$inducing, vi$jitter, NULL, start, maxit = 0L)$evidence
+  }
+  expect_gt(bound(vi$factors), bound(again$factors))
   # "log(p)" has the sd of log p: that of the log odds of p - 1 times a difference of log p
   p_of <- function(log_odds) log(1 + stats::plogis(log_odds))
   at <- stats::qlogis(coef(fit)[["p"]] - 1)
