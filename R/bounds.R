@@ -40,7 +40,9 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   # With a jitter below rounding, a posterior on the distinct points takes its place. That has no less jitter and more
   # residual prior variance, so its eps is larger and still valid.
-  own <- if (p$jitter >= safe_jitter(nrow(p$z))) replace(p, "norms", list(fast_norms(p))) else {
+  own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
+    replace(p, "norms", list(fast_norms(p)))
+  } else {
     z <- distinct_points(p$z, p$model$kernel)
     inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
     posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))

@@ -104,7 +104,7 @@ form_of_rows.with_effects <- function(b, ratio) effect_forms(b, b$middle$factors
 
 forms_at.with_effects <- function(b, form, x) {
   at <- features_with_effects(b, b$middle$factors, x)
-  list(eta = variances_at(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
+  list(eta = variances_at.with_effects(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
 }
 
 # Returns Z'v of a grouping, p x levels.

@@ -37,8 +37,10 @@ predict_each_class <- function(fit, response, newdata, rows, rowid, draws) {
   f <- if (labels) contrast_draws(fit, rows$x, draws) else
     array(joint_draws(fit, rows$x, draws) + latent_at(fit, rows$x)$mean, c(nrow(rows$x), 1L, 2L * half_of_draws()))
   f <- f[rows$index, , , drop = FALSE] + if (labels) 0 else rows$offset
-  share <- function(f) if (!labels) class_shares(response, f[, 1L]) else
+  share <- function(f) {
+    if (!labels) return(class_shares(response, f[, 1L]))
     softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
+  }
   p <- stats::predict(fit, as.data.frame(newdata), type = "response")
   each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
   group <- factor(rep(response$levels, each = nrow(f)), response$levels)

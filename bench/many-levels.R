@@ -27,3 +27,12 @@ cat(sprintf("# coverage of f at 95 %%: %.3f; largest half width of the mean %.1e
             mean(abs(at$fit - truth) < 1.96 * at$se.fit),
             max((inside$mean_upper - inside$mean_lower) / 2 / inside$sd_upper),
             max((inside$sd_upper - inside$sd_lower) / 2 / inside$sd_upper)))
+
+# On a busy machine, one thread. 1,000,000 levels, 1,500,000 rows (certificates were not waited for):
+# fit, hyperparameters held               7.4 s of the processor,   537 MB at most so far
+# 1,000 predictions                       0.2 s of the processor,   537 MB at most so far
+# 100,000 levels, 150,000 rows:
+# fit, hyperparameters held               0.9 s of the processor,   127 MB at most so far
+# 1,000 predictions                       0.1 s of the processor,   127 MB at most so far
+# 1,000 certificates by own points        2.5 s of the processor,   184 MB at most so far
+# coverage of f at 95 %: 0.941; largest half width of the mean 2.2e-04 sd, of the sd 5.3e-07

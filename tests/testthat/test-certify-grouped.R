@@ -144,12 +144,18 @@ test_that("certificates of families contain the mode and the sd of the whole ker
   })
 })
 
-test_that("families of few rows, all of them inducing points of the whole kernel, are certified with their groups", {
+test_that("families of few rows, with inducing points of the whole kernel, are certified with their groups", {
   p <- grouped_problem(5)
   p$d$y <- with_seed(1, stats::rpois(90, exp(p$d$f)))
   fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, family = "poisson", kernel = grouped_kernels$intercepts,
                                 hyper = "fixed", m = 8))
   expect_false(inherits(posterior_of(fit), "grouped"))
+  b <- with_seed(1, bounds_at_mode(fit, fit$data, TRUE))
+  x <- fit$data$x
+  A <- forwardsolve(b$at$L, native_kernel_matrix(fit$kernel, b$z, x))
+  E <- native_kernel_matrix(fit$kernel, x, x) - crossprod(A)
+  expect_lt(nrow(b$z), 90)
+  expect_equal(b$g_E, sqrt(sum(b$at$g * (E %*% b$at$g))), tolerance = 1e-6) # one group of rows: exact
   exact <- dense_mode(fit, p$d$y, p$new, slopes_of$poisson(p$d$y))
   for (effort in c("fast", "reference")) {
     inside <- suppressMessages(certify(fit, p$new, effort = effort))

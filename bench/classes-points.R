@@ -1,0 +1,25 @@
+# What do more inducing points bring several classes? Their posterior has one Cholesky factor of (K - 1) m rows; there
+# is no search by conjugate gradients. Five classes, 2,000 rows, three inputs, seconds of a busy processor, and the
+# expected negative log density at 1,000 new rows (entropy of the classes .97326):
+#   Rscript bench/classes-points.R
+#   (K - 1) m    200      400      1,000    2,000
+#   seconds      1.6      2.3      2.1      4.3
+#   expected     1.00409  1.00397  1.00397  1.00397
+# So fewer points, not a larger factor: pfdtc() keeps (K - 1) m below 4,000. Not measured: rough functions.
+library(pfdtc)
+options(pfdtc.threads = 1L)
+shares <- function(x) {
+  p <- exp(3 * cbind(sin(6 * x[, 1]), cos(5 * x[, 2]), x[, 3], 0, sin(4 * (x[, 1] + x[, 2]))))
+  p / rowSums(p)
+}
+set.seed(2)
+x <- matrix(stats::runif(6000), 2000)
+y <- factor(apply(shares(x), 1, function(p) sample(5, 1, prob = p)))
+new <- matrix(stats::runif(3000), 1000)
+for (m in c(50, 100, 250, 500)) {
+  begun <- sum(proc.time()[1:2])
+  fit <- suppressMessages(pfdtc(x, y, family = multinomial(), kernel = kernel_se(0.5, 4), hyper = "fixed", m = m))
+  seconds <- sum(proc.time()[1:2]) - begun
+  p <- predict(fit, new, type = "response")
+  cat(4 * fit$m, round(seconds, 1), round(-mean(rowSums(shares(new) * log(p))), 5), "\n")
+}
