@@ -49,8 +49,10 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 # does not depend on the number of rows, except for the group of each merged row. need() stops at the first of its
 # arguments, named by the parts, that is not TRUE; later ones may rely on those before.
 check_fit_parts <- function(fit, argument) {
-  need <- function(...) for (i in seq_len(...length())) {
-    if (!isTRUE(...elt(i))) damaged_fit(fit, argument, names(substitute(list(...)))[i + 1L])
+  need <- function(...) {
+    for (i in seq_len(...length())) {
+      if (!isTRUE(...elt(i))) damaged_fit(fit, argument, names(substitute(list(...)))[i + 1L])
+    }
   }
   need(method = is_one_of(fit$method, names(gp_families)),
        frame = is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")) &&

@@ -97,11 +97,12 @@ compile_kernel <- function(kernel) {
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
-    engine = list(factors = lapply(leaves, function(leaf) list( # without its parameters
-      profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
-      isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
-      correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
-        if (!is.null(leaf$given)) c(leaf$given))), values = unlist(values),
+    engine = list(factors = lapply(leaves, function(leaf) { # without its parameters
+      list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
+           isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
+           correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
+             if (!is.null(leaf$given)) c(leaf$given))
+    }), values = unlist(values),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")]))
 }
 

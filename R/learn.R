@@ -151,6 +151,10 @@ little_noise_model <- function(model, s, profile, held = NULL) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), budget("whole", 8L)))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
+  if (profile != model$problem$profile && !is.null(model$kernels)) {
+    model$kernels$chosen <- model$kernels$kernel == profile_label(profile)
+    attr(model$kernels, "additive") <- NULL
+  }
   replace(model, c("problem", "theta", "value"), list(problem, best$theta, best$value))
 }
 

@@ -12,7 +12,8 @@
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
-#' @section Invariants: `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead.
+#' @section Invariants: `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead,
+#'   and of a transformed response the median.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))
@@ -49,7 +50,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
     v <- vapply(bands, function(band) band[, side], numeric(h))
     as_series(matrix(v, h, dimnames = list(NULL, paste0(level, "%"))))
   }
-  middle <- stats::predict(fit, new)
+  middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
   structure(class = "forecast", list(
     method = "Gaussian process", model = fit, level = level, mean = as_series(unname(middle)), lower = ends("lwr"),
     upper = ends("upr"), x = series$x, fitted = series$like(stats::fitted(fit)),

@@ -10,6 +10,7 @@
 # rows     passes  processor seconds  above  below  open by the data  open by the approximation
 # 10,000        3                 10     83    256                61                          0
 # 30,000        4                 31     92    267                40                          1
+# 100,000       7                160     98    276                20                          6
 suppressMessages(library(pfdtc))
 many_rows <- function(n, seconds) {
   set.seed(1)

@@ -17,9 +17,9 @@
 # for .29), and the mean over f alone.
 # q = -2 (the rule now), the mean cut 2 sds before its middle where that is beyond all responses: the same as q = -Inf
 # on mammals, cpus, RiceFarms (.72; q = -1 .52, q = 0 1.75), CHFLS, Davis and Electricity1970. Branin's function, 40
-# runs with noise of .05 sd, three designs where Yeo-Johnson is chosen: RMSE .102, .141, .126 with q = -Inf, nearly all
-# of it in a corner that f knows to be beyond all runs; median .076, .070, .057; .090, .128, .101 with q = -2, and the sd
-# is not 0 there.
+# runs with noise of .05 sd, three designs where Yeo-Johnson is chosen: RMSE .102, .141, .126 with q = -Inf, most of it
+# in a corner that f knows to be beyond all runs; median .076, .070, .057; .090, .128, .101 with q = -2, and the sd is
+# not 0 there.
 library(pfdtc)
 source("bench/sets.R")
 internal <- asNamespace("pfdtc")

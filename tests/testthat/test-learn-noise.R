@@ -108,6 +108,7 @@ test_that("twenty runs of a simulator are not taken for noise, and those with mu
   for (fit in fits) {
     expect_null(fit$transform)
     expect_lt(fit$noise, 2e-3 * fit$scale^2)
+    expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
     expect_true(all(is.finite(vcov(fit))))
   }
   # .28 without this rule and .16 with it; .20 and .09 in the mean of ten maximin designs (bench/simulators.R)
