@@ -100,8 +100,9 @@ decide_posterior <- function(facts, asked, look) {
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }
+  alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   compared <- if (facts$n <= more_points[["rows"]]) "dense" else if (look$rho > short_unexplained && !short) "few"
-  if (open && facts$keep && !facts$source && !grouped && !undecided && near > 0L && is.null(asked$neighbours) &&
+  if (open && facts$keep && !facts$source && !grouped && !alone && near > 0L && is.null(asked$neighbours) &&
         is.null(look$exact) && !is.null(compared) && !compared %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = compared))
   }
@@ -110,7 +111,6 @@ decide_posterior <- function(facts, asked, look) {
   many <- isTRUE(lost >= few_trial[["gain"]])
   if (many) m <- more_points[["many"]]
   move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
-  alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),

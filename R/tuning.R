@@ -242,6 +242,7 @@ more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
+# bench/exact-sd.R
 slow_prediction <- 2e12
 
 # Most iterations in which inducing points are moved: when the user asks for moved points, and by default.

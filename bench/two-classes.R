@@ -20,9 +20,10 @@
 #   log odds times a factor, 21 sets: best at 1 (.9 +.0005, 1.1 +.0017), so nothing is left to shrink
 #   candidates averaged by their evidence: nothing
 #   kernel_additive() by evidence, 300 rows and more: kept. Change from the kernel that would have been chosen, at
-#   600 rows: cell images .448 to .423, Pima .409 to .397, credit data .452 to .453, SwissLabor .626 to .630; 900 rows:
-#   mortgage denials .280 to .270; not chosen on ten more (CreditCard, Titanic, two_class_dat, bloodtransfusion, liver,
-#   wdbc, Mroz, mlc_churn, wa_churn, spam).
+#   600 rows: cell images .448 to .423, on split 2 .372 to .394; Pima .409 to .397; credit data .452 to .453; SwissLabor
+#   .626 to .630; 900 rows: mortgage denials .280 to .270, CreditCard .3696 to .3699. Mean -.003. Not chosen in 11 more
+#   fits (Titanic, two_class_dat, bloodtransfusion, liver, wdbc, Mroz, mlc_churn, wa_churn, spam; on split 2 SwissLabor,
+#   mortgage denials; on Pima's it ties). So the gain is small and not sure.
 # The distance to the best of seven peers on a single split is that to the luckiest: 25 unseen sets (best-peer.R), mean
 # +.018 on split 1, +.015 on split 2; of the NLPD averaged over both, +.008, more than .02 on three (wpbc .085, wine
 # .044, heart .025, with 48, 30 and 68 rows held out; one split's standard error is .067 for wpbc, .038 for heart).
