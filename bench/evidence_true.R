@@ -4,7 +4,8 @@
 # Last run, 60 problems of each row: 1,080 ends, 0 broken; median widths .001 (logit, ordered classes), .003 to .006
 # (Tweedie, probit) and .02 to .03 nats (Poisson, gamma, tobit, weibull, counts above 0).
 # On one inducing point alone, 20 problems of each row: 360 ends, 0 broken. Median widths are .02 (logit, ordered
-# classes) to .1 nats (gamma); the upper end is infinite where the point leaves too much, in half of the problems of tobit.
+# classes) to .1 nats (gamma); the upper end is infinite where the point leaves too much, as in half of the problems of
+# tobit().
 suppressMessages(library(pfdtc))
 with_seed <- function(seed, code) {
   set.seed(seed)

@@ -2,9 +2,10 @@
 # mgcv::bam() of tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, where mgcv has the
 # family. rmse: error of f - mean(f). Two inputs, one thread, seconds of pfdtc, bam by default (its error), discrete:
 #   binomial 8.1 (.040), 4.5 (.048), .4    Poisson 5.4 (.012), 6.6 (.020), .3    gamma 3.5 (.013), 5.7 (.021), .4
-#   Tweedie 7.7 (.017), 5.8 (.023), 2.9    negative binomial 3.7 (.019), 8.6, 1.0    ordered 8.7 (.053), 13.1, 3.2
-#   Weibull 6.1 (.013) and zero-truncated 6.3: mgcv lacks them. The last four rows are of an earlier run.
-#   Before, with neighbours always compared: 10.4, 6.8, 6.1, 11.1, 5.8 and 12.4 s. Ratios to bam are .4 to 1.8 (goal 2); to bam(discrete = TRUE) 2.7 to 22.
+#   Tweedie 7.7 (.017), 5.8 (.023), 2.9    negative binomial 4.3 (.019), 7.2 (.025), 1.0
+#   ordered classes 8.7 (.053), 13.1, 3.2 and, as mgcv lacks them, Weibull 6.1 (.013) and zero-truncated 6.3: three rows
+#   of an earlier run. Before, with neighbours always compared, binomial 10.4, Poisson 6.8, gamma 6.1, Tweedie 11.1,
+#   negative binomial 5.8. Ratios to bam are .6 to 1.8 (goal 2), to bam(discrete = TRUE) 2.7 to 22.
 # Rscript bench/families_speed.R [rows] [inputs: 2 or 4] [families]
 suppressMessages({
   library(pfdtc)
