@@ -65,9 +65,11 @@ response_crps <- function(response, y, f, rows) {
   if (response$discrete) {
     return(crps_of_counts(response, y, rows$size, f$mean, sd) / if (response$reads == "classes") rows$size else 1)
   }
+  # the noise may be one number for all rows
+  noisy <- lapply(Filter(length, list(var = f$var, noise = rows$noise, spread = rows$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n`: the row of each t
     if (response$conjugate) {
-      of_row <- lapply(list(var = f$var, noise = rows$noise, spread = rows$spread), `[`, n)
+      of_row <- lapply(noisy, `[`, n)
       return(noisy_cdf(transformed(response$transform, t) - f$mean[n], of_row))
     }
     predictive_cdf(response, t, rows$size[n], f$mean[n], sd[n])
@@ -147,6 +149,6 @@ crps_by_halves <- function(cdf, n, y, ends, positive) {
   } else {
     at(pmax(y - away, -1e300))^2 * slope
   }
-  total <- ifelse(is.finite(away) & is.finite(above), above, 0) + ifelse(is.finite(below), below, 0)
+  total <- ifelse(is.finite(slope), above, 0) + ifelse(positive | is.finite(slope), below, 0)
   h * rowSums(matrix(total, length(n)))
 }

@@ -24,6 +24,14 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
       expect_equal(heavy[n], by_definition(cdf, y[n]), tolerance = 1e-5)
     }
   }
+  # noise with heavy tails that is one number for all rows: a number, and with copies of it
+  one <- list(noise = 0.4, spread = 2)
+  tails <- response_crps(as_response(NULL), c(0.4, 3), f, one)
+  for (n in 1:2) {
+    cdf <- function(t) noisy_cdf(t - f$mean[n], list(var = f$var[n], noise = 0.4, spread = 2))
+    expect_equal(tails[n], by_definition(cdf, c(0.4, 3)[n]), tolerance = 1e-6)
+  }
+  expect_identical(tails, response_crps(as_response(NULL), c(0.4, 3), f, lapply(one, rep, 2)))
   for (family in list(poisson(), nb(2), binomial())) {
     response <- as_response(as_likelihood(family))
     y <- c(1, 5)
