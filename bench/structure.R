@@ -17,9 +17,10 @@
 # Many rows, error of f and seconds: without .0883, 8.7 s; chosen on 800 rows .0140, 7.7 s (20,000 rows). mgcv::bam():
 # .0170, .4 s; and .0112, .9 s (100,000), where the kernel of 800 rows has .0066. Whole default fits since, processor
 # seconds of one thread on a busy machine: .0139, 10.5 s and bam() .0170, .3 s (20,000); .0068, 18.0 s and .0112, .5 s
-# (100,000). So 200 greedy inducing points carry the one-input terms once the kernel has them. Sets: ggplot2::diamonds
-# (8,500 rows), AER::CPS1988 (6,500) and modeldata::ames (2,198) do not take it; looking costs .1 of 5.6 s, .7 of 2.3 s
-# and 2.5 of 14 s. An interaction of five inputs (4,500): not taken, .1 of 4 s.
+# (100,000); .0031, 65.9 s and .0088, 4.9 s (1,000,000). So 200 greedy inducing points carry the one-input terms once
+# the kernel has them. Sets: ggplot2::diamonds (8,500 rows), AER::CPS1988 (6,500) and modeldata::ames (2,198) do not
+# take it; looking costs .1 of 5.6 s, .7 of 2.3 s and 2.5 of 14 s. An interaction of five inputs (4,500): not taken, .1
+# of 4 s.
 # At 2,000 rows: .110 before (9 s), .036 with the additive kernel (11 s).
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
