@@ -339,8 +339,8 @@ beyond_rows <- function(model, data, fun) {
 # many passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes several
-# times as many steps for rough kernels whose residual prior variance is large beside the noise.
+# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes
+# several times as many steps for rough kernels whose residual prior variance is large beside the noise.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise

@@ -87,4 +87,3 @@ make_gaussian <- function(now, plan, state, finish = NULL) {
     construct_from_source(data, done, plan, state)
   if (is.null(finish)) fit else finish(fit, data, done, state)
 }
-

@@ -123,7 +123,7 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
   type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = c(row(as.matrix(p$fit))), SE = c(unname(p$se.fit)))
-  if (is.matrix(p$fit)) ci_data$Response <- rep(colnames(p$fit), each = nrow(p$fit)) # classes
+  if (is.matrix(p$fit)) ci_data[["Response"]] <- rep(colnames(p$fit), each = nrow(p$fit)) # classes
   if (!is.null(ci)) {
     interval <- if (predict == "prediction") "prediction" else "credible"
     band <- stats::predict(x, data, interval = interval, level = check_level(ci), type = type)

@@ -48,8 +48,8 @@ check_fixed <- function(fix, names) {
 }
 
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
-# unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the spread of its input. The unit of
-# a variance is `power` over the mean of k(x, x). The unit of a period is the range of its input.
+# unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
+# spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
 parameter_units <- function(kernel, x, power) {
   table <- kernel_parameters(kernel)
   kernel <- as_sum(kernel)

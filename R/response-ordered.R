@@ -47,7 +47,8 @@ survival_asked <- function(response, f, names, times, ask) {
   times <- check_vector(times, "times")
   known <- which(!is.na(f$mean))
   each <- function(probability) {
-    out <- matrix(NA_real_, length(f$mean), length(times), dimnames = list(names, format(times, trim = TRUE, digits = 15)))
+    columns <- format(times, trim = TRUE, digits = 15)
+    out <- matrix(NA_real_, length(f$mean), length(times), dimnames = list(names, columns))
     for (k in seq_along(times)) out[known, k] <- 1 - probability(rep(times[k], length(known)))
     out
   }

@@ -90,8 +90,8 @@ pair_nats <- 8
 # tried: the time of an evaluation grows with the terms, and with the square of the parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
-# Parameters from which a search computes the Fisher information from a quarter of the rows: it takes most of the time of
-# an evaluation then (bench/factors.R).
+# Parameters from which a search computes the Fisher information from a quarter of the rows: it takes most of the time
+# of an evaluation then (bench/factors.R).
 sampled_parameters <- 100L
 
 # Levels up to which a factor may have a lengthscale for each level, and the most of all factors together; with more

@@ -31,13 +31,13 @@ by_pfdtc <- function(f, design, more) {
   }
   utils::tail(design$y, more)
 }
-by_DiceOptim <- function(f, design, more) {
+by_diceoptim <- function(f, design, more) {
   d <- ncol(design) - 1L
   model <- DiceKriging::km(~1, design[seq_len(d)], design$y, covtype = "matern5_2", control = list(trace = FALSE))
   DiceOptim::EGO.nsteps(model, function(x) f(t(as.numeric(x))), more, rep(0, d), rep(1, d),
                         control = list(print.level = 0))$value
 }
-methods <- list(pfdtc = by_pfdtc, DiceOptim = by_DiceOptim)
+methods <- list(pfdtc = by_pfdtc, DiceOptim = by_diceoptim)
 
 run <- function(name, method, seed) {
   f <- get(name)
