@@ -94,8 +94,7 @@ decide_posterior <- function(facts, asked, look) {
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
-  lost <- if (!is.null(look$few)) -look$few[["gain"]]
-  short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || isTRUE(lost < few_trial[["gain"]]))
+  short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || !is.null(look$few))
   if (open && short && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
@@ -108,7 +107,7 @@ decide_posterior <- function(facts, asked, look) {
   }
   if (pays) near <- max(near, as.integer(more_points[["neighbours"]]))
   if (pays && !short) m <- more_points[["points"]]
-  many <- isTRUE(lost >= few_trial[["gain"]])
+  many <- isTRUE(look$few[["gain"]] <= -few_trial[["gain"]])
   if (many) m <- more_points[["many"]]
   move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
   if (alone) near <- 0L

@@ -195,6 +195,8 @@ test_that("inducing points and families have groups, too", {
     at <- predict(f, new, re = FALSE, se.fit = TRUE)
     expect_equal(at$fit, predict(fit, new, re = FALSE), tolerance = 0.02)
     expect_equal(at$se.fit, predict(fit, new, re = FALSE, se.fit = TRUE)$se.fit, tolerance = 0.02)
+    whole <- predict(f, new, re = FALSE, full_cov = TRUE)$cov # its diagonal has no variance of levels
+    expect_equal(unname(sqrt(diag(whole))), unname(at$se.fit), tolerance = 1e-8)
     expect_equal(unlist(lapply(ranef.gp_fit(f, se = TRUE), attr, "postVar")),
                  unlist(lapply(ranef.gp_fit(fit, se = TRUE), attr, "postVar")), tolerance = 0.05)
   }

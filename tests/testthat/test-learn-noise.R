@@ -123,6 +123,8 @@ test_that("held noise is taken by the dense leave-one-out density, if the likeli
     model <- made$model
     got <- explain_noise(model, made$s)
     held <- little_noise_model(model, made$s, "se", min(model$theta[[4]], model$problem$unit[[4]] + log(1e-3)))
+    expect_lte(held$theta[[4]] - model$problem$unit[[4]], log(1e-3) + 1e-12) # it is held, not learned
+    expect_gte(held$theta[[4]], min(model$theta[[4]], model$problem$unit[[4]] + log(1e-3)))
     scores <- function(theta) {
       pool <- made$slow$pool
       precision <- solve(dense_covariance(pool$x, "se", unname(theta), 1))
