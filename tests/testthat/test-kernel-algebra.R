@@ -248,7 +248,7 @@ test_that("fits of composites survive a file, and are told apart", {
   expect_identical(predict(readRDS(file), cars), predict(fit, cars))
   damaged <- fit
   damaged$kernel$terms[[1]]$variance <- -1
-  expect_error(predict(damaged, cars), "parameters", class = "pfdtc_error_input")
+  expect_error(predict(damaged, cars), "kernel", class = "pfdtc_error_input")
   exact <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
   expect_error(kl_divergence(fit, exact), "kernel", class = "pfdtc_error_input")
 })
