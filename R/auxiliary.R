@@ -3,30 +3,29 @@
 #' The pF-DTC objective compares an approximation with the exact posterior under an *auxiliary distribution* nu, a
 #' Gaussian process that stands in for the exact posterior. `vignette("paper")` compares them.
 #'
-#' `aux_white()`, the default, is white noise around the exact posterior mean. `aux_sor()` is the subset of regressors
-#' (SoR) posterior on random rows, `aux_subset()` their exact posterior, \eqn{O(n^2 m)}{O(n^2 m)} an evaluation.
-#' `aux_refresh()` renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior
-#' on `m2` greedy points, which the fit keeps as its [reference()]. `auxiliary()` makes the distribution that such a
-#' description describes from data, which are neither centred nor scaled.
+#' `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. `aux_sor()` is the subset of
+#' regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior given random
+#' rows alone; with `n` rows of data, an evaluation of the objective costs \eqn{O(n^2 m)}. `aux_refresh()` renews nu as
+#' the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2` greedy points, which
+#' the fit keeps as its [reference()]. `auxiliary()` computes nu for given data, which it neither centres nor scales.
 #'
-#' @param size,rows number of random rows, or their numbers. Default of `size`: `min(ceiling(n / 10), 1000)`.
+#' @param size,rows how many rows to draw at random, by default `min(ceiling(n / 10), 1000)`; or which rows to take.
 #' @param every,start iterations between renewals; the auxiliary distribution to start from.
-#' @param m2 number of points of the reference. Default: four times the number of inducing points.
+#' @param m2 number of points of the reference. Default: 4 times `m` of the fit, 800 in `auxiliary()`; at most all rows.
 #' @param tail share of the covariance beyond its first `m` directions that may be left out; 0 keeps all.
-#' @param variance variance of the white noise at a row over the noise variance.
+#' @param variance variance of the white noise at a row, divided by the noise variance.
 #' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
 #' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
 #'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
 #' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
 #' @param y numeric response, one number for each row of `x`.
 #' @param kernel,noise a kernel with all parameters given, and the noise variance, in squared units of `y`.
-#' @param aux a description.
+#' @param aux an auxiliary distribution, such as `aux_sor()`.
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
-#' @param object,newdata,... an auxiliary distribution, and new rows in the form of `x`; not used.
-#' @return A description of class `pfdtc_aux`. `auxiliary()` returns an object of class `pfdtc_auxiliary`, whose
-#'   `predict()` returns `list(fit, se.fit)`, mean and sd at new rows in units of `y`; `aux_white()` has no values
-#'   there. For `aux_refresh()` it is the first distribution. `aux_reference()` without `m2` has `min(800, nrow(x))`
-#'   points. Errors have class `pfdtc_error_input`.
+#' @param object,newdata,... a result of `auxiliary()`; new rows in the form of `x`; not used.
+#' @return An object of class `pfdtc_aux` for the argument `aux` of [pfdtc()]. `auxiliary()` returns an object of class
+#'   `pfdtc_auxiliary`; for `aux_refresh()` that of its `start`. `predict()` returns `list(fit, se.fit)`, its mean and
+#'   sd at new rows in units of `y`; for `aux_white()` that is an error. Errors have class `pfdtc_error_input`.
 #' @details `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean

@@ -4,25 +4,24 @@
 #'
 #' `compare_fits()` returns a table with a row for each fit: how far it is from the exact Gaussian process, and how well
 #' it predicts. `plot_fits()` draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and
-#' its inducing points in red. With several inputs there is a slice along one, or with `newdata` the error of the mean
-#' at each row against the exact mean. With a non-Gaussian likelihood f is drawn.
+#' its inducing points in red. With several inputs a panel is a slice along one input. If `newdata` is given, it is the
+#' error of the mean at these rows, drawn against the exact mean. With a non-Gaussian likelihood f is drawn.
 #'
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
 #' @param exact A [gp_exact()] fit of the same model (`like = fit`), or an exact Laplace approximation.
-#' @param newdata Rows to compare at; `plot_fits()` draws at most 300 of several inputs.
+#' @param newdata Rows to compare at; with several inputs, `plot_fits()` draws at most 300 of them.
 #' @param y Responses at `newdata`. Default: those in `newdata`.
-#' @param pf Should `pf_divergence` be computed? Default: for at most 2,000 rows.
+#' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
 #' @return A data frame of class `pfdtc_comparison`, printed without its empty columns. Values are `NA` without the
 #'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points or rows of a subsample;
 #'   `objective`, comparable within a method; `rmse_mean`, `rmse_sd`, root mean square differences of the mean and sd of
-#'   f from the exact ones; `kl`, `kl_marginal`, [kl_divergence()] of the processes, and its mean over `newdata`;
-#'   `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals), scores of predictions;
-#'   `certified_mean_error`, the largest `mean_error` of [certify()]; `seconds`, `evaluations`; `pf_divergence`, see
-#'   [pf_divergence()]. `plot_fits()` returns, invisibly, a row for each panel and point: `panel`, `input`, `value`,
-#'   `label` (level), `fit` and `se.fit` (mean and sd of f), `exact` and `se.exact` (`NA` without `exact`), without
-#'   offsets.
+#'   f from the exact ones; `kl`, the [kl_divergence()] between the posterior processes; `kl_marginal`, the mean over
+#'   `newdata` of that between their marginal distributions; `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals),
+#'   scores of predictions; `certified_mean_error`, the largest `mean_error` of [certify()]; `seconds`, `evaluations`;
+#'   `pf_divergence`, see [pf_divergence()]. `plot_fits()` returns, invisibly, a row for each panel and point: `panel`,
+#'   `input`, `value`, `label` (level), `fit` and `se.fit` (mean and sd of f without offsets), `exact` and `se.exact`.
 #' @section Invariants: `rmse_mean <= certified_mean_error` for the same exact GP.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`

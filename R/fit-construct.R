@@ -181,7 +181,7 @@ with_unbiased_scale <- function(found, data, s, state) {
   p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
   state$because["scale"] <- sprintf(
-    "Scale: kernel variance and noise are %.2f times their estimates, for %d hyperparameters learned from %d rows.",
+    "Scale: kernel variance and noise are multiplied by %.2f to allow for %d hyperparameters learned from %d rows.",
     factor, as.integer(p), as.integer(data$n))
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
   found[c("kernel", "noise")] <- as_users_see(list(

@@ -42,22 +42,22 @@
 #' @param degree whole number from 1 to 10.
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; a number between 0 and 1, where an
 #'   exchangeable correlation starts; or a correlation matrix of the levels, which is not changed.
-#' @param kernel `kernel_se()` or `kernel_matern()`: the part of all inputs, with all lengthscales and the variance.
-#' @param pairs `TRUE`, or a number to start from: also a term for each pair of inputs.
-#' @param share,ratio positive numbers: the variance of the terms of single inputs over that of all inputs together, and
-#'   how many times longer the lengthscales are in the latter.
+#' @param kernel `kernel_se()` or `kernel_matern()`: the kernel F of all inputs, see Details.
+#' @param pairs `TRUE`: add a term for each pair of inputs. A positive number does so, too; learning of p starts there.
+#' @param share,ratio positive numbers. `share`: total variance of the terms of single inputs, divided by that of the
+#'   term of all inputs. `ratio`: lengthscales of the term of all inputs, divided by those of single inputs.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
 #' @details Parameters that are `NULL` are learned. A given value is where learning starts; to keep it, use
 #'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
 #'
 #'   The correlation of levels a and b is exp(-p) if it is `"exchangeable"`, with one parameter p. It is
 #'   exp(-|s_a - s_b|) if it is `"ordered"`, with scores s that increase from level to level. `"full"` is any positive
-#'   definite matrix; its parameters are angles of the Cholesky factor, of at most 20 levels.
+#'   definite matrix, for at most 20 levels; its parameters are the angles that define its Cholesky factor.
 #'
 #'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is
 #'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
 #'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
-#'   each of the G inputs with lengthscale l_j / ratio. A factor is one input.
+#'   each of the G inputs with lengthscale l_j / ratio. A categorical variable counts as one input.
 #' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial

@@ -6,20 +6,20 @@
 #' the log density that learning maximised.
 #'
 #' `vcov()` is the inverse of minus the second derivative of that log density, with the priors: up to 2,000 rows the
-#' exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000 rows scaled to all, or the exact one of
-#' the 800 rows that chose an additive kernel; for `"pilot"` and `"joint"` the ELBO; for a non-Gaussian likelihood
-#' Laplace's approximation (or the variational bound) of 3,000 rows.
-#' Coefficients of a linear `mean` come first, those of `noise = ~` last. They are no logs, and covariances with them
-#' are 0. A direction without information has sd 4. The variance of a hyperparameter at the end of its range is too
-#' small.
+#' exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000 rows, scaled to all rows. If an additive
+#' kernel was chosen on 800 rows, it is the exact log marginal likelihood of these rows. For `hyper = "pilot"` and
+#' `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000
+#' rows. Coefficients of a linear `mean` come first, those of a formula for `noise` last. Coefficients are not on the
+#' log scale, and their covariances with hyperparameters are set to 0. A direction without information has sd 4. The
+#' variance of a hyperparameter at the end of its range is too small.
 #'
 #' @param object a fit with its data (`keep_data = TRUE`) and learned hyperparameters.
-#' @param parm names as in `vcov()` or as in `coef()`, or numbers among the learned ones; default: all.
+#' @param parm names as in `vcov()` or as in `coef()`, or row numbers of `vcov()`; default: all.
 #' @param level probability of the intervals.
 #' @param ... unused: an unknown argument is an error.
-#' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale is named `log(noise)`, say;
-#'   a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two columns, the
-#'   lower and the upper end. `model_parameters()` and `tidy()` have the intervals in the units of `coef()`.
+#' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
+#'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two
+#'   columns, the lower and the upper end. `model_parameters()` and `tidy()` have intervals in the units of `coef()`.
 #' @section Invariants: The same call gives the same numbers and leaves R's random numbers as they were.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`

@@ -354,8 +354,8 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("Response: as given; no transform gains %g nats of log marginal likelihood.",
-              price * transform_parameters)
+      sprintf("Response: as given; every transform tried%s gains less than %g nats of log marginal likelihood.",
+              if (length(choice$refused)) " and not refused" else "", price * transform_parameters)
     } else {
       sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
               gain("transform"), price * transform_parameters)

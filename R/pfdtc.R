@@ -102,8 +102,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
 #'     `transform`, `noise_trend`; `noise_tail`, the variance of the log noise that inputs do not explain. `response`, a
-#'     data frame of the transforms and noise models compared: `merit`, log marginal likelihood less 2 per parameter;
-#'     `chosen`; `refused`, by held-out rows; `tail`.
+#'     data frame of the transforms and noise models compared: `merit`, log density of the given responses less at least
+#'     2 for each of the `parameters`; `chosen`; `refused`, by held-out rows; `tail`, what `noise_tail` would be.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a penalty for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within

@@ -81,7 +81,7 @@ decide_posterior <- function(facts, asked, look) {
                 because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) {
                   paste("it", describe_dense(look$dense))
                 } else {
-                  sprintf("there are at most %s rows", show_count(exact_rows))
+                  sprintf("this is the default for at most %s rows", show_count(exact_rows))
                 }))))
   }
   grouped <- has_groups(asked$kernel)

@@ -267,12 +267,12 @@ course_panel <- function(d, fit, label) {
 
 #' Plot the course of an optimisation
 #'
-#' Draws the objective above its lowest value against evaluations or seconds, a line for each fit and a panel for each
-#' method. A line that still falls at its right end was stopped too early: a larger `maxit` is worth its time.
+#' Draws the objective minus its lowest value in the panel against evaluations or seconds, with a line for each fit and
+#' a panel for each method. If a line still falls at its right end, take a larger `maxit`.
 #'
-#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution. A renewed
-#' objective ([aux_refresh()], `hyper = "joint"`) breaks lines. A non-Gaussian likelihood has its last search for
-#' hyperparameters. An experiment has a line for each repetition.
+#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution. Where the
+#' objective is renewed ([aux_refresh()], `hyper = "joint"`) a new line begins, and nothing is subtracted. The line of a
+#' non-Gaussian fit is its last search for hyperparameters. An experiment has a line for each repetition.
 #'
 #' @param fits A fit, a list of fits, a result of [run_experiment()] with `trace`, or the name of its file.
 #' @param against Horizontal axis.

@@ -268,10 +268,11 @@ listed_shares <- function(about) {
 
 describe_time <- function(about) {
   made <- about$evaluations[about$evaluations > 0]
-  words <- c(learn = "likelihood", "other start" = "second-start")
+  words <- c(response = "transform and noise", learn = "hyperparameters", hyper = "hyperparameters",
+             objective = "inducing points", "other start" = "the second start")
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
   paste0(format(signif(sum(unlist(about$seconds)), 3)), " s",
-         if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))
+         if (length(made)) sprintf(" (function evaluations: %s)", paste(made, "for", names, collapse = ", ")))
 }
 
 # Returns nugget, partial sill and practical ranges of a fit whose only inputs are two coordinates, in the words of
@@ -329,6 +330,6 @@ input_table <- function(fit) {
 describe_noise <- function(fit) {
   if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
   paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
-    sprintf("; heavy tails: its log variance has sd %.2g between rows", sqrt(fit$noise_tail))
+    sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
   })
 }

@@ -243,7 +243,8 @@ certificate_fields <- function(x) {
   ratio <- ratio[is.finite(ratio)]
   weights <- attr(x, "weights")
   c("Exact mean" = if (any(known)) sprintf("within %s%s of `mean`", number(largest), of_sd),
-    "Exact sd" = if (length(ratio)) sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
+    "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
+      sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
       "the bounds are about its Laplace approximation, not about the true posterior"
     },

@@ -1,13 +1,13 @@
 #' Compute a reference posterior for certificates
 #'
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
-#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it. At most ten
-#' steps of conjugate gradients, as in [refine()], correct its mean, except with a non-Gaussian `family` or for rows in
-#' a row source, which is read three times.
+#' factorisation. Its own certificate is narrow, and [certify()] adds the distance between a fit and the reference. At
+#' most ten steps of conjugate gradients, as in [refine()], correct its mean, but not with a non-Gaussian `family` or if
+#' `data` is given. A row source is read three times.
 #'
-#' @param fit A fit with its data, or of a formula.
+#' @param fit A fit that kept its data; if `data` is given, a fit of a formula.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
-#' @param max_seconds Time for the correction of the mean. No pass over all pairs of rows is begun that would end later.
+#' @param max_seconds Time for the correction of the mean. A step that would exceed it is not begun.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
 #'   `subset` are those of the fit's call.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the

@@ -6,12 +6,12 @@
 #' leave-one-out scores and time. In R Markdown a chunk that ends in `report(fit)` shows both.
 #'
 #' @param x A fit; in the print method, a report.
-#' @param newdata Rows to certify the fit at, as for [certify()]. Default: none; a fit with `tol` has its certified
-#'   error.
+#' @param newdata Rows to certify the fit at, as for [certify()]. Default: none; the report on a fit with `tol`
+#'   then has the error certified during the fit.
 #' @param digits Number of significant digits.
 #' @param ... Not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character). The table has every element of `coef()`, variances with their sd.
+#'   `what` and `value` (character). The table has every element of `coef()`, and the sd beside each variance.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

@@ -14,9 +14,9 @@ nb <- function(theta = NULL) {
 #' \eqn{\mu + \mu^2 / \theta} (negative binomial), with the log link.
 #'
 #' With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached from
-#' \eqn{f = 0} by steps that each raise the posterior density. [certify()] bounds its distance from a mode of the exact
-#' GP, which is then the only one in that range. Without such a proof (too many outliers, too few inducing points) the
-#' intervals are infinite. There are no bounds of the log marginal likelihood.
+#' \eqn{f = 0} by steps that each raise the posterior density. [certify()] gives a range around this mode in which the
+#' posterior of the exact GP provably has exactly one mode. Without such a proof (too many outliers, too few inducing
+#' points) the intervals are infinite. There are no bounds of the log marginal likelihood.
 #'
 #' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
 #' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.

@@ -78,7 +78,7 @@ rows_by_formula <- function(frame, newdata) {
   newdata <- rows_at_places(frame, newdata)
   if (!is.list(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula",
-                hint = c(reason_not_numeric(newdata), "as.data.frame() makes one of a matrix.")[1L])
+                hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
   }
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))

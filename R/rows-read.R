@@ -47,7 +47,7 @@ evaluate_model_frame <- function(call, envir, data, parts) {
     if (!is.list(data) && !is.environment(data)) {
       abort_input("data", describe(data), "a data frame",
                   hint = if (is.character(data)) "Give the data frame itself, not its name." else
-                    c(reason_not_numeric(data), "as.data.frame() makes one of a matrix.")[1L])
+                    c(reason_not_numeric(data), if (is.matrix(data)) "as.data.frame() converts it.")[1L])
     }
     parts$data <- data
   }

@@ -29,7 +29,7 @@ test_that("where nothing is gained a fit is the one with constant noise and the 
   plain <- with_seed(1, pfdtc(y ~ x, d, transform = "none", noise = ~ 1))
   # 1 lengthscale, variance and noise were learned from 150 rows
   expect_equal(coef(found), coef(plain) * ifelse(grepl("lengthscale", names(coef(plain))), 1, 150 / 147))
-  expect_match(found$because[["scale"]], "1.02 times")
+  expect_match(found$because[["scale"]], "multiplied by 1.02")
   expect_identical(found$learned, plain$learned)
   expect_null(found$transform)
   table <- found$response
