@@ -116,7 +116,7 @@ aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 # Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Fills in the sizes that a description leaves open, from n rows, m inducing points and `made` points of a reference.
+# Completes the sizes that a description leaves open, from n rows, m inducing points and `made` reference points.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -281,7 +281,7 @@ sor_auxiliary <- function(post, U, model, how, m) {
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the posterior on the first m of its points. Its L, G and A y are corners of those of all points.
+# Returns the posterior on the first m points of `post`. Its L, G and A y are the leading parts of those in `post`.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]
@@ -289,9 +289,9 @@ first_points <- function(post, m, noise) {
   list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
-# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a. They are eigenvectors of G, ordered by their
-# part of its trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, which is all that m points can follow.
-# Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
+# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
+# by their share of the trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, all that m points can
+# follow. Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
 leading_directions <- function(G, noise, tail, m) {
   axes <- eigen(G, symmetric = TRUE)
   g <- pmax(axes$values, 0)

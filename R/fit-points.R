@@ -105,7 +105,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # rows of all the data in the exact posterior of a subset; a SoR posterior has none
+        # numbers rows among all the data, for the exact posterior of a subset; a SoR posterior has none
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {
@@ -129,7 +129,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
   }
 }
 
-# Raises the jitter by tens until the objective exists at the start.
+# Multiplies the jitter by 10 until the objective exists at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -141,7 +141,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # after an end before the first value, the last value stays
+  # if the search ended before its first value, the previous value stays
   if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))

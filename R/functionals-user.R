@@ -325,8 +325,8 @@ with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) 
 }
 
 # Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
-# inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
-# all inputs are 0 and to slopes in units of the inputs.
+# inputs, the slopes in units of the spreads, and the sum of each pair of these. `to` converts level and slopes to the
+# level where all inputs are 0 and to slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -1,9 +1,9 @@
 # The choice of the additive kernel (kernel-tied.R) by the log marginal likelihood: each input by itself beside the
 # kernel of all inputs.
 
-# Returns `now` or an additive kernel. kernel_additive() of its kernel replaces it if that gains `additive_nats` of log
-# (marginal likelihood times prior), and then pairs of inputs if they gain `pair_nats` more. `first` is the additive
-# kernel, with its `gain`, as learned from fewer rows or for the choice of the response.
+# Returns `now`, or its model with kernel_additive() of its kernel if that gains `additive_nats` of log (marginal
+# likelihood times prior). Pairs of inputs follow if they gain `pair_nats` more. `first` is the additive kernel, with
+# its `gain`, as learned from fewer rows or for the choice of the response.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)

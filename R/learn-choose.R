@@ -27,7 +27,7 @@ table_of_choice <- function(tried, best) {
   `rownames<-`(table[!duplicated(table$kernel), ], NULL)
 }
 
-# Adds a later choice among `n` rows, in nats, whose first candidate is the one chosen in `table`.
+# Adds to `table` a later choice, in nats over `n` rows. Its first candidate is the one chosen in `table`.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   first <- later$table$kernel == later$tried[[1L]]$label
@@ -109,7 +109,7 @@ judge_by_evidence <- function(model) {
   list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
 }
 
-# Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
+# Returns the mean of -log p(y_i | nearest other rows) in each of several random groups of rows of about equal size.
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
@@ -133,9 +133,9 @@ has_little_noise <- function(problem, theta) {
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the end of the Vecchia likelihood with that of the exact one of some rows, by the log density of these rows
-# given their neighbours among all rows: in a thinned sample, what f does between its rows looks like noise. Returns
-# list(theta, exact = c(rows, gain, se)).
+# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows, by the log density of
+# these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks like noise.
+# Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
   model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
   choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),
@@ -151,7 +151,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
-# one for each of its levels; `gain` is a row's, NULL if that was not tried. Many lengthscales fit noise.
+# one for each of its levels. `gain` is per row, NULL if this was not tried. Many lengthscales fit noise.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -171,7 +171,7 @@ choose_shared <- function(now, s) {
   list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
 }
 
-# A shared lengthscale starts at the geometric mean of those of its columns.
+# A shared lengthscale starts at the geometric mean of the lengthscales of its columns.
 start_shared <- function(now, problem, before, after) {
   is_length <- now$problem$table$what == "lengthscale"
   theta <- problem$unit

@@ -73,8 +73,8 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names in coef() of what vcov() has: "noise" for "log(noise)". Coefficients are not logs, and the name of
-# one may be that of an input such as log(x).
+# Returns the names in coef() of the parameters in vcov(): "noise" for "log(noise)". Coefficients are not logs, but one
+# may have the name of an input such as log(x).
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }

@@ -1,7 +1,7 @@
 # Noise of more than one size (response-noise.R) is learned with the Vecchia likelihood, beside the hyperparameters of
 # one kernel.
 
-# Returns the problem with gamma ~ N(0, v) behind its own parameters; `v` has the variance of each coefficient.
+# Returns the problem with gamma ~ N(0, v) after its own parameters; `v` has the variance of each coefficient.
 problem_with_trend <- function(problem, trend, v) {
   pool <- problem$pool
   last <- problem$last
@@ -98,7 +98,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters behind those at `own`, of which the `free` ones are unknown.
+# Returns the information on the parameters after those at `own`, of which the `free` ones are unknown.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

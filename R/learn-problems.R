@@ -286,7 +286,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
   least <- NULL
-  # a second thread takes longer to start than a pass over so few rows, of which an evaluation has a dozen
+  # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {

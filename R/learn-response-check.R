@@ -1,8 +1,8 @@
 # Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood and predict
 # the mean worse: a transform, as its inverse magnifies errors of f in the tail, or noise that takes f for its own.
 
-# Returns the choice with the best candidate that is not refused, and `refused`, the reasons by the labels of others.
-# The first candidate is never refused.
+# Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
+# candidates, named by their labels. The first candidate is never refused.
 checked_response <- function(choice, from) {
   tried <- choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]
   first <- choice$tried[[1L]]
@@ -15,9 +15,9 @@ checked_response <- function(choice, from) {
   choice
 }
 
-# Beyond response_rule$held_out rows, a candidate must have a density of held-out rows no smaller than the first has.
-# Its squared errors there must not exceed those of the first by more than the factor response_rule$error, without the
-# row that speaks most against it: one outlier of a skewed response can be most of all squared errors.
+# Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
+# least that of the first candidate. Its squared errors must not exceed the first's by more than the factor
+# response_rule$error. They leave out the row that is worst for the model: one outlier can dominate all squared errors.
 reason_to_refuse <- function(model, first, from) {
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     behind <- response_scores(model, from) - response_scores(first, from)
@@ -72,7 +72,7 @@ response_scores <- function(model, from) {
 }
 
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others. Equal inputs have the mean of their responses; `single` marks the others, and `size` is the noise of one.
+# all others. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
 held_out_response <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool

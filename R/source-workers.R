@@ -111,9 +111,9 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). `whole`: the task contains the
-# part, as workers without the part ask for. Tasks wait until a worker is free. `so_far(results)` is called if an error
-# or an interrupt ends the run.
+# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). If `whole`, a task contains
+# its part of the data, which workers without that part ask for. Tasks wait until a worker is free. `so_far(results)` is
+# called if an error or an interrupt ends the run.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   work <- list2env(list(crew = crew, n = n, task = task, whole = rep(whole, n), lost = integer(n), results = list(),
                         waiting = seq_len(n), flying = list(), slots = max(1L, crew$size())))
@@ -185,8 +185,8 @@ lose_part <- function(work, i, e) {
   work$waiting <- c(i, work$waiting)
 }
 
-# Returns list(name, size(), start(f, args), landed(flight), value(flight), exclude(flight)). start() and value() fail
-# if the worker is dead; exclude() is optional.
+# Returns list(name, size(), start(f, args), landed(), value(), exclude()). start() returns a `flight`, a task under
+# way. landed(flight): has it ended? exclude(flight) drops its worker (optional). Dead workers: start(), value() fail.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
