@@ -133,9 +133,9 @@ has_little_noise <- function(problem, theta) {
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows, by the log density of
-# these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks like noise.
-# Returns list(theta, exact = c(rows, gain, se)).
+# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows. The criterion is the
+# log density of these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks
+# like noise. Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
   model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
   choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),

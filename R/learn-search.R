@@ -79,7 +79,7 @@ scoring_step <- function(information, gradient, lambda) {
   }
 }
 
-# B <- B - B s s'B / s'B s + y y' / s'y; without positive curvature B stays.
+# Returns the BFGS update B - B s s'B / s'B s + y y' / s'y (s: step, y: change); B itself without positive curvature.
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)
@@ -88,7 +88,7 @@ bfgs_update <- function(B, step, change) {
   B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
-# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended, first of fewer rows.
+# Continues with the exact log marginal likelihood, first on fewer rows, where `run` of the Vecchia likelihood ended.
 learn_exactly <- function(problem, run) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
@@ -179,15 +179,15 @@ starts_of <- function(problem, restarts) {
   structure(thetas[kept], grid = grid[kept, ])
 }
 
-# Searches from every start a few steps, from the better half some more. Returns at most three distinct ends, best
-# first, and a report of all. `note(theta)` gets the best end after each start.
+# Takes a few search steps from every start, and more steps from the better half. Returns at most three distinct optima,
+# best first, and a report of all starts. note(theta) is called with the best end after each start.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)
   grid <- attr(thetas, "grid")
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
-  # in units of the spreads all lengthscales are equal in every start: so are the neighbours
+  # in units of the spreads all lengthscales are equal in every start: so all starts have the same neighbours
   equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
@@ -252,8 +252,8 @@ lengthened <- function(problem, theta) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns TRUE if one end has noise where the other has structure: twice the noise variance, and more by a tenth of the
-# response's variance.
+# Returns TRUE if one optimum explains by noise what the other explains by structure. Then its noise variance is twice
+# the other's, and larger by a tenth of the response's variance.
 explains_otherwise <- function(problem, theta, other) {
   last <- problem$last
   noise <- exp(c(theta[[last]], other[[last]]))

@@ -65,7 +65,7 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of a fit, of settings, or of any list with a `method`.
+# Returns the row of gp_families for a fit, for settings, or for any list with a `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
 # Returns TRUE if equal rows are merged. A subsample draws rows, and FITC has a variance for each row.

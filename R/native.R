@@ -1,5 +1,5 @@
-# The only file with .Call. A wrapper converts R values to the arguments of a C entry point, and a status to a condition
-# (or, for the optimiser, to a value with a reason). src/ffi.h documents what the entry points return.
+# The only file with .Call. A wrapper converts R values to arguments of a C entry point, and a status to a condition, or
+# to a value with a reason for the optimiser. src/ffi.h documents what the entry points return.
 
 engine <- new.env(parent = emptyenv())
 

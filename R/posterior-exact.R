@@ -86,7 +86,7 @@ row_parts.exact <- function(p) {
   c(out, list(group = apart$group))
 }
 
-# `y`, `W`: responses and weights of the merged rows.
+# `y` and `W` are the responses and the weights of the merged rows.
 exact_parts <- function(p, apart, y, W) {
   noise <- p$model$noise
   group <- apart$group

@@ -13,9 +13,9 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# `neighbours`: of a row to predict; with a second number, those of a row far from the data (src/neighbours.c).
-# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `evidence` estimates the
-# log density of the cleaned rows, scaled by the roots of their weights.
+# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `neighbours` is their
+# number for a row to predict; a second number is for a row far from the data (src/neighbours.c). `evidence` estimates
+# the log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -44,7 +44,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns the neighbours of functionals other than values, and their covariances with f there; NULL for values.
+# Returns the neighbours of functionals other than values, and covariances of the two; NULL for values.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -177,8 +177,8 @@ near_terms <- function(p) {
   field
 }
 
-# Returns, a column for each row j, its neighbours `lists[, j]`, u for them as they are, C^{-1} r, and the residual
-# variance.
+# Returns, with a column for each row j: its neighbours `lists[, j]`, u for them (not scaled by weights), C^{-1} r, and
+# the residual variance.
 conditionals <- function(field, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
@@ -212,7 +212,7 @@ inverse_with_more_noise <- function(E, noise) {
 }
 
 # Returns the terms of a batch of rows and of all rows that have one of them in their lists: C^{-1} r, y~ and d of each
-# row, and by place in a list U_p N^{-1}, u, t_g and t'y_p.
+# row, and for each place in a list U_p N^{-1}, u, t_g and t'y_p.
 batch_lists <- function(field, batch) {
   members <- unique(c(batch, unlist(field$children[batch], use.names = FALSE)))
   s <- nrow(field$lists)
@@ -260,7 +260,7 @@ without_row <- function(field, lists, around, g, w, y) {
   }
   b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # the prediction at the row, given all rows and given all other rows
+  # predicts at the row, given all rows and given all other rows
   near <- match(g, around$rows)
   hat <- sum(around_r(field, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u

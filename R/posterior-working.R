@@ -88,7 +88,7 @@ rounding_of_f <- function(at, slack, offset) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
 }
 
-# |alpha|, f(x) = k(x, Z) alpha
+# Returns |alpha|, where f(x) = k(x, Z) alpha.
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------

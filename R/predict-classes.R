@@ -22,13 +22,13 @@ say_labels <- function(response, f, names, ask) {
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
 }
 
-# Returns an array (rows, ends, classes) from a matrix and those of the ends.
+# Returns an array (rows, ends, classes) from the matrix `fit` and the matrices in `ends`.
 with_ends <- function(fit, ends) {
   aperm(array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr")))),
         c(1L, 3L, 2L))
 }
 
-# predict() of probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
+# Predicts probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
 # interval are those of the probability given f in its interval.
 predict_ordered <- function(fit, response, f, ask) {
   if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
