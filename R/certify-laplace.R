@@ -154,7 +154,7 @@ residual_norm <- function(b) {
 
 # ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
 
-# Returns the posterior with these row weights and, if asked, its norms.
+# Returns the posterior with row weights `weights` and, if `norms` asks for them, its norms.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -164,13 +164,13 @@ weighted_posterior.default <- function(b, weights, norms) {
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these are without `new`,
-# the variance of levels that the rows do not have.
+# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these variances leave out
+# `new`, the variance of levels that the rows do not have.
 variances_at <- function(b, post, x) UseMethod("variances_at")
 
 variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
 
-# Returns the mode at the rows of x, without the constant mean.
+# Returns the mode at the rows of x, excluding the constant mean.
 mode_at <- function(b, x) UseMethod("mode_at")
 
 mode_at.default <- function(b, x) native_predict(b$at, b$z, b$model, x)$mean

@@ -57,7 +57,7 @@ effects_interval <- function(fit, data, z, fun) {
   structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
 }
 
-# The posterior on the fit's own inducing points certifies any fit.
+# Certifies by the posterior on the fit's own inducing points, which works for any fit.
 step_own_points <- function(job, fun, inside) {
   job$tell("the fit's own points")
   fit <- job$fit
@@ -173,7 +173,7 @@ step_all_rows <- function(job, fun, inside) {
   narrow(inside, as_interval(certify_posterior(reference, some, crossing)), rows)
 }
 
-# Rows with a large residual prior variance become points of the reference for this call, if that narrows intervals.
+# Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
   most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
@@ -187,7 +187,7 @@ step_test_points <- function(job, fun, inside) {
   step_all_rows(job, fun, narrow(inside, posterior_interval(job$reference, fun)))
 }
 
-# The norms of the reference by all pairs of rows, and a correction of its mean. The steps after this one use them.
+# Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
 step_all_pairs <- function(job, fun, inside) {
   data <- job$data
   job$tell("all pairs of rows")

@@ -192,7 +192,7 @@ check_fit_data <- function(data, d, need) {
          (is.null(zero) || sum(data$prior_weights == 0) == NROW(zero)))
 }
 
-# Refuses a fit. The hint depends on whether another version made the fit.
+# Refuses a fit as damaged. The hint depends on whether another version made the fit.
 damaged_fit <- function(fit, argument, part) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))

@@ -217,8 +217,8 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has that of its curvature at
-# distance 0. Columns that the kernel does not measure by a length have Inf.
+# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has the lengthscale that its
+# curvature at distance 0 implies. Columns that the kernel does not measure by a length have Inf.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves

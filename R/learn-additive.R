@@ -53,7 +53,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
-# it gains next to nothing there. `first`: the model learned from those rows, if it gains.
+# it gains almost nothing there. `first` is the model learned from those rows, if it gains.
 learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))

@@ -109,7 +109,7 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
+# Returns the density that learn_evidence() maximises, or that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")

@@ -334,7 +334,7 @@ laplace_prior <- function(kernel, x, unit, wanted) {
   list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
 }
 
-# Returns a matrix with a column for each parameter that moves; tied lengthscales share the first.
+# Returns a matrix with a column for each parameter that moves. Tied lengthscales share the first column.
 tie <- function(lengthscale, tied) {
   basis <- diag(length(lengthscale))
   if (!tied || sum(lengthscale) < 2L) return(basis)

@@ -1,5 +1,5 @@
-# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood and predict
-# the mean worse: a transform, as its inverse magnifies errors of f in the tail, or noise that takes f for its own.
+# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood but predict
+# the mean worse. Inverse transforms magnify errors of f in the tail; uneven noise may mistake f for noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused.
@@ -31,8 +31,8 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns TRUE if f explains what noise would (explain_noise()), or if next to no noise is learned and f predicts rows
-# that are held out: evidence would choose a transform by the shape of f. Little noise alone may come from a skewed
+# Returns TRUE if f explains what noise would (explain_noise()), or if almost no noise is learned and f predicts
+# held-out rows. Evidence would then choose a transform by the shape of f. Little noise alone may come from a skewed
 # response, whose outliers f follows.
 is_deterministic <- function(model, from) {
   if (explain_noise(model, from$s)$problem$little_noise) return(TRUE)

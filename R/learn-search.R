@@ -149,7 +149,7 @@ further_starts <- function(problem, values, theta) {
 }
 
 # Returns runs without a step at the smooth limit, lengthscales far beyond the data with large variances. The Vecchia
-# likelihood mistakes smooth functions of many inputs, so these starts would lose to others before the exact one.
+# likelihood mistakes smooth functions of many inputs, so it would drop these starts before the exact one decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
@@ -170,7 +170,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # given values far from any that such data have may lead nowhere: also start without them
+  # given values may lie far from any that suit the data and lead nowhere: also start without them
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -221,7 +221,7 @@ distinct_ends <- function(thetas) {
   out
 }
 
-# Continues the best starts on more rows; returns the runs, best first.
+# Continues the best starts on more rows. Returns the runs, best first.
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   effort <- budget("finals", c(6L, if (few) 6L else 2L))

@@ -13,7 +13,7 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
 # Returns the model of a fit, or of any list(kernel, noise, center, scale) in units of y.
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# Returns the model with other hyperparameters: list(kernel, noise) in units of the cleaned y.
+# Returns the model with the hyperparameters `hyper`, list(kernel, noise) in units of the cleaned y.
 model_with <- function(model, hyper) {
   model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
   model

@@ -199,8 +199,8 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row of the space with the largest merit. It takes the best of a quasi-random sequence and of rows about
-# the best data, then steps of L-BFGS from the best few, in which R factors stay fixed.
+# Returns the row of the space with the largest merit. L-BFGS starts from the best few of a quasi-random sequence and of
+# rows about the best data. R factors stay fixed in its steps.
 best_in_space <- function(space, fit, merit, goal) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)

@@ -229,7 +229,7 @@ autoplot.pfdtc_dependence <- function(object, ...) {
   ggplot_figure(dependence_figure(object))
 }
 
-# Draws the average with two of its sds, and where it is certified the interval of the exact average.
+# Draws the average with two of its sds, and the interval of the exact average if it is certified.
 dependence_figure <- function(d) {
   labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
   certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)

@@ -19,9 +19,9 @@ with_rest <- function(S, left) {
   S
 }
 
-# With slope g and curvature W of a row's log likelihood, and Q, the covariance of f that rows can reduce, f without the
-# row has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} plus the rest. If the mean is shifted from the mode,
-# (1 - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
+# A row's log likelihood has slope g and curvature W; Q is the covariance of f that rows can reduce. Without the row, f
+# has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} plus the rest. If the mean is shifted from the mode, (1
+# - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
   at <- classes_at_mode(p)

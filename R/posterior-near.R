@@ -38,7 +38,7 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Returns native_near_predict() at the rows of x; `given` and `keep` as there.
+# Returns native_near_predict() at the rows of x, with its arguments `given` and `keep`.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)

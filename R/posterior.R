@@ -1,4 +1,4 @@
-# The posterior distribution of f: a value with six verbs that work alike, however the posterior is computed.
+# The posterior distribution of f: a value whose methods work alike, however the posterior is computed.
 #
 # A posterior has class "posterior" and one of these:
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
@@ -279,7 +279,7 @@ training_data <- function(fit) {
   fit$data
 }
 
-# Returns what a posterior consists of: "exact", inducing points ("far"), or these with neighbours ("far + near").
+# Returns the form of a posterior: "exact", inducing points ("far"), or these with neighbours ("far + near").
 posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
@@ -309,7 +309,7 @@ fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the weights of the mean of f; of its mode, if there is no shift.
+# Returns the weights that give the mean of f; without a shift this is also the mode.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Stops with an error for a fit of several classes.

@@ -86,7 +86,7 @@ start_of_classes <- function(y, w, K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-# Returns some rows of a distribution of f, whose parts are vectors or have a row each.
+# Returns some rows of a distribution of f, whose parts are vectors or matrices with a row for each row.
 take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
@@ -124,8 +124,8 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
 
-# Returns an estimate of the error of averaged probabilities p, n x K: the difference from a grid with twice the step,
-# or four standard errors by eighths of the lattice. Errors of eighths partly cancel, so the latter are too large.
+# Returns an error estimate of averaged probabilities p, n x K: the difference from a grid with twice the step, or four
+# standard errors by eighths of the lattice. Errors of eighths partly cancel, so the latter are too large.
 averaging_error <- function(f, p) {
   q <- ncol(f$mean)
   if (q <= 2L) return(abs(p - class_moments(f, normal_rule(q, 0.6))$mean) + 1e-10)

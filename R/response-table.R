@@ -35,7 +35,7 @@
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: their relative error, or the absolute one of a
+# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: the relative error of both, absolute for a
 # bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
 links <- list(
   identity = list(
@@ -88,7 +88,7 @@ spread_of <- function(y) {
   if (isTRUE(spread > 0)) spread else 1
 }
 
-# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, which has no error to speak of for analytic h.
+# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, whose error is negligible for analytic h.
 normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)

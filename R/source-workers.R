@@ -63,7 +63,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 
 # ---- on a worker ----------------------------------------------------------------------------------------------------
 
-# The open parts of the last source that this process worked for.
+# Parts of data that are open in this process, for the last source that it worked for.
 kept_parts <- new.env(parent = emptyenv())
 
 # Returns the value kept of a source under `name`, or keeps `value` there.
@@ -149,7 +149,7 @@ launch_parts <- function(work) {
   }
 }
 
-# Excludes the worker of a lost task, or of an error at its start. Returns TRUE if other workers are left.
+# Drops the worker that lost a task or failed to start it. Returns TRUE if other workers are left.
 leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
 
 land_part <- function(work, name) {
