@@ -123,7 +123,7 @@ fill_aux <- function(aux, n, m, made = NULL) {
   if (is.null(fill)) aux else fill(aux, n, m, made)
 }
 
-# The package's default auxiliary distribution.
+# Returns the default auxiliary distribution of the package.
 default_aux <- function() aux_white()
 
 #' @rdname aux_sor
@@ -259,9 +259,9 @@ auxiliary_rows <- function(how, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
-# Points whose residual prior variance is rounding are dropped first: they change the conditioning only. `how` may ask
-# for sample paths or leading directions in place of the whole covariance.
+# Makes the SoR posterior on U, b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I +
+# G_u. Points whose residual prior variance is rounding are dropped first: they change the conditioning only. `how` may
+# ask for sample paths or leading directions in place of the whole covariance.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   post <- native_posterior(U, data, model, jitter = 0, control = control)

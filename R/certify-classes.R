@@ -237,7 +237,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(used[[2L]]$fit$inducing))
 }
 
-# certify() for several classes: a row for each row asked for and each class.
+# Computes certify() for several classes: the result has a row for each row asked for and each class.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)

@@ -119,7 +119,7 @@ step_corrected_mean <- function(job, fun, inside) {
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
-# Kriging on nearest neighbours narrows wide intervals, the widest first. Values of f share neighbours in groups.
+# Narrows wide intervals by kriging on nearest neighbours, the widest first. Values of f share neighbours in groups.
 step_kriging <- function(job, fun, inside) {
   if (kriging_rows() < 1) return(inside)
   job$tell("kriging on nearest neighbours")

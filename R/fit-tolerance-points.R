@@ -69,8 +69,8 @@ grow_reference <- function(n, m, worth, late, make, enough) {
   }
 }
 
-# The pivoted Cholesky factor on min(n, 20 m2) rows and the m2 x m2 matrices take a quarter of the memory allowed:
-# 8 m2 (min(n, 20 m2) + 8 m2) bytes.
+# Returns the largest number of points m2 for a quarter of the memory allowed. The pivoted Cholesky factor on min(n, 20
+# m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
 most_reference_points <- function(n) {
   numbers <- getOption("pfdtc.max_memory", 2^32) / 4 / 8
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))

@@ -17,7 +17,7 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Models with the same label (other starts) share a row. The best is chosen however small the difference is.
+# Returns the table of models, best first. Models with the same label (other starts) share a row.
 table_of_choice <- function(tried, best) {
   se <- function(one) if (is.null(one$scores)) NA_real_ else se_of_mean(one$scores - best$scores)
   label <- vapply(tried, `[[`, "", "label")
@@ -77,7 +77,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Equal terms would stay equal: the two terms start with different lengthscales.
+# Starts the two terms with different lengthscales, because equal terms would stay equal.
 two_scales_start <- function(theta) {
   last <- length(theta)
   lengthscales <- theta[seq_len(last - 2L)]
@@ -126,8 +126,8 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ----------------------------------------------
 
-# With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
-# distant rows.
+# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours
+# leave out the information of distant rows.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
@@ -171,7 +171,7 @@ choose_shared <- function(now, s) {
   list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
 }
 
-# A shared lengthscale starts at the geometric mean of the lengthscales of its columns.
+# Starts a shared lengthscale at the geometric mean of the lengthscales of its columns.
 start_shared <- function(now, problem, before, after) {
   is_length <- now$problem$table$what == "lengthscale"
   theta <- problem$unit
@@ -259,7 +259,7 @@ value_of_some <- function(model) {
              model$theta)$value
 }
 
-# The search beside a kernel starts with a large mean variance and a tenth of the kernel's variance.
+# Starts the search beside a kernel with a large mean variance and a tenth of the kernel's variance.
 start_beside <- function(now, beside) {
   last <- now$problem$last
   variances <- now$problem$table$what == "variance"

@@ -206,11 +206,11 @@ differences <- function(gradient, par, step = 0.002) {
 # The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
 # marginal likelihood.
 
-# Let V = R R' be the covariance of the p learned logs theta. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and
-# covariance V. The weight of a point is the density of the data there, divided by that of the normal
-# approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has
-# list(kernel, noise) of the model for each point; `apart` has the logs of the weights without the log
-# marginal likelihood, for callers that know it better; `gain` has the logs of the weights if it is exact.
+# Returns list(hyper, weights, apart, gain). Let V = R R' be the covariance of the p learned logs theta. The 2 p points
+# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. A point's weight is the density of the data there over that
+# of the normal approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) of the model for
+# each point. `apart` has the logs of the weights without the log marginal likelihood, for callers that know it better.
+# `gain` has the logs of the weights if it is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -242,7 +242,7 @@ mixture_of <- function(fit) {
                 points = points)
 }
 
-# The mean and the total variance of the mixture. `noise`: the mean noise variance, in units of y.
+# Returns the mean and the total variance of the mixture. `noise` is the mean noise variance, in units of y.
 posterior_at.mixture <- function(p, fun, joint = FALSE) {
   each <- mixture_parts(p$fit, p$hyper, function(one) {
     part <- posterior_of(one)

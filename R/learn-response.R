@@ -96,8 +96,8 @@ used_responses <- function(data) {
   if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
-# A density has no limit at a value that responses repeat. Returns "two" if there are two values, "few" if they are few
-# or one has a large share, else "many".
+# Returns "two" if the response has two values, "few" if it has few or one has a large share, else "many". A density has
+# no limit at a value that responses repeat.
 values_of_response <- function(data) {
   y <- used_responses(data)
   times <- tabulate(match(y, unique(y)))

@@ -194,7 +194,7 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
   .Call(ffi_effect_solve, m, columns, groupings, posterior, noise, engine_control(ncol(posterior$U), control))
 }
 
-# As native_vecchia(), with the effects of all groupings integrated out. V and b are the effects' covariance and mean.
+# Does what native_vecchia() does with all effects integrated out. V and b are the effects' covariance and mean.
 native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
   result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
@@ -239,8 +239,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 # A row with its neighbours takes more work than a row alone, so that fewer rows are worth a thread.
 near_control <- function(n, control) engine_control(16 * n, control)
 
-# `keep` = TRUE also returns u and d of every row, and the numbers of the rows that u refers to (0: none), a column
-# each.
+# If `keep` is TRUE, also returns u and d of every row, and the numbers of the rows that u refers to (0: none), with a
+# column for each row.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   result <- .Call(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
                   as.double(most), as.integer(keep), near_control(nrow(data$x), control))
@@ -368,8 +368,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 
 vecchia_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
 
-# Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start` that of an
-# earlier call. `want`: 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
+# Computes Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start`
+# that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {

@@ -37,7 +37,7 @@ effects_asked <- function(groupings, effects, asked) {
   list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
 }
 
-# The effects of a group move with the inputs of its design.
+# Refuses slopes of the effects of groups, which move with the inputs of their design.
 refuse_slopes_of_groups <- function(p, fun) {
   if (fun$kind != "slopes") refuse_grouped(fun$kind)
   if (any(vapply(p$factors$groupings, function(g) any(g$design > 0L), NA))) refuse_grouped("slopes")
@@ -178,7 +178,7 @@ covariance_with_rows.grouped <- function(p, fun) {
   crossprod(here$features, there$features) + outer(x[, column], fun$x[, column], "==") * crossprod(here$own, there$own)
 }
 
-# The variational bound, with the evidence of merged rows.
+# Returns the variational bound, with the evidence of merged rows.
 log_evidence.grouped <- function(p) {
   f <- p$factors
   noise <- f$noise

@@ -119,7 +119,7 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# The effects of a level are predicted without neighbours; terms of the smooth part have the neighbours of their rows.
+# Returns moments of terms. Effects of levels have no neighbours; smooth terms have the neighbours of their rows.
 terms_of_near_grouped <- function(p, fun) {
   x <- numbered(fun$x, p$near$groupings)
   kernels <- kernels_of_terms(p$model$kernel)

@@ -58,7 +58,7 @@ functionals_near <- function(p, fun) {
   list(rows = rows, cross = cross, features = features_of(fun, p$z, p$near$L), prior = fun$prior)
 }
 
-# The mean of a sum is the sum of means; its variance uses the covariance of the rows.
+# Returns the moments of sums. The mean is the sum of means; the variance uses the covariance of the rows.
 sums_with_neighbours <- function(p, fun) {
   mean <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * mean[rows]), fun$rows, fun$weights),
@@ -96,7 +96,7 @@ remade_fit.near <- function(p, rows, model) {
 #
 # These terms replace the old ones in P. The list of nearest rows at the row itself changes alike.
 
-# A group is left out by computing the posterior without it, in which lists of neighbours are found anew.
+# Leaves out a group by computing the posterior without it, in which lists of neighbours are found anew.
 posterior_without.near <- function(p, groups = NULL) {
   apart <- responses_used(p)
   if (!is.null(groups)) {

@@ -144,7 +144,7 @@ is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
 clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
-# W is almost 0 for rows with little information. A small positive W avoids division by 0 and does not change f.
+# Returns working rows. W is almost 0 for rows with little information: a small positive W avoids division by 0.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)

@@ -19,7 +19,7 @@
 # With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
 # levels to `cross` of a functional and to the features of every class.
 
-# A view of a fit, which shares the fit's elements and costs almost nothing.
+# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing.
 posterior_of <- function(fit) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
@@ -284,7 +284,7 @@ posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
 
-# TRUE for an exact posterior of all rows.
+# Returns TRUE for an exact posterior of all rows.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
 # Returns the data of a fit, or stops with an error that names the argument.

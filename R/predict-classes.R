@@ -1,7 +1,7 @@
 # Predictions for ordered classes, and predictions, residuals and draws for several classes (multinomial()).
 
-# predict() for several classes. Matrices have a row for each row asked for and a column for each class; log odds have
-# none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
+# Computes predict() for several classes. Matrices have a row for each row asked for and a column for each class. Log
+# odds have none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
 predict_labels <- function(fit, response, f, names, ask) {
   if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
   say_labels(response, f, names, ask)

@@ -181,8 +181,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
-# A Poisson count of mean m = e^f that is not 0, whose mean is m / (1 - e^-m). rate_of() is its inverse by Newton's
-# method in log m: the slope of the log mean is 1 - m / (e^m - 1).
+# Returns the mean m / (1 - e^-m) of a Poisson count that is not 0, m = e^f. rate_of() is the inverse by Newton's method
+# in log m: the slope of the log mean is 1 - m / (e^m - 1).
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))

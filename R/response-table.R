@@ -95,7 +95,7 @@ normal_average <- function(h, mean, sd) {
   out
 }
 
-# The average over f is smooth if f varies little; otherwise the average over the link's own distribution is.
+# Averages over f if f varies little, otherwise over the link's own distribution: that integrand is then smooth.
 logit_moments <- function(mu, s) {
   mean <- slope <- 0 * mu
   wide <- which(s > 4)

@@ -41,9 +41,9 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# T^-1 is exp, or convex where lambda <= 1 and concave elsewhere: the mean of y may be far beyond all responses. With a
-# transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by more
-# than `sure_sds` sds, y is cut that many sds before its mean.
+# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. The mean of y may be far beyond all responses. With
+# a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
+# more than `sure_sds` sds, y is cut that many sds before its mean.
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)

@@ -218,7 +218,7 @@ response_quantile <- function(response, p, mean, var, rows) {
   shares(response, replace(rep(NA_real_, length(mean)), known, q), rows)
 }
 
-# Successes are shown as shares of the trials.
+# Returns responses with successes as shares of the trials.
 shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
 
 # Returns the log of p(y | f) averaged over f. `given` is list(y, size).
