@@ -72,8 +72,8 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   out
 }
 
-# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, `rr` the sum of squares of r on
-# the rows with weights, `size` that of k(x, x) or of the functional, `sd_lower` a lower bound of the exact sd.
+# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, and `rr` the sum of squares of r
+# on the rows with weights. `size` is k(x, x) or the functional's size; `sd_lower` is a lower bound of the exact sd.
 kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower) {
   eps <- .Machine$double.eps
   error <- correction$error

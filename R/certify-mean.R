@@ -186,7 +186,7 @@ first_solution <- function(system, from, precondition) {
 }
 
 # Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
-# a sum of products: its rounding is that of z and of the earlier ones, whose sizes `carried` adds up.
+# a sum of products. Its rounding is the rounding of z and of earlier products, whose sizes `carried` adds up.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
   p <- z + if (along > 0) along * now$p else 0
@@ -339,8 +339,8 @@ beyond_rows <- function(model, data, fun) {
 # many passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes several
-# times as many steps for rough kernels whose residual prior variance is large beside the noise.
+# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes
+# several times as many steps for rough kernels whose residual prior variance is large beside the noise.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise

@@ -10,9 +10,9 @@
 #
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 #
-# With inducing points the lower end is that of the posterior on them. For the upper one Z_G, the mean m and C_nn of the
-# exact Gaussian problem are certified, and each integral takes the ends of these that make it largest: a larger p_n
-# makes it larger, and in m it is log-convex.
+# With inducing points the lower bound is for the posterior on them. For the upper bound Z_G, the mean m and C_nn of the
+# exact Gaussian problem are certified. Each integral takes the ends that make it largest: it grows with p_n, and is
+# log-convex in m.
 #
 # The integrals are by the trapezoid rule, whose difference from half as many nodes is added as their error.
 

@@ -174,8 +174,8 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. Like that of a
-# linear model, the likelihood of few rows is largest at variances that are too small (bench/few.R).
+# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. With few rows the
+# likelihood is largest at variances that are too small, as for a linear model (bench/few.R).
 with_unbiased_scale <- function(found, data, s, state) {
   if (data$n > exact_learning_rows) return(found)
   p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)

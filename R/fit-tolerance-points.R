@@ -100,7 +100,7 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Returns the larger statistic of the reference itself, as if it were the fit.
+# Returns the larger of the two statistics for the reference itself, as if it were the fit.
 own_error <- function(yard, data) {
   at <- latent_at(yard$reference, data$x)
   max(yard$error(at$mean, sqrt(at$var)))

@@ -189,7 +189,7 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns the default rows that are averaged over.
+# Returns the rows that are averaged over by default.
 rows_to_average <- function(fit, most = 200L) {
   rows <- stats::model.frame(fit)
   if (is.null(fit$terms)) {
@@ -318,7 +318,7 @@ derivative_column <- function(fit, wrt) {
   column
 }
 
-# Returns the rows of the unit matrix, then the sums of all pairs of them. Variances of both give covariances.
+# Returns the rows of the unit matrix, then the sum of each pair of its rows. Variances of both give covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])

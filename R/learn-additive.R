@@ -25,9 +25,9 @@ choose_additive <- function(now, s, first = NULL) {
   replace(now, same, choice$best[same])
 }
 
-# Returns `now`, or the additive kernel that choose_additive() takes on some rows, where rows are too many for exact
-# learning. Held-out rows may refuse it. Given the rows it was learned from, its log density at held-out rows must
-# exceed that of `now` by more than the standard error. `now` is given the same rows, or the nearest rows among all.
+# Returns `now`, or the additive kernel that choose_additive() takes on some rows, if rows are too many for exact
+# learning. Held-out rows may refuse it: given the rows it was learned from, its log density there must exceed that of
+# `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)

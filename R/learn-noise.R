@@ -40,8 +40,8 @@ problem_with_trend <- function(problem, trend, v) {
   wide
 }
 
-# Adds the terms of merged rows, where each distinct row has its own noise: -(rows / 2) log(2 pi noise) - ss / (2
-# noise).
+# Adds the terms of merged rows, -(rows / 2) log(2 pi noise) - ss / (2 noise), where each distinct row has its own
+# noise.
 add_twins <- function(at, twins, basis, noise, last, share) {
   of_noise <- last - 1L + seq_len(ncol(basis))
   at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2

@@ -41,7 +41,7 @@ is_deterministic <- function(model, from) {
   isTRUE(mean(squared_errors(model, from)) < response_rule[["left"]] * stats::var(model$held$y))
 }
 
-# Returns the squared errors of the predicted means of the response at held-out rows.
+# Returns the squared errors of the predicted mean responses at held-out rows.
 squared_errors <- function(model, from) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
   mean <- model$problem$center + model$problem$scale * held$f
@@ -120,7 +120,7 @@ with_terms_in_merit <- function(tried, from) {
 }
 
 # Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
-# Matern 3/2 for all rows. `first`: the same for another response, where the search starts.
+# Matern 3/2 for all rows. The search starts at `first`, such a kernel for another response.
 gain_of_terms <- function(model, from, first = NULL) {
   pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
   problem <- learning_problem(pool, from$s, "matern32")

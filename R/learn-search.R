@@ -1,8 +1,8 @@
 # Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches a problem from each start and returns the runs, largest value first. `budget`: list(size = rows and
-# neighbours, steps = scoring steps of each round, enough = promised gain at which a round ends). The neighbours stay
-# fixed during a round. The last round is the one in which no log moves by more than 0.05.
+# Searches a problem from each start and returns the runs, largest value first. `budget` is list(size, steps, enough):
+# rows and neighbours, scoring steps of each round, and the promised gain at which a round ends. Neighbours stay fixed
+# during a round. The last round is the one in which no log moves by more than 0.05.
 search <- function(problem, starts, budget, neighbours = NULL) {
   runs <- lapply(starts, function(theta) climb(problem, theta, budget, neighbours))
   runs[order(-vapply(runs, `[[`, 0, "value"))]
@@ -232,9 +232,9 @@ finish_starts <- function(problem, thetas) {
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-# Returns theta with one lengthscale set to its prior's centre, the one that gains most. One lengthscale may have stayed
-# short because the others were, a hundred nats below the optimum; then the likelihood rises at once. NULL if none
-# gains, or if there are too many rows to search neighbours for each lengthscale.
+# Returns theta with one lengthscale moved to its prior's centre, the one that gains most, or NULL if none gains. A
+# lengthscale may have stayed short because others were, a hundred nats below the optimum. The likelihood then rises at
+# once. Also NULL if rows are too many to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)

@@ -28,8 +28,8 @@ choose_season <- function(now, s) {
   replace(now, same, best[same])
 }
 
-# Returns the profiles of each season alone and of all of them, by name. With other inputs than the time, `rest` is the
-# profile of the kernel beside.
+# Returns profiles by name: each season alone, and all of them. With other inputs than the time, `rest` is the profile
+# of the kernel of all inputs.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"

@@ -350,8 +350,8 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
         engine_control(nrow(data$x), control))
 }
 
-# The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
-# noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
+# Parameters are the logs of the kernel's, the log noise, and coefficients of the columns of `basis` in the log noise of
+# a row, which the weights include. The density is for y, not for sqrt(w) y.
 # `at`: vecchia_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
 # given the neighbours, and `variance`. With `slopes` 2 the information is an estimate from every fourth of 16 rows.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,

@@ -142,7 +142,7 @@ covariance_with_rows.exact <- function(p, fun) {
   all
 }
 
-# The Cholesky factor has the weights in its noise, so its density is that of y, not of sqrt(w) y.
+# The Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y.
 log_evidence.exact <- function(p) {
   data <- rows_of_exact(p, p$rows)
   volume <- if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2

@@ -68,7 +68,7 @@ posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
        var = unlist(lapply(parts, `[[`, "var"), use.names = FALSE))
 }
 
-# Returns the view of the smooth part alone: neighbours, their u, and nothing of the inducing points.
+# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -76,7 +76,7 @@ smooth_near <- function(p) {
   structure(p, class = c("near", "posterior"))
 }
 
-# `given`: as in predict_given(). Without `design` the functionals have no effects of their own.
+# `given` is as in predict_given(). Without `design` the functionals have no effects of their own.
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE, design = TRUE) {
   near <- p$near
   x <- numbered(x, near$groupings)

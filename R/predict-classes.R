@@ -7,7 +7,7 @@ predict_labels <- function(fit, response, f, names, ask) {
   say_labels(response, f, names, ask)
 }
 
-# Returns what is predicted from log odds `f`: list(mean, var), perhaps with bounds `lower`, `upper` and `top`.
+# Returns the prediction from log odds `f`: list(mean, var), perhaps with bounds `lower`, `upper` and `top`.
 say_labels <- function(response, f, names, ask) {
   latent <- ask$type == "latent"
   levels <- if (latent) response$levels[-1L] else response$levels

@@ -244,7 +244,7 @@ posterior_needs <- list(
   families = list(approx = c("laplace", "vi"), want = "a fit with another family",
                   hint = "With Gaussian noise the posterior is a normal distribution."))
 
-# Returns the fit, or stops because its posterior lacks what is needed. `what` names the result that cannot be computed.
+# Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
