@@ -79,7 +79,7 @@ scoring_step <- function(information, gradient, lambda) {
   }
 }
 
-# Returns the BFGS update B - B s s'B / s'B s + y y' / s'y (s: step, y: change); B itself without positive curvature.
+# Returns B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient; without positive curvature, B.
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)

@@ -44,7 +44,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns the neighbours of functionals other than values, and covariances of the two; NULL for values.
+# Returns neighbours of functionals other than values, and their covariances with f at the neighbours; else NULL.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
