@@ -115,14 +115,14 @@ aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 # Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Fills in the sizes that a description leaves open, from n rows, m inducing points and `made` points of a reference.
+# Completes the sizes that a description leaves open, from n rows, m inducing points and `made` reference points.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
   if (is.null(fill)) aux else fill(aux, n, m, made)
 }
 
-# The package's default auxiliary distribution.
+# Returns the default auxiliary distribution of the package.
 default_aux <- function() aux_white()
 
 #' @rdname aux_sor
@@ -258,9 +258,9 @@ auxiliary_rows <- function(how, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
-# Points whose residual prior variance is rounding are dropped first: they change the conditioning only. `how` may ask
-# for sample paths or leading directions in place of the whole covariance.
+# Makes the SoR posterior on U, b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I +
+# G_u. Points whose residual prior variance is rounding are dropped first: they change the conditioning only. `how` may
+# ask for sample paths or leading directions in place of the whole covariance.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   post <- native_posterior(U, data, model, jitter = 0, control = control)
@@ -280,7 +280,7 @@ sor_auxiliary <- function(post, U, model, how, m) {
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the posterior on the first m of its points. Its L, G and A y are corners of those of all points.
+# Returns the posterior on the first m points of `post`. Its L, G and A y are the leading parts of those in `post`.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]
@@ -288,9 +288,9 @@ first_points <- function(post, m, noise) {
   list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
-# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a. They are eigenvectors of G, ordered by their
-# part of its trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, which is all that m points can follow.
-# Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
+# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
+# by their share of the trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, all that m points can
+# follow. Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
 leading_directions <- function(G, noise, tail, m) {
   axes <- eigen(G, symmetric = TRUE)
   g <- pmax(axes$values, 0)

@@ -38,8 +38,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   }
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # With a jitter below rounding, a posterior on the distinct points takes its place. That has no less jitter and more
-  # residual prior variance, so its eps is larger and still valid.
+  # If the jitter of p is below rounding, a posterior on the distinct points replaces p. Its jitter and its residual
+  # prior variance are no smaller, so its eps is larger and still valid.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(fast_norms(p)))
   } else {
@@ -73,8 +73,8 @@ theorem_eps <- function(own, least) {
 # Returns c V / (c + V). The limit for infinite c is V.
 harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
-# Returns the bounds at the rows, in units of y. Each is a sum of three parts: the theorem's bound for `own`, the
-# rounding error of its predictions, and their distance from those of p, which is rounding as well.
+# Returns the bounds at the rows, in units of y. Each adds three parts: the theorem's bound for the posterior `own`, the
+# rounding error of the predictions of `own`, and their distance from those of p, which is rounding as well.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)
@@ -287,7 +287,7 @@ pf_distance <- function(aux, p) {
   pf_objectives[[aux$objective]]$divergence(aux, p$z, p$factors, p$jitter, p$rows, p$model)
 }
 
-# Returns the auxiliary distribution that was given, or that of the fit.
+# Returns `given`, or the auxiliary distribution of the fit if none was given.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- default_aux()

@@ -40,7 +40,7 @@ class_bounds <- function(fit, data) {
   with_class_ranges(b)
 }
 
-# |alpha|, f_j(x) = k(x, Z) alpha_j, over all contrasts
+# Returns |alpha| over all contrasts j, where f_j(x) = k(x, Z) alpha_j.
 size_of_weights <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # Returns E = K - A'A for groups of rows: list(rows, E).
@@ -88,7 +88,7 @@ class_range <- function(b, e, average) {
   list(alpha = pmin(ends[, 1L], 1) * (1 - 1e-12), beta = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Adds the posteriors with weights alpha W and beta W.
+# Adds to b the posteriors with weights alpha W and beta W.
 with_class_weights <- function(b, range) {
   posterior <- function(times) {
     sites <- replace(b$sites, "weight", list(b$w * times))
@@ -165,7 +165,7 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # the contrast of a class with all others has their shares at the exact mode, which differ by tanh(e / 4)
+  # the contrast of a class with all others has weights from the exact mode; the shares there differ by tanh(e / 4)
   odds_sd <- vapply(seq_len(b$K), function(k) {
     p <- softmax_of(odds$mean)
     c <- -p / rowSums(p[, -k, drop = FALSE])
@@ -221,8 +221,8 @@ bounds_of_classes <- function(fit, effort, m2) {
   list(own, with_fixed_seed(class_bounds(fit, data)))
 }
 
-# Returns what is certified at the rows of x: `fitted`, the certificate on the fit's own points, and `inside`, the
-# intersection with the certificate of the reference; attributes m2 and t.
+# Returns list(fitted, inside) at the rows of x, with attributes m2 and t. `fitted` is the certificate on the fit's own
+# points, and `inside` its intersection with the certificate of the reference.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   used <- bounds_of_classes(fit, effort, m2)
   each <- lapply(used, pair_certificate, x = x)
@@ -237,7 +237,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(used[[2L]]$fit$inducing))
 }
 
-# certify() for several classes: a row for each row asked for and each class.
+# Computes certify() for several classes: the result has a row for each row asked for and each class.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)
@@ -254,8 +254,8 @@ certify_classes <- function(fit, new, effort, m2) {
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
-# Returns bounds of probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from those of pairs: list(mode_lower,
-# mode_upper), a column for each class.
+# Returns bounds of the probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from the bounds of pairs of classes:
+# list(mode_lower, mode_upper), with a column for each class.
 probability_ends <- function(pairs, inside) {
   each <- function(first, second) { # sum over j of exp(f_j - f_k), where the pair is f_j - f_k (first) or f_k - f_j
     vapply(seq_len(max(pairs)), function(k) {

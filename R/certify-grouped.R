@@ -10,7 +10,7 @@
 # Returns bounds `b` whose posteriors have all effects. E is the residual of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The norms are effect_forms(), `inner`, the relative rounding error of the factors, and `weight`, the largest.
+# `norms` of the result has effect_forms(), `inner` (relative rounding error of the factors), `weight` (the largest).
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -29,8 +29,8 @@ features_with_effects <- function(b, factors, x) {
 # The number of rows of a block, as for T2 of other posteriors.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound of |E|_2 with weights, the largest ratio n / n_b.
-# With `diagonal` that matrix has the place of E, and blocks add up without the ratios.
+# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound of |E|_2 with weights, the largest ratio n / n_b. If
+# given, the matrix `diagonal` replaces E, and blocks add up without the ratios.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -79,7 +79,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# The variances are those without `new`, see variances_at().
+# Returns the variances without `new`, the variance of new levels, see variances_at().
 variances_at.with_effects <- function(b, post, x) {
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)
@@ -107,7 +107,7 @@ forms_at.with_effects <- function(b, form, x) {
   list(eta = variances_at.with_effects(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
 }
 
-# Returns Z'v of a grouping, p x levels.
+# Returns Z'v for the design Z of a grouping, as a matrix with p effects in rows and a column for each level.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
   all <- matrix(0, nrow(g$root), g$levels)
@@ -137,7 +137,7 @@ mode_with_effects <- function(b, factors, sites) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# Are there more levels than a reference has points for?
+# Returns TRUE if groups have more levels than a reference has points for.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
 # Returns near_preconditioner() for many levels: (Q + K_g + s2 I)^{-1} r, where Q is the smooth part of K by points z.

@@ -24,7 +24,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns a column for each group: the n_c rows that come first among the nearest rows of the group's members.
+# Returns a column for each group: the n_c rows of the data that rank first among the neighbours of its members.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
@@ -37,8 +37,8 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 }
 
 # Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(order, group,
-# rows, W, J, q, ww, var_lower, var_upper). The rows of x are in `order`, each with a column of W on the rows[, group]
-# of the data.
+# rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W, weights
+# of the data's rows[, group].
 krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -72,8 +72,8 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   out
 }
 
-# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, `rr` the sum of squares of r on
-# the rows with weights, `size` that of k(x, x) or of the functional, `sd_lower` a lower bound of the exact sd.
+# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, and `rr` the sum of squares of r
+# on the rows with weights. `size` is k(x, x) or the functional's size; `sd_lower` is a lower bound of the exact sd.
 kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower) {
   eps <- .Machine$double.eps
   error <- correction$error
@@ -142,7 +142,7 @@ engine_speed <- function(kernel, x, control) {
 
 # ---- one functional -------------------------------------------------------------------------------------------------
 
-# Returns the rows of the data that are the first among the nearest to the rows of the functional.
+# Returns the rows of the data that rank first among the nearest neighbours of the functional's rows.
 rows_near_functional <- function(fun, i, kernel, data, control) {
   n_c <- min(kriging_rows(), nrow(data$x))
   about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]

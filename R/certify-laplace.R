@@ -101,7 +101,7 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
        enough = 1e-9, stretch = 1)
 }
 
-# Returns bounds of the process whose rows have the slopes and the weights of `at`, as those of mode_interval().
+# Returns bounds for mode_interval() of the Gaussian posterior whose rows have the slopes and weights of `at`.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -110,7 +110,7 @@ gaussian_problem <- function(b, at) {
   b
 }
 
-# Adds what follows from f, slopes g and weights W at the rows.
+# Adds to b what follows from f, slopes g and weights W at the rows.
 bounds_around <- function(b, at) {
   b$at <- at
   b$left <- pmax(at$W, 0) * at$left
@@ -122,7 +122,7 @@ bounds_around <- function(b, at) {
   b
 }
 
-# Returns the bounds without their numbers for each row, for a reference that is kept.
+# Returns the bounds without vectors over the rows, as a kept reference has them.
 bounds_without_rows <- function(b) {
   b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   b$between[c("lower", "upper")] <- NULL
@@ -154,7 +154,7 @@ residual_norm <- function(b) {
 
 # ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
 
-# Returns the posterior with these row weights and, if asked, its norms.
+# Returns the posterior with row weights `weights` and, if `norms` asks for them, its norms.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -164,13 +164,13 @@ weighted_posterior.default <- function(b, weights, norms) {
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these are without `new`,
-# the variance of levels that the rows do not have.
+# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these variances leave out
+# `new`, the variance of levels that the rows do not have.
 variances_at <- function(b, post, x) UseMethod("variances_at")
 
 variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
 
-# Returns the mode at the rows of x, without the constant mean.
+# Returns the mode at the rows of x, excluding the constant mean.
 mode_at <- function(b, x) UseMethod("mode_at")
 
 mode_at.default <- function(b, x) native_predict(b$at, b$z, b$model, x)$mean
@@ -195,8 +195,8 @@ forms_at.default <- function(b, form, x) {
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds `between`: the range of Wb over f -+ e, the posteriors for its ends, and `second`, A diag(d^2 / lower) A' plus an
-# allowance for rounding.
+# Adds to b `between`: the range of Wb over f -+ e, the posteriors for the ends of the range, and `second`, A diag(d^2 /
+# lower) A' plus an allowance for rounding.
 with_averages <- function(b) {
   whole <- range_at_mode(b)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -209,7 +209,7 @@ with_averages <- function(b) {
   b
 }
 
-# Returns the range of W over f -+ e, that of the exact mode.
+# Returns the range of W over f -+ e, an interval that contains the exact mode.
 range_at_mode <- function(b) {
   W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   list(lower = pmin(W$lower, b$at$W), upper = pmax(W$upper, b$at$W))
@@ -277,8 +277,8 @@ second_distance <- function(b, between, x, unexplained, top) {
   (E + forms$eta + sqrt(between$hi$norms$lam) * forms$spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns an upper bound of the distance of functionals of the modes: the crude and the first bound hold for any
-# functional, and a sum is no farther than its rows are.
+# Returns an upper bound of the distance between functionals of the two modes. The crude and the first bound hold for
+# any functional. A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
   if (fun$kind == "values") return(distance_at(b, fun$x))
   between <- if (is.null(b$between)) b else b$between
@@ -317,7 +317,7 @@ mode_interval <- function(b, fun) {
 
 # ---- reference and evidence -----------------------------------------------------------------------------------------
 
-# Returns a fit without its rows: the same Laplace posterior on more inducing points, with its bounds.
+# Returns a reference: a fit without rows that has the Laplace posterior on more inducing points, with its bounds.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)

@@ -22,8 +22,8 @@ solution_so_far <- function(correction) correction[c("v", "residual", "error", "
 
 # ---- goals of exact_mean() ------------------------------------------------------------------------------------------
 
-# Returns a goal for exact_mean(): certificates are at most this share of the distance between the means of the fit and
-# of the reference, in the median over some rows. Returns NULL if they are already.
+# Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
+# the reference, in the median over some rows. Returns NULL if the certificates already are that small.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -178,7 +178,7 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns list(v, r, travelled): the end of earlier iterations, or a first solution.
+# Returns list(v, r, travelled): the state where earlier iterations ended (`from`), or a first solution.
 first_solution <- function(system, from, precondition) {
   if (!is.null(from$residual)) return(list(v = from$v, r = from$residual, travelled = from$error$travelled))
   v <- if (!is.null(from$v)) from$v else if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
@@ -186,7 +186,7 @@ first_solution <- function(system, from, precondition) {
 }
 
 # Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
-# a sum of products: its rounding is that of z and of the earlier ones, whose sizes `carried` adds up.
+# a sum of products. Its rounding is the rounding of z and of earlier products, whose sizes `carried` adds up.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
   p <- z + if (along > 0) along * now$p else 0
@@ -206,7 +206,7 @@ stop_by <- function(expr) {
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns the text of progress. `seconds` is the time of the passes so far, and `went` the value of sqrt(c) after each.
+# Returns the text of progress. `seconds`: time of all passes so far; `went`: sqrt(c) after each, see solve_exact().
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -216,8 +216,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Returns the number of passes until sqrt(c) has decreased to this share, estimated from the last five passes. Returns
-# NULL if they made no progress.
+# Returns the number of passes until sqrt(c) has decreased to `share` of its value, estimated from the last five passes.
+# Returns NULL if these made no progress.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -250,8 +250,8 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns the relative rounding error of products with K of n rows in blocks: of values, sums in a block and sums of
-# blocks, as in rounding_growth().
+# Returns the relative rounding error of products of K with a vector, for n rows in blocks. It covers kernel values,
+# sums within a block and sums of blocks, as in rounding_growth().
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps

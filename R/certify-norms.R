@@ -22,10 +22,9 @@ bound_w <- function(c, v_E) {
 }
 
 # Returns the norms that the engine's certificates read, every number rounded up. T1 and T2 are sums over groups of
-# rows. `fast`: groups of m rows; `tight`: one group; else sizes that cost no more than the posterior. `same`: norms on
-# the same points for another response, whose T2 is used. `inner`: norms on some of the points. More points with the
-# same jitter leave less residual variance, so that the bound of |w|_E holds here too, and T1 is left out. `sharp` =
-# FALSE also leaves out T1.
+# rows. With `fast` groups have m rows, with `tight` there is one, else groups cost no more than the posterior. `same`:
+# norms on these points for another response, whose T2 is used. `inner`: norms on some of the points, whose bound of
+# |w|_E holds here too, as more points leave less residual variance; T1 is left out. `sharp` = FALSE also leaves out T1.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -69,7 +68,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out <- list(
     weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
-    # (s2 I + G) beta = A y holds up to this: errors of the factor and of the sum A y
+    # the residual of (s2 I + G) beta = A y, by errors of the Cholesky factor and of the sum A y
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # errors of A as a whole
   out$t <- up * (sqrt(p$t) + of_rows)^2
@@ -79,8 +78,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # for a vector over the rows of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2. An inexact beta gives more. Errors of A move it by what they
-  # do to |v|_E, or row by row. It never exceeds y'y / s2.
+  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives more. Errors of A move y'v
+  # by their effect on |v|_E, or row by row. y'v never exceeds y'y / s2.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -90,10 +89,10 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns the norms as far as the sums alone give them: |v|_E <= sqrt(t) |v|.
+# Returns the norms that follow from the sums alone, with |v|_E <= sqrt(t) |v|.
 norms_of_sums <- function(p, model, n) {
   most <- total_variance(model$kernel)
-  # k_sum / most is the sum of the weights, above each of them
+  # k_sum / most is the sum of the weights, hence at least the largest weight
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }
@@ -150,8 +149,8 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit beside `fit`: the DTC posterior on points z, with its norms. The points must be distinct beyond
-# rounding: pivots of a greedy choice are, others go through distinct_points(). `inner`: such a posterior on some of the
-# points.
+# rounding. Greedy points are distinct; other points go through distinct_points(). `inner` is such a posterior on some
+# of the points.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -209,7 +208,7 @@ as_interval <- function(r) {
 
 posterior_interval <- function(post, fun) as_interval(certify_posterior(post, fun))
 
-# Replaces ends that are NaN by overflow: the interval then contains every number.
+# Replaces bounds that are NaN after an overflow by infinite ones, and lower bounds of an sd by 0.
 unknown_if_nan <- function(inside) {
   all <- c(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   for (end in names(all)) inside[[end]][is.nan(inside[[end]])] <- all[[end]]

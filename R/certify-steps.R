@@ -44,7 +44,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
 
-# Returns intervals of the exact GP with Gaussian noise at values, by points z beside all effects.
+# Returns intervals for values of f under the exact GP with Gaussian noise, by points z beside all effects.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -57,7 +57,7 @@ effects_interval <- function(fit, data, z, fun) {
   structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
 }
 
-# The posterior on the fit's own inducing points certifies any fit.
+# Certifies by the posterior on the fit's own inducing points, which works for any fit.
 step_own_points <- function(job, fun, inside) {
   job$tell("the fit's own points")
   fit <- job$fit
@@ -66,13 +66,13 @@ step_own_points <- function(job, fun, inside) {
   narrow(inside, effects_interval(fit, job$data, z, fun))
 }
 
-# Are all effects of groups eliminated beside inducing points?
+# Returns TRUE if all effects of groups are eliminated beside inducing points.
 by_effects <- function(job, fun) {
   fun$kind == "values" && !is.null(job$fit$inducing) && has_own_levels(model_of(job$fit)$kernel)
 }
 
-# Inducing points of the smooth part beside all effects. A reference has points for its levels: it adds nothing if next
-# to nothing is open, or if levels are more than its points.
+# Certifies by inducing points of the smooth part beside all effects of groups. A reference spends points on levels: it
+# is left out if all intervals are narrow, or if there are more than 1,000 effects.
 step_effects <- function(job, fun, inside) {
   if (!by_effects(job, fun)) return(inside)
   job$tell("more points and all effects")
@@ -100,8 +100,8 @@ step_reference <- function(job, fun, inside) {
   narrow(inside, as_interval(found))
 }
 
-# Uses the exact posterior itself for open functionals, if time and memory allow it. Results of passes over all pairs of
-# rows do not decide which functionals are open; otherwise more passes would leave wider intervals.
+# Certifies wide intervals by the exact posterior itself, if time and memory allow it. Results of passes over all pairs
+# of rows do not decide which intervals count as wide; otherwise more passes would leave wider intervals.
 step_exact_posterior <- function(job, fun, inside) {
   before <- job$without_passes
   rows <- open_intervals(utils::modifyList(inside, as.list(before)), job$at, c("mean", if (!is.null(before)) "sd"))
@@ -119,7 +119,7 @@ step_corrected_mean <- function(job, fun, inside) {
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
-# Kriging on nearest neighbours narrows wide intervals, the widest first. Values share their neighbours in groups.
+# Narrows wide intervals by kriging on nearest neighbours, the widest first. Values of f share neighbours in groups.
 step_kriging <- function(job, fun, inside) {
   if (kriging_rows() < 1) return(inside)
   job$tell("kriging on nearest neighbours")
@@ -150,8 +150,8 @@ krige_each <- function(job, fun, inside, rows) {
   inside
 }
 
-# Narrows the sd of values by all rows of the data, at 4 n m2 flops each. It takes values whose sd is not well known
-# yet: beside its distance from the fit's sd, there and at the median value, or, after kriging, beside itself.
+# Narrows the sd of values by all rows of the data, at 4 n m2 flops each. It takes values whose interval of the sd is
+# wide: relative to its distance from the fit's sd (there and at the median value) or, after kriging, to the sd.
 step_all_rows <- function(job, fun, inside) {
   if (fun$kind != "values") return(inside)
   job$tell("sd by all rows")
@@ -173,7 +173,7 @@ step_all_rows <- function(job, fun, inside) {
   narrow(inside, as_interval(certify_posterior(reference, some, crossing)), rows)
 }
 
-# Rows with a large residual prior variance become points of the reference for this call, if that narrows intervals.
+# Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
   most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
@@ -187,7 +187,7 @@ step_test_points <- function(job, fun, inside) {
   step_all_rows(job, fun, narrow(inside, posterior_interval(job$reference, fun)))
 }
 
-# The norms of the reference by all pairs of rows, and a correction of its mean. The steps after this one use them.
+# Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
 step_all_pairs <- function(job, fun, inside) {
   data <- job$data
   job$tell("all pairs of rows")
@@ -203,7 +203,7 @@ step_all_pairs <- function(job, fun, inside) {
 
 # ---- which intervals, and how they meet -----------------------------------------------------------------------------
 
-# Returns the functionals in the units of the reference, which may be scaled unlike the fit.
+# Returns the functionals in the units of the reference, whose scale may differ from the fit's.
 in_scale_of <- function(job, fun) {
   ratio <- (job$fit$scale / job$reference$scale)^2
   if (ratio == 1 || fun$kind == "values") return(fun)
@@ -222,7 +222,7 @@ narrow <- function(inside, found, rows = NULL) {
 }
 
 # Returns list(half, distance, far) for the intervals of `what` ("mean" or "sd"). `half` is half the width, `distance`
-# that of the fit from the middle, and `far` the larger of `distance` and its median.
+# the distance of the fit from the middle, and `far` the larger of `distance` and its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -258,7 +258,7 @@ wide_intervals <- function(inside, at, mean) {
 # chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # an sd is known if it is small beside the distance or, after kriging, beside the sd
+  # an sd is known if its interval is narrow beside the distance or, after kriging, beside the sd itself
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -280,19 +280,19 @@ extend_reference <- function(fit, reference, x) {
   dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
-# Returns the seconds for so many flops for each row of the data, from the speed of a small product.
+# Returns the seconds for `flops` operations for each row of the data, from the speed of a small product.
 seconds_of_flops <- function(reference, data, flops) {
   nrow(data$x) * flops * engine_speed(reference$kernel, data$x, reference$control)[["flop"]]
 }
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns TRUE if the exact posterior of so many functionals takes at most these seconds and a sixteenth of the memory
+# Returns TRUE if the exact posterior of `rows` functionals takes at most `seconds` and a sixteenth of the memory
 # allowed.
 exact_is_cheap <- function(fit, rows, seconds) {
   n <- as.double(nrow(fit$data$x))
   if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
-  # a factor three for a factorisation and triangular solves beside products
+  # factorisations and triangular solves take three times as long per flop as products
   flop <- engine_speed(fit$kernel, fit$data$x, fit$control)[["flop"]]
   3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
 }

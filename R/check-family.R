@@ -75,7 +75,7 @@ print.pfdtc_family_check <- function(x, ...) {
   invisible(x)
 }
 
-# Refuses a family whose statements do not hold at the responses.
+# Refuses a family if the properties that it states do not hold at the responses.
 check_own_family <- function(likelihood, y) {
   if (is.null(likelihood$row)) return(invisible())
   if (is.null(likelihood$theta)) likelihood$theta <- rep(1, length(likelihood$row$shape))

@@ -119,7 +119,7 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-# Returns the largest reference that fits of one model have, else a new one by the largest fit with data, or NULL.
+# Returns the largest reference among fits of one model, else a new one by the largest fit with data, or NULL.
 shared_reference <- function(fits) {
   kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
   if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
@@ -279,7 +279,7 @@ same_response <- function(a, b) {
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns TRUE if the modelled rows differ from those given: by a transform, or by weights for uneven noise.
+# Returns TRUE if the modelled rows differ from the given rows: by a transform, or by weights for uneven noise.
 has_modelled_response <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
 
 # Returns the responses with the weights and the offset that the user gave.

@@ -135,7 +135,7 @@ predict_fold <- function(fit, data, asked, train, test) {
              list(noise = noise_at(one, x) / w, spread = rep_len(noise_spread(one, x), nrow(x))))
 }
 
-# Does the same for a non-Gaussian likelihood. `out` has the numbers of the test rows among the rows in use.
+# Does what predict_fold() does, for a non-Gaussian likelihood. `out` numbers the test rows among the rows in use.
 predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   part <- data
   part$x <- data$x[-out, , drop = FALSE]
@@ -234,7 +234,7 @@ of_rows <- function(fit, value, n, argument) {
 
 # Conformal intervals, whose width follows from leave-one-out residuals in units of their sd.
 
-# For more rows than these, a prediction without a row is taken to equal the prediction with it.
+# Beyond this number of rows, a prediction without a row is taken to equal the prediction with it.
 jackknife_rows <- 1000L
 
 # Returns cbind(fit, lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
@@ -259,9 +259,9 @@ conformal_band <- function(fit, rows, p, level) {
   band
 }
 
-# Returns the distances of the ends below and above the mean, a row for each row of x: the k-th smallest of the
-# distances that each training row gives. `rule` uses its leave-one-out residual and sd, precision W, 1 - leverage, and
-# kappa, the posterior covariance of f there (down) and at x (across).
+# Returns the distances of both ends from the mean, a row for each row of x: the k-th smallest of the distances that the
+# training rows give. `rule` uses a training row's leave-one-out residual and sd, its precision W, 1 - leverage, and
+# kappa, the posterior covariance of f at training rows (down) with f at x (across).
 ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   data <- training_data(fit)
   p <- posterior_of(fit)

@@ -5,7 +5,7 @@
 # A grouping is list(column, levels, design, root): the column of the rows that has the level (from 1), the number of
 # levels, the columns of the design (0 for an intercept), and the lower root of the covariance of a level's effects.
 
-# Returns TRUE for the terms of a kernel that are a group and nothing else.
+# Returns TRUE for each term of the kernel that consists of one group alone.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
   group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
@@ -77,7 +77,7 @@ count_effects <- function(kernel, x) {
   sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
 }
 
-# Rows that were added later may have levels with negative numbers (rows-groups.R).
+# Returns the number of levels of each group, or all codes if rows added later have negative ones (rows-groups.R).
 levels_of_groups <- function(kernel, x) {
   lapply(group_columns(kernel), function(column) {
     codes <- x[, column]
@@ -97,7 +97,7 @@ numbered <- function(x, groupings) {
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
 # Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
-# covariance, R, logdet, quad, t, n, noise). `sums` do not depend on the noise and on the roots.
+# covariance, R, logdet, quad, t, n, noise). `sums` stays the same if the noise or the `root` of a grouping changes.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
   data$x <- numbered(data$x, groupings)
@@ -108,7 +108,7 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors from finished sums over rows, which had so many `columns`, beside m inducing points.
+# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- eliminate_levels(sums, m, columns, groupings, noise, control)
   half <- backsolve(from$R, diag(1, nrow(from$R)))

@@ -10,9 +10,9 @@
 #
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 #
-# With inducing points the lower end is that of the posterior on them. For the upper one Z_G, the mean m and C_nn of the
-# exact Gaussian problem are certified, and each integral takes the ends of these that make it largest: a larger p_n
-# makes it larger, and in m it is log-convex.
+# With inducing points the lower bound is for the posterior on them. For the upper bound Z_G, the mean m and C_nn of the
+# exact Gaussian problem are certified. Each integral takes the ends that make it largest: it grows with p_n, and is
+# log-convex in m.
 #
 # The integrals are by the trapezoid rule, whose difference from half as many nodes is added as their error.
 
@@ -34,7 +34,7 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- with_fixed_seed(bounds_at_mode(fit, data, FALSE))
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  # an upper bound of the largest eigenvalue of K; beyond a few rows that of A'A plus the trace of the rest
+  # bounds the largest eigenvalue of K; beyond a few rows by that of A'A plus the trace of the residual
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
     (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
@@ -42,7 +42,7 @@ true_bracket <- function(fit) {
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
   own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # points that repeat others are left out
-  # predictions are about another mean than the mode
+  # the predictions are centred at a mean that differs from the mode
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -53,7 +53,7 @@ true_bracket <- function(fit) {
 
 rows_on_points <- function(b) forwardsolve(b$at$L, native_kernel_matrix(b$fit$kernel, b$z, b$data$x))
 
-# Returns an upper bound: the largest ratio (|K| x)_i / x_i of a positive vector (Collatz and Wielandt).
+# Bounds the largest eigenvalue of K by the largest ratio (|K| x)_i / x_i for a positive vector x (Collatz, Wielandt).
 largest_eigenvalue <- function(K) {
   K <- abs(K)
   x <- rep(1, nrow(K))
@@ -61,8 +61,8 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper) by the normal distribution at b$at. The lower end is also that of a distribution with another
-# mean, `moved` from it in the whitened f: its divergence from q is |H^{1/2} moved|^2 / 2.
+# Returns c(lower, upper), bounds of the log marginal likelihood by the normal q at b$at. For the lower bound, `moved`
+# shifts the whitened mean of q. The shifted normal has divergence |H^{1/2} moved|^2 / 2 from q.
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)

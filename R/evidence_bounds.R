@@ -86,9 +86,9 @@ exact_bracket <- function(fit) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # the shift by merging, weights and scale is such a sum, with a term for each row
+  # the shift by merging, weights and scale is also a sum with a term for each row
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
-  # the squares about the means of merged rows; without the data an upper bound
+  # `squares` sums squares about the means of merged rows; without the data it is an upper bound
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
     if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
   total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)

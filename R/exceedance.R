@@ -161,7 +161,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Absolute error of predictive_cdf(): a hundred times what is seen beside adaptive quadrature.
+# Bound of the absolute error of predictive_cdf(): a hundred times its largest difference from adaptive quadrature.
 predictive_rounding <- 1e-6
 
 # Returns a factor with the regions: the largest set of places, in the order of `p`, where all values are above the
@@ -174,7 +174,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
   known <- which(!is.na(p))
   set <- function(holds, order) {
     order <- known[order]
-    # the first place of the order at which a draw fails; most draws hold before it
+    # `first`: for each draw, the first place in this order that breaks the condition
     first <- apply(holds[order, , drop = FALSE], 2L, match, x = FALSE, nomatch = length(order) + 1L)
     utils::head(order, sort(first, decreasing = TRUE)[ceiling(prob * draws)] - 1L)
   }

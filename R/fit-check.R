@@ -1,5 +1,4 @@
-# Checks fits at the door of every function that takes one. A fit may come from a file or an earlier version, or may
-# have been changed.
+# Checks fits when a function takes them. A fit may come from a file or an earlier version, or may have been changed.
 
 # Returns a fit of any likelihood in the current layout.
 check_any_fit <- function(fit, argument) {
@@ -9,7 +8,7 @@ check_any_fit <- function(fit, argument) {
   current_fit(fit, argument)
 }
 
-# Does the same, but refuses non-Gaussian likelihoods.
+# Does what check_any_fit() does, but refuses non-Gaussian likelihoods.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
 # Brings a fit of version 0.1.0 to the current layout. There `posterior` was the list of factors, `evidence` had the
@@ -193,7 +192,7 @@ check_fit_data <- function(data, d, need) {
          (is.null(zero) || sum(data$prior_weights == 0) == NROW(zero)))
 }
 
-# Refuses a fit. The hint depends on whether another version made the fit.
+# Refuses a fit as damaged. The hint depends on whether another version made the fit.
 damaged_fit <- function(fit, argument, part) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))

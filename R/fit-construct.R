@@ -174,8 +174,8 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. Like that of a
-# linear model, the likelihood of few rows is largest at variances that are too small (bench/few.R).
+# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. With few rows the
+# likelihood is largest at variances that are too small, as for a linear model (bench/few.R).
 with_unbiased_scale <- function(found, data, s, state) {
   if (data$n > exact_learning_rows) return(found)
   p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
@@ -194,11 +194,11 @@ free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
 
-# Learns hyperparameters by VFE at fixed inducing points.
+# Learns hyperparameters by VFE at fixed inducing points `z`.
 # Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyperparameters") {
   parameters <- free_parameters(model, s)
-  # while lengthscales move, some may make k(Z, Z) singular: a jitter above rounding from the start
+  # while lengthscales move, some may make k(Z, Z) singular: the jitter is above rounding from the start
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
   # a millionth of the gain in log marginal likelihood is far below any difference that matters
@@ -219,7 +219,7 @@ exact_stage <- function(data, done, s, state) {
   }, otherwise = done)
 }
 
-# The exact log marginal likelihood.
+# Returns the problem of maximising the exact log marginal likelihood.
 exact_problem <- function(data, parameters, control) {
   hyper_problem(data, parameters, function(now) native_exact_evidence(data, now, control))
 }

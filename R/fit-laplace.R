@@ -127,8 +127,8 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# learn_laplace() on the rows of the classes with most rows, if there are many classes, which all have the same kernel.
-# The constant means of the other classes stay at their start.
+# Runs learn_laplace() on the rows of the largest classes, if there are many classes. All classes share one kernel. The
+# constant means of the other classes stay at their start.
 learn_on_classes <- function(data, s, start, state) {
   levels <- s$likelihood$levels
   if (!has_labels(response_of(s)) || length(levels) <= class_points[["learn"]]) {

@@ -72,7 +72,7 @@ better_start <- function(data, rows, now, s, state) {
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
-  # `trace` is that of the better start
+  # `trace` belongs to the better start
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
@@ -105,7 +105,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # rows of all the data in the exact posterior of a subset; a SoR posterior has none
+        # numbers rows among all the data, for the exact posterior of a subset; a SoR posterior has none
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {
@@ -129,7 +129,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
   }
 }
 
-# Raises the jitter by tens until the objective exists at the start.
+# Multiplies the jitter by 10 until the objective exists at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -141,7 +141,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # after an end before the first value, the last value stays
+  # if the search ended before its first value, the previous value stays
   if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))

@@ -6,8 +6,8 @@
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
-# Returns the first greedy points. With each point comes rho, the residual prior variance after it over the noise
-# variance.
+# Returns the first greedy points. Each comes with rho, the residual prior variance after its inclusion divided by the
+# noise variance.
 first_look <- function(data, learned, few, state) {
   run_stage(state, "start", {
     chosen <- start_points(data, learned$model, few$m, few$inducing, few$run)
@@ -27,8 +27,8 @@ beyond_points <- function(rho, most, tol) {
 }
 
 # Returns TRUE if inducing points alone are unlikely to meet tol. It compares `worth` greedy points, not moved, with
-# neighbours, whose sd is within about a percent of the exact sd. Moving points hardly mends an sd that is off by more
-# than 1.6 tol.
+# neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moved points
+# hardly correct it.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   if (beyond_points(look$rho, worth, plan$goal$tol)) return(TRUE)
@@ -69,8 +69,8 @@ grow_reference <- function(n, m, worth, late, make, enough) {
   }
 }
 
-# The pivoted Cholesky factor on min(n, 20 m2) rows and the m2 x m2 matrices take a quarter of the memory allowed:
-# 8 m2 (min(n, 20 m2) + 8 m2) bytes.
+# Returns the largest number of points m2 for a quarter of the memory allowed. The pivoted Cholesky factor on min(n, 20
+# m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
 most_reference_points <- function(n) {
   numbers <- getOption("pfdtc.max_memory", 2^32) / 4 / 8
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
@@ -100,7 +100,7 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Returns the larger statistic of the reference itself, as if it were the fit.
+# Returns the larger of the two statistics for the reference itself, as if it were the fit.
 own_error <- function(yard, data) {
   at <- latent_at(yard$reference, data$x)
   max(yard$error(at$mean, sqrt(at$var)))
@@ -151,7 +151,7 @@ search_points <- function(job, worth) {
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # references and certificates take hyperparameters, data and units from a fit, here on one point
+  # references and certificates take hyperparameters, data and units from a fit: here from a fit on one point
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)

@@ -33,7 +33,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search. `...` has what is needed to make its fit.
+# Returns a candidate of a search. `...` has the elements that its fit is made from.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L, ...) {
   list(m = m, neighbours = neighbours, posterior = posterior, error = error, met = max(error) <= tol,
        iterations = iterations, seconds = proc.time()[["elapsed"]] - started, ...)
@@ -102,8 +102,8 @@ show_percent <- function(v) {
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
 }
 
-# Returns a sentence that explains why tol was not met and which settings could meet it. `least` is the smallest error
-# that the bounds of the exact GP can certify, if that is the reason. `suggestion` helps if neither `least` nor time is.
+# Returns a sentence that explains why tol was not met and which settings could meet it. If the reason is the bounds,
+# `least` is the smallest error that they can certify. `suggestion` is for reasons other than bounds and time.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")

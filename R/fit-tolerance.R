@@ -57,7 +57,7 @@ search_plans <- function(job, asked) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
     if (way == "exact") search_exact(job) else search_near(job, look$z, asked$neighbours)
     job$plan <- plan
-    # if the exact posterior is not possible
+    # follows if the exact posterior is not possible
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best
@@ -143,8 +143,8 @@ search_near <- function(job, z, neighbours) {
 }
 
 # Returns the yardstick at some rows: bounds of the exact GP by a reference and by kriging on neighbours. Passes over
-# all pairs of rows follow until the mean is known to a quarter of tol. A few rows predict how many. If these were too
-# few, there is a second round.
+# all pairs of rows follow until the mean is known to a quarter of tol. A few rows predict the number of passes. If the
+# prediction was too low, there is a second round.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

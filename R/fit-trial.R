@@ -149,8 +149,8 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
 }
 
 # Returns the gain in log density of held-out rows by a correction of f from residuals of neighbours. If f lacks
-# structure, slopes g of the log likelihood agree among neighbours. Let h be the sum of the neighbours' g divided by the
-# sum of their W and its mean. Then f + c h gains c g h - c^2 W h^2 / 2, here with the best c and count of neighbours.
+# structure, slopes g of the log likelihood agree among neighbours. Let h be the neighbours' sum of g, divided by their
+# sum of W plus the mean of W. Then f + c h gains c g h - c^2 W h^2 / 2, with the best c and number of neighbours.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)

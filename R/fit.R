@@ -28,7 +28,7 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
-  # the memory of an exact posterior that was asked for
+  # reports the memory of an exact posterior that the user asked for
   m <- plan$posterior$m
   if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
     announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)

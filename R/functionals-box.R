@@ -8,7 +8,7 @@
 # Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, where k is analytic. It is exact to
 # rounding, and nothing cancels. Other kernels use sums over the points of such a rule.
 
-# With x = c t, k is e^-x times a polynomial, and so are T and M. The squared exponential has a formula of its own.
+# Matern factors: with x = c t, k and T are e^-x times a polynomial, and M is a constant less such a product.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -24,7 +24,7 @@ box_factors <- list(
 
 box_rule <- function() gauss_legendre(12L)
 
-# Returns the average of the factor over [a, b] for each u, length(u) x length(a), all in lengthscales.
+# Returns the averages of the factor over intervals [a, b] (columns) for each u (rows), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -105,8 +105,8 @@ box_factor <- function(l, parts, lower, upper, open) {
        prior = kernel_diagonal(parts, middle))
 }
 
-# Returns list(x, rows, weights), the points and weights of a rule for each box: Gauss and Legendre's with `each` points
-# along an input that the box is wide in, or quasi-random points where these would be more than `most`.
+# Returns list(x, rows, weights), the points and weights of a rule for each box. Gauss-Legendre's rule has `each` points
+# along an input in which the box has a width. If these are more than `most`, points are quasi-random.
 points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])
@@ -156,7 +156,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
   out
 }
 
-# Returns list(lower, upper, offset, names): the corners in the columns of the fit. Inputs that `upper` lacks are held.
+# Returns list(lower, upper, offset, names): corners in the columns of the fit. Inputs that `upper` lacks stay fixed.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))

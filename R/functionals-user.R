@@ -189,7 +189,7 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns the default rows that are averaged over.
+# Returns the rows that are averaged over by default.
 rows_to_average <- function(fit, most = 200L) {
   rows <- stats::model.frame(fit)
   if (is.null(fit$terms)) {
@@ -318,15 +318,15 @@ derivative_column <- function(fit, wrt) {
   column
 }
 
-# Returns the rows of the unit matrix, then the sums of all pairs of them. Variances of both give covariances.
+# Returns the rows of the unit matrix, then the sum of each pair of its rows. Variances of both give covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
 }
 
 # Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
-# inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
-# all inputs are 0 and to slopes in units of the inputs.
+# inputs, the slopes in units of the spreads, and the sum of each pair of these. `to` converts level and slopes to the
+# level where all inputs are 0 and to slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -2,7 +2,7 @@
 # functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n
 # functionals:
 #
-#   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster door
+#   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster C routine
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
 #   size          [n] the scale of rounding in `cross` and `prior`, no less than the variance; for sum c_i f(x_i) it is
@@ -29,15 +29,15 @@ some_functionals <- function(fun, i) {
   fun
 }
 
-# f at the rows of x.
+# Returns f at the rows of x as functionals.
 values_at <- function(kernel, x) {
   prior <- kernel_diagonal(kernel, x)
   new_functionals("values", function(u, i) native_kernel_matrix(kernel, u, x[i, , drop = FALSE]), prior, prior, x,
                   seq_len(nrow(x)), function(kernel) values_at(kernel, x))
 }
 
-# The terms of f at the rows of x: the values of independent processes with these kernels, whose sum is f. All rows of
-# the first term come first.
+# Returns the terms of f at the rows of x as functionals: values of independent processes with these kernels, whose sum
+# is f. All rows of the first term come first.
 terms_at <- function(kernels, x) {
   n <- nrow(x)
   prior <- unlist(lapply(kernels, kernel_diagonal, x))
@@ -63,7 +63,7 @@ kernels_of_terms <- function(kernel) {
   })
 }
 
-# d f / d x_j at the rows of x, for j = `column`.
+# Returns d f / d x_j at the rows of x as functionals, for j = `column`.
 slopes_at <- function(kernel, x, column) {
   variance <- native_slope_variance(kernel, x, column)
   cross <- function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column)
@@ -71,7 +71,7 @@ slopes_at <- function(kernel, x, column) {
                   function(kernel) slopes_at(kernel, x, column))
 }
 
-# Sums of f over rows of x. `rows` and `weights` are lists with an element for each sum.
+# Returns sums of f over rows of x as functionals. `rows` and `weights` are lists with an element for each sum.
 sums_at <- function(kernel, x, rows, weights) {
   prior_at <- kernel_diagonal(kernel, x)
   points <- function(i) x[rows[[i]], , drop = FALSE]
@@ -87,7 +87,7 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns the matrix with which sums are products of it and f at the rows of x.
+# Returns the matrix B for which the sums are B f, with f at the rows of x.
 weights_of_sums <- function(fun) {
   W <- matrix(0, fun$n, nrow(fun$x))
   for (i in seq_len(fun$n)) W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))),
@@ -112,8 +112,8 @@ sum_over_rows <- function(fun, u, v) {
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
-# The effects b of the levels of a grouped term (group_roots()): c'b of a level, for each row c of `of` and each number
-# in `levels`. Combinations run faster than levels.
+# Returns effects b of the levels of a grouped term (group_roots()) as functionals: c'b for each row c of `of` and each
+# level in `levels`. The rows of `of` run faster than the levels.
 level_effects <- function(kernel, term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
@@ -126,7 +126,7 @@ level_effects <- function(kernel, term, levels, of, x) {
     list(effects = list(term = term$term, levels = levels, of = of)))
 }
 
-# f without the effects of its groups, at the rows of x.
+# Returns f without the effects of its groups, at the rows of x, as functionals.
 population_at <- function(kernel, x) {
   replace(values_at(smooth_part(kernel), x), c("kind", "under"),
           list("population", function(kernel) population_at(kernel, x)))

@@ -1,5 +1,4 @@
-# A fit answers for its groups: effects, variances, fixed effects. Methods for the generics of nlme, which are those of
-# lme4.
+# Methods for fits with groups: effects, variances and fixed effects. The generics are those of nlme, which lme4 shares.
 
 #' Effects and variances of groups
 #'

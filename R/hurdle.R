@@ -108,7 +108,7 @@ hurdle_at <- function(object, newdata) {
   list(above = above, response = response_of(object$positive), mean = unname(f$fit), var = unname(f$se.fit)^2)
 }
 
-# Returns quantiles of the mixture: 0, or that of the positive part.
+# Returns quantiles of the mixture: 0, or a quantile of the positive part.
 hurdle_quantile <- function(at, p) {
   within <- (p - (1 - at$above)) / at$above
   q <- 0 * at$above

@@ -60,7 +60,7 @@ some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # each step adds errors of a few eps * k; a residual variance below m times that is rounding
+  # each step adds errors of a few eps * k; a residual variance below m such errors is rounding
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
@@ -68,7 +68,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 
 # Chooses rows greedily by how much each reduces the pF divergence, to first order tr((k^ + r r') E) with the residual
 # r. k^, r and K come from landmarks, greedy points on 10 m rows or 1,000. In their coordinates V = L^{-1} k(U, X), row
-# i reduces it by v_i'P v_i / v_i'v_i, with P = V (k^ + r r') V' and v_i the rest of column i after the rows before it.
+# i reduces it by v_i'P v_i / v_i'v_i, P = V (k^ + r r') V'. v_i is the residual of column i after the rows before it.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   # memory for three blocks of landmarks by rows

@@ -176,7 +176,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Returns the names of the parameters of one kind of a factor.
+# Returns the names of the parameters of the kind `what` that a factor has.
 parameter_words <- function(leaf, what, columns) {
   levels <- leaf$levels
   n <- length(levels)

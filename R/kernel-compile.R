@@ -148,8 +148,8 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
   })
 }
 
-# Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
-# `theta`, or `score` and `information`, in which other parameters follow.
+# Converts slopes from the logs of the engine's parameters to the logs of the kernel's own. They are in `theta`, or in
+# `score` and `information`, where other parameters follow those of the kernel.
 tied_slopes <- function(kernel, result) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   tie <- kernel$engine$tie
@@ -217,8 +217,8 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has that of its curvature at
-# distance 0. Columns that the kernel does not measure by a length have Inf.
+# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has the lengthscale that its
+# curvature at distance 0 implies. Columns that the kernel does not measure by a length have Inf.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves

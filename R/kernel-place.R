@@ -98,7 +98,7 @@ column_owners <- function(inputs, names, variables) {
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
-# Gives a categorical factor its levels. Checks that its columns are the 0/1 columns of one factor.
+# Gives a categorical kernel the levels of its variable. Checks that its columns are the 0/1 columns of one R factor.
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
@@ -143,7 +143,7 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group its columns. With an intercept a factor of the design has no column for its first level.
+# Gives a group its columns. With an intercept, an R factor in the design has no column for its first level.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)

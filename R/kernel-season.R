@@ -49,7 +49,7 @@ season_kernel <- function(periods, rest, mean = NULL) {
   kernel
 }
 
-# Returns the kernel with the season in place of its factor that was `open`.
+# Returns the kernel with the season in place of the factor whose profile was open.
 season_beside <- function(season, kernel, open, x) {
   beside <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
   kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = beside)), x)

@@ -142,7 +142,7 @@ log_weights <- function(tie, values) {
   list(logs = logs, slopes = slopes)
 }
 
-# Returns the kernel as the engine reads it. Parameters without a value do not matter to what it is asked.
+# Returns the kernel as the engine reads it. No caller depends on parameters that have no value yet.
 engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie

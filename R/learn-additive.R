@@ -1,9 +1,9 @@
 # The choice of the additive kernel (kernel-tied.R) by the log marginal likelihood: each input by itself beside the
 # kernel of all inputs.
 
-# Returns `now` or an additive kernel. kernel_additive() of its kernel replaces it if that gains `additive_nats` of log
-# (marginal likelihood times prior), and then pairs of inputs if they gain `pair_nats` more. `first` is the additive
-# kernel, with its `gain`, as learned from fewer rows or for the choice of the response.
+# Returns `now`, or its model with kernel_additive() of its kernel if that gains `additive_nats` of log (marginal
+# likelihood times prior). Pairs of inputs follow if they gain `pair_nats` more. `first` is the additive kernel, with
+# its `gain`, as learned from fewer rows or for the choice of the response.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
@@ -25,9 +25,9 @@ choose_additive <- function(now, s, first = NULL) {
   replace(now, same, choice$best[same])
 }
 
-# Returns `now`, or the additive kernel that choose_additive() takes on some rows, where rows are too many for exact
-# learning. Held-out rows may refuse it. Given the rows it was learned from, its log density at held-out rows must
-# exceed that of `now` by more than the standard error. `now` is given the same rows, or the nearest rows among all.
+# Returns `now`, or the additive kernel that choose_additive() takes on some rows, if rows are too many for exact
+# learning. Held-out rows may refuse it: given the rows it was learned from, its log density there must exceed that of
+# `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -53,7 +53,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
-# it gains next to nothing there. `first`: the model learned from those rows, if it gains.
+# it gains almost nothing there. `first` is the model learned from those rows, if it gains.
 learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))

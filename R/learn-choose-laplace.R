@@ -1,6 +1,6 @@
 # The choice of a model for a non-Gaussian likelihood, by the log marginal likelihood.
 
-# Returns the choice among these models, which have been learned, with minus the log marginal likelihood and a price.
+# Returns the choice among learned models by minus the log marginal likelihood plus price(model).
 choose_learned <- function(found, price) {
   candidates <- lapply(found, function(one) {
     if (is.null(one$label)) one$label <- sum_label(one$kernel)
@@ -48,8 +48,8 @@ with_smooth <- function(kernel, asked, elements) {
   as_kernel(kernel)
 }
 
-# Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale.
-# A kernel with more parameters has a larger maximum, also by chance: the likelihood is averaged over the parameters.
+# Returns the best of three kinds: the smooth kernels found, tied or not; these with a linear mean; and these with one
+# lengthscale. A kernel with more parameters has a larger maximum by chance: the likelihood is averaged over them.
 choose_terms <- function(rows, s, smooth, kernels, start, state) {
   if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
@@ -113,7 +113,7 @@ inputs_apart <- function(rows, s, now, start, state) {
 }
 
 # Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
-# that hardly varies has little information; many lengthscales have to learn that.
+# that hardly varies has little information. Separate lengthscales would have to learn that.
 one_scale <- function(rows, s, now, start, state) {
   label <- sprintf("%s (isotropic)", now$kernel$label)
   kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
@@ -125,7 +125,7 @@ one_scale <- function(rows, s, now, start, state) {
   searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
 }
 
-# Returns what minus the log marginal likelihood gains when it is averaged over the parameters, by Laplace's
+# Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's
 # approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)

@@ -17,7 +17,7 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Models with the same label (other starts) share a row. The best is chosen however small the difference is.
+# Returns the table of models, best first. Models with the same label (other starts) share a row.
 table_of_choice <- function(tried, best) {
   se <- function(one) if (is.null(one$scores)) NA_real_ else se_of_mean(one$scores - best$scores)
   label <- vapply(tried, `[[`, "", "label")
@@ -27,7 +27,7 @@ table_of_choice <- function(tried, best) {
   `rownames<-`(table[!duplicated(table$kernel), ], NULL)
 }
 
-# Adds a later choice among `n` rows, in nats, whose first candidate is the one chosen in `table`.
+# Adds to `table` a later choice, in nats over `n` rows. Its first candidate is the one chosen in `table`.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   first <- later$table$kernel == later$tried[[1L]]$label
@@ -77,7 +77,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Equal terms would stay equal: the two terms start with different lengthscales.
+# Starts the two terms with different lengthscales, because equal terms would stay equal.
 two_scales_start <- function(theta) {
   last <- length(theta)
   lengthscales <- theta[seq_len(last - 2L)]
@@ -109,7 +109,7 @@ judge_by_evidence <- function(model) {
   list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
 }
 
-# Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
+# Returns the mean of -log p(y_i | nearest other rows) in each of several random groups of rows of about equal size.
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
@@ -126,16 +126,16 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ----------------------------------------------
 
-# With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
-# distant rows.
+# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours
+# leave out the information of distant rows.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the end of the Vecchia likelihood with that of the exact one of some rows, by the log density of these rows
-# given their neighbours among all rows: in a thinned sample, what f does between its rows looks like noise. Returns
-# list(theta, exact = c(rows, gain, se)).
+# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows. The criterion is the
+# log density of these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks
+# like noise. Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
   model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
   choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),
@@ -151,7 +151,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
-# one for each of its levels; `gain` is a row's, NULL if that was not tried. Many lengthscales fit noise.
+# one for each of its levels. `gain` is per row, NULL if this was not tried. Many lengthscales fit noise.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -171,7 +171,7 @@ choose_shared <- function(now, s) {
   list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
 }
 
-# A shared lengthscale starts at the geometric mean of those of its columns.
+# Starts a shared lengthscale at the geometric mean of the lengthscales of its columns.
 start_shared <- function(now, problem, before, after) {
   is_length <- now$problem$table$what == "lengthscale"
   theta <- problem$unit
@@ -259,7 +259,7 @@ value_of_some <- function(model) {
              model$theta)$value
 }
 
-# The search beside a kernel starts with a large mean variance and a tenth of the kernel's variance.
+# Starts the search beside a kernel with a large mean variance and a tenth of the kernel's variance.
 start_beside <- function(now, beside) {
   last <- now$problem$last
   variances <- now$problem$table$what == "variance"

@@ -73,8 +73,8 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names in coef() of what vcov() has: "noise" for "log(noise)". Coefficients are not logs, and the name of
-# one may be that of an input such as log(x).
+# Returns the names in coef() of the parameters in vcov(): "noise" for "log(noise)". Coefficients are not logs, but one
+# may have the name of an input such as log(x).
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
@@ -109,7 +109,7 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
+# Returns the density that learn_evidence() maximises, or that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -206,11 +206,11 @@ differences <- function(gradient, par, step = 0.002) {
 # The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
 # marginal likelihood.
 
-# Let V = R R' be the covariance of the p learned logs theta. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and
-# covariance V. The weight of a point is the density of the data there, divided by that of the normal
-# approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has
-# list(kernel, noise) of the model for each point; `apart` has the logs of the weights without the log
-# marginal likelihood, for callers that know it better; `gain` has the logs of the weights if it is exact.
+# Returns list(hyper, weights, apart, gain). Let V = R R' be the covariance of the p learned logs theta. The 2 p points
+# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. A point's weight is the density of the data there over that
+# of the normal approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) of the model for
+# each point. `apart` has the logs of the weights without the log marginal likelihood, for callers that know it better.
+# `gain` has the logs of the weights if it is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -242,7 +242,7 @@ mixture_of <- function(fit) {
                 points = points)
 }
 
-# The mean and the total variance of the mixture. `noise`: the mean noise variance, in units of y.
+# Returns the mean and the total variance of the mixture. `noise` is the mean noise variance, in units of y.
 posterior_at.mixture <- function(p, fun, joint = FALSE) {
   each <- mixture_parts(p$fit, p$hyper, function(one) {
     part <- posterior_of(one)

@@ -101,8 +101,8 @@ group_sums <- function(kernel, data) {
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
 
-# Returns the basis of the linear mean, without columns that depend on earlier ones. The attribute `rate` has what the
-# slopes in units of the inputs are divided by.
+# Returns the basis of the linear mean, without columns that depend on earlier ones. The attribute `rate` has the
+# divisors of the slopes in units of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
@@ -112,8 +112,8 @@ flat_basis <- function(kernel, x) {
   structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
 }
 
-# Returns logLik() of a fit of groups and a linear mean alone: the restricted log likelihood of the response as given
-# and of the inputs in their units, or the ordinary one with the noise that is best for it, as lme4 has it.
+# Returns logLik() of a fit of groups and a linear mean alone, for the response as given and the inputs in their units.
+# It is the restricted log likelihood, or the ordinary one at the noise that maximises it, as in lme4.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -139,7 +139,7 @@ pairs_of_levels <- function(term, first, w) {
 }
 
 # Returns list(of_term, order, start, column): a pair has an entry for each effect of the later term. `order` puts the
-# entries of all terms level by level, from start[l] on; `column` is their effect among those of later terms.
+# entries of all terms level by level, from start[l] on. `column` numbers the effects of all later terms.
 ordered_pairs <- function(of_term, levels) {
   before <- cumsum(c(0, vapply(of_term, function(t) t$size * t$effects, 0)))
   column <- unlist(Map(function(t, before) {

@@ -1,7 +1,7 @@
 # Noise of more than one size (response-noise.R) is learned with the Vecchia likelihood, beside the hyperparameters of
 # one kernel.
 
-# Returns the problem with gamma ~ N(0, v) behind its own parameters; `v` has the variance of each coefficient.
+# Returns the problem with gamma ~ N(0, v) after its own parameters; `v` has the variance of each coefficient.
 problem_with_trend <- function(problem, trend, v) {
   pool <- problem$pool
   last <- problem$last
@@ -40,8 +40,8 @@ problem_with_trend <- function(problem, trend, v) {
   wide
 }
 
-# Adds the terms of merged rows, where each distinct row has its own noise: -(rows / 2) log(2 pi noise) - ss / (2
-# noise).
+# Adds the terms of merged rows, -(rows / 2) log(2 pi noise) - ss / (2 noise), where each distinct row has its own
+# noise.
 add_twins <- function(at, twins, basis, noise, last, share) {
   of_noise <- last - 1L + seq_len(ncol(basis))
   at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
@@ -98,7 +98,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters behind those at `own`, of which the `free` ones are unknown.
+# Returns the information on the parameters after those at `own`, of which the `free` ones are unknown.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

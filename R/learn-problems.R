@@ -286,7 +286,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
   least <- NULL
-  # a second thread takes longer to start than a pass over so few rows, of which an evaluation has a dozen
+  # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {
@@ -334,7 +334,7 @@ laplace_prior <- function(kernel, x, unit, wanted) {
   list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
 }
 
-# Returns a matrix with a column for each parameter that moves; tied lengthscales share the first.
+# Returns a matrix with a column for each parameter that moves. Tied lengthscales share the first column.
 tie <- function(lengthscale, tied) {
   basis <- diag(length(lengthscale))
   if (!tied || sum(lengthscale) < 2L) return(basis)

@@ -1,8 +1,8 @@
-# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood and predict
-# the mean worse: a transform, as its inverse magnifies errors of f in the tail, or noise that takes f for its own.
+# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood but predict
+# the mean worse. Inverse transforms magnify errors of f in the tail; uneven noise may mistake f for noise.
 
-# Returns the choice with the best candidate that is not refused, and `refused`, the reasons by the labels of others.
-# The first candidate is never refused.
+# Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
+# candidates, named by their labels. The first candidate is never refused.
 checked_response <- function(choice, from) {
   tried <- choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]
   first <- choice$tried[[1L]]
@@ -15,9 +15,9 @@ checked_response <- function(choice, from) {
   choice
 }
 
-# Beyond response_rule$held_out rows, a candidate must have a density of held-out rows no smaller than the first has.
-# Its squared errors there must not exceed those of the first by more than the factor response_rule$error, without the
-# row that speaks most against it: one outlier of a skewed response can be most of all squared errors.
+# Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
+# least that of the first candidate. Its squared errors must not exceed the first's by more than the factor
+# response_rule$error. They leave out the row that is worst for the model: one outlier can dominate all squared errors.
 reason_to_refuse <- function(model, first, from) {
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     behind <- response_scores(model, from) - response_scores(first, from)
@@ -31,8 +31,8 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns TRUE if f explains what noise would (explain_noise()), or if next to no noise is learned and f predicts rows
-# that are held out: evidence would choose a transform by the shape of f. Little noise alone may come from a skewed
+# Returns TRUE if f explains what noise would (explain_noise()), or if almost no noise is learned and f predicts
+# held-out rows. Evidence would then choose a transform by the shape of f. Little noise alone may come from a skewed
 # response, whose outliers f follows.
 is_deterministic <- function(model, from) {
   if (explain_noise(model, from$s)$problem$little_noise) return(TRUE)
@@ -41,7 +41,7 @@ is_deterministic <- function(model, from) {
   isTRUE(mean(squared_errors(model, from)) < response_rule[["left"]] * stats::var(model$held$y))
 }
 
-# Returns the squared errors of the predicted means of the response at held-out rows.
+# Returns the squared errors of the predicted mean responses at held-out rows.
 squared_errors <- function(model, from) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
   mean <- model$problem$center + model$problem$scale * held$f
@@ -72,7 +72,7 @@ response_scores <- function(model, from) {
 }
 
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others. Equal inputs have the mean of their responses; `single` marks the others, and `size` is the noise of one.
+# all others. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
 held_out_response <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool
@@ -120,7 +120,7 @@ with_terms_in_merit <- function(tried, from) {
 }
 
 # Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
-# Matern 3/2 for all rows. `first`: the same for another response, where the search starts.
+# Matern 3/2 for all rows. The search starts at `first`, such a kernel for another response.
 gain_of_terms <- function(model, from, first = NULL) {
   pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
   problem <- learning_problem(pool, from$s, "matern32")

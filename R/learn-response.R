@@ -5,8 +5,8 @@
 #
 # over the rows that count. All candidates have the same rows in the same order.
 
-# Returns the data with the response that is modelled. If the search is ended, it is the first candidate. state$open is
-# TRUE if the search was left to the fit.
+# Returns the data with the response that is modelled. If the search is interrupted, that is the response of the first
+# candidate. state$open is TRUE if the search was left to the fit.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
     like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
@@ -30,7 +30,7 @@ response_stage <- function(data, asked, state) {
   data_as_modelled(data, chosen, asked)
 }
 
-# `model`: list(transform, trend, tail).
+# Returns the data with the response of `model`, list(transform, trend, tail).
 data_as_modelled <- function(data, model, asked) {
   if (!is.null(model$transform)) data <- with_transform(data, model$transform, asked)
   if (!is.null(model$trend)) data <- with_noise_trend(data, model$trend)
@@ -56,8 +56,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = uneven, plain = if (auto) plain)
 }
 
-# Returns the argument that asks for the response as given with constant noise, where nothing else is asked for; NULL:
-# there is none. Numbers in units of y ask for that, and arguments of the paper's method.
+# Returns the argument that implies the response as given with constant noise, if nothing else is asked for, or NULL.
+# Numbers in units of y imply it, and so do arguments of the paper's method.
 plain_response <- function(data, asked) {
   given <- c(
     plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
@@ -96,8 +96,8 @@ used_responses <- function(data) {
   if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
-# A density has no limit at a value that responses repeat. Returns "two" if there are two values, "few" if they are few
-# or one has a large share, else "many".
+# Returns "two" if the response has two values, "few" if it has few or one has a large share, else "many". A density has
+# no limit at a value that responses repeat.
 values_of_response <- function(data) {
   y <- used_responses(data)
   times <- tabulate(match(y, unique(y)))
@@ -227,7 +227,7 @@ response_problem <- function(from, transform) {
   c(learning_problem(pool, s, "matern32"), data[c("center", "scale")])
 }
 
-# Returns a response with constant noise, learned from from$theta, with its lambda if that is open.
+# Returns the model of a response with constant noise, learned from from$theta, with lambda if that is open.
 response_model <- function(from, transform) {
   theta <- from$theta
   if (!is.null(transform) && is.na(transform$lambda)) {
@@ -310,8 +310,8 @@ lambda_beside_line <- function(transform, rows) {
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
 }
 
-# Returns the lambda that makes the responses most likely with these hyperparameters, which are in units of the sd of
-# T(y) and stay.
+# Returns the lambda that makes the responses most likely at the hyperparameters theta, which are in units of the sd of
+# T(y) and stay fixed.
 likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])

@@ -34,7 +34,7 @@ learning_rows <- function(data, s) {
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
-# The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
+# Returns TRUE if n rows allow the exact log marginal likelihood: about ten evaluations of n^3 flops each.
 is_small_enough <- function(n) n <= min(exact_learning_rows, most_in_memory())
 
 # Returns the largest number of rows for which two dense matrices are allowed.

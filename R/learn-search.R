@@ -1,8 +1,8 @@
 # Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches a problem from each start and returns the runs, largest value first. `budget`: list(size = rows and
-# neighbours, steps = scoring steps of each round, enough = promised gain at which a round ends). The neighbours stay
-# fixed during a round. The last round is the one in which no log moves by more than 0.05.
+# Searches a problem from each start and returns the runs, largest value first. `budget` is list(size, steps, enough):
+# rows and neighbours, scoring steps of each round, and the promised gain at which a round ends. Neighbours stay fixed
+# during a round. The last round is the one in which no log moves by more than 0.05.
 search <- function(problem, starts, budget, neighbours = NULL) {
   runs <- lapply(starts, function(theta) climb(problem, theta, budget, neighbours))
   runs[order(-vapply(runs, `[[`, 0, "value"))]
@@ -79,7 +79,7 @@ scoring_step <- function(information, gradient, lambda) {
   }
 }
 
-# B <- B - B s s'B / s'B s + y y' / s'y; without positive curvature B stays.
+# Returns B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient; without positive curvature, B.
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)
@@ -88,7 +88,7 @@ bfgs_update <- function(B, step, change) {
   B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
-# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended, first of fewer rows.
+# Continues with the exact log marginal likelihood, first on fewer rows, where `run` of the Vecchia likelihood ended.
 learn_exactly <- function(problem, run) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
@@ -149,7 +149,7 @@ further_starts <- function(problem, values, theta) {
 }
 
 # Returns runs without a step at the smooth limit, lengthscales far beyond the data with large variances. The Vecchia
-# likelihood mistakes smooth functions of many inputs, so these starts would lose to others before the exact one.
+# likelihood mistakes smooth functions of many inputs, so it would drop these starts before the exact one decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
@@ -170,7 +170,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # given values far from any that such data have may lead nowhere: also start without them
+  # given values may lie far from any that suit the data and lead nowhere: also start without them
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -179,15 +179,15 @@ starts_of <- function(problem, restarts) {
   structure(thetas[kept], grid = grid[kept, ])
 }
 
-# Searches from every start a few steps, from the better half some more. Returns at most three distinct ends, best
-# first, and a report of all. `note(theta)` gets the best end after each start.
+# Takes a few search steps from every start, and more steps from the better half. Returns at most three distinct optima,
+# best first, and a report of all starts. note(theta) is called with the best end after each start.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)
   grid <- attr(thetas, "grid")
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
-  # in units of the spreads all lengthscales are equal in every start: so are the neighbours
+  # in units of the spreads all lengthscales are equal in every start: so all starts have the same neighbours
   equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
@@ -221,7 +221,7 @@ distinct_ends <- function(thetas) {
   out
 }
 
-# Continues the best starts on more rows; returns the runs, best first.
+# Continues the best starts on more rows. Returns the runs, best first.
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   effort <- budget("finals", c(6L, if (few) 6L else 2L))
@@ -232,9 +232,9 @@ finish_starts <- function(problem, thetas) {
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-# Returns theta with one lengthscale set to its prior's centre, the one that gains most. One lengthscale may have stayed
-# short because the others were, a hundred nats below the optimum; then the likelihood rises at once. NULL if none
-# gains, or if there are too many rows to search neighbours for each lengthscale.
+# Returns theta with one lengthscale moved to its prior's centre, the one that gains most, or NULL if none gains. A
+# lengthscale may have stayed short because others were, a hundred nats below the optimum. The likelihood then rises at
+# once. Also NULL if rows are too many to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -252,8 +252,8 @@ lengthened <- function(problem, theta) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns TRUE if one end has noise where the other has structure: twice the noise variance, and more by a tenth of the
-# response's variance.
+# Returns TRUE if one optimum explains by noise what the other explains by structure. Then its noise variance is twice
+# the other's, and larger by a tenth of the response's variance.
 explains_otherwise <- function(problem, theta, other) {
   last <- problem$last
   noise <- exp(c(theta[[last]], other[[last]]))

@@ -1,8 +1,8 @@
 # The choice of a trend and seasons (kernel-season.R) by the log marginal likelihood.
 
-# Returns `now`, or the kernel with a trend and seasons if the log (marginal likelihood times prior) of that is larger
-# by its price. Each period is tried alone, then all of them, then a linear mean beside the best. Many rows choose by
-# some of them.
+# Returns `now`, or the kernel with a trend and seasons if its log (marginal likelihood times prior) is larger by its
+# price. Each period is tried alone, then all of them, then a linear mean beside the best. With many rows some rows
+# choose.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -28,8 +28,8 @@ choose_season <- function(now, s) {
   replace(now, same, best[same])
 }
 
-# Returns the profiles of each season alone and of all of them, by name. With other inputs than the time, `rest` is the
-# profile of the kernel beside.
+# Returns profiles by name: each season alone, and all of them. With other inputs than the time, `rest` is the profile
+# of the kernel of all inputs.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"
@@ -66,7 +66,7 @@ because_gain <- function(kernels) {
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
 
-# Returns the model learned from `count` rows, from where it is.
+# Returns the model learned again from `count` rows, starting at its present hyperparameters.
 on_rows <- function(model, s, count) {
   problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
   end <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
@@ -83,8 +83,8 @@ on_all_rows <- function(model, s, pool) {
   replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
 }
 
-# Returns the season learned from the rows of a pool. It starts at the centre of its priors; with a linear mean, where
-# `from` ended, which is without it.
+# Returns the season learned from the rows of a pool. It starts at the centre of its priors. With a linear mean, it
+# starts where `from` ended, a model without that mean.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

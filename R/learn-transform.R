@@ -18,8 +18,8 @@ with_transform <- function(data, transform, s) {
 
 # ---- the rows that candidates are learned from -----------------------------------------------------------------------
 
-# Returns the rows whose density counts: those used, in the distinct inputs `taken`, without copies. list(x, y, w,
-# offset, group): y as given, `group` the number of the distinct input.
+# Returns the rows whose density counts, list(x, y, w, offset, group): used rows at the distinct inputs `taken`, without
+# copies. `y` is as given, and `group` is the number of the distinct input.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)

@@ -113,8 +113,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or the best end of searches whose prior allows little noise (learning_problem())
-# if its log likelihood without priors is larger by two nats. They start at the model's end and at two smooth kernels.
+# Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels. Their prior
+# allows little noise, and the log likelihood without priors must gain two nats (learning_problem()).
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -123,7 +123,7 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns the model, or one whose noise is held at a small share of the response's variance. That one needs a much
+# Returns the model, or one whose noise is held at a small share of the response's variance. The latter needs a much
 # larger leave-one-out density, and a log likelihood without priors that is smaller by one nat at most. With few rows of
 # a simulator, noise and short waves of f explain the same data: the likelihood does not decide.
 explain_noise <- function(model, s) {

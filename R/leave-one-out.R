@@ -187,8 +187,8 @@ training_scores <- function(fit, seen = FALSE) {
                  list(noise = f$noise[used], spread = f$spread[used]))
 }
 
-# Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between
-# P(< y) and P(<= y) for counts and classes (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
+# Returns the PIT of each row given all other rows, NA at weight 0. It is uniform if the model holds. For counts and
+# classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
 pit_of <- function(fit, loo) {
   check_distribution(fit)
   known <- which(!is.na(loo$mean))
@@ -200,7 +200,7 @@ pit_of <- function(fit, loo) {
 }
 
 # Returns ten classes of rows, of about equal size, by their leave-one-out prediction: mean prediction, mean response,
-# and the sd that this mean has if predictions hold.
+# and the sd of the mean response if predictions are right.
 calibration_table <- function(fit, classes = 10L) {
   data <- training_data(fit)
   loo <- loo_rows(fit)

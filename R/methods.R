@@ -373,7 +373,7 @@ frame_of_update <- function(object, call, new, caller) {
   frame
 }
 
-# Returns TRUE if a name in the expression has no value there. R's own functions, such as data(), are not values.
+# Returns TRUE if a name in the expression has no value in the frame. R's own functions, such as data(), do not count.
 missing_in <- function(expression, frame) {
   own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace))
   !all(vapply(all.vars(expression), function(name) {

@@ -13,7 +13,7 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
 # Returns the model of a fit, or of any list(kernel, noise, center, scale) in units of y.
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# Returns the model with other hyperparameters: list(kernel, noise) in units of the cleaned y.
+# Returns the model with the hyperparameters `hyper`, list(kernel, noise) in units of the cleaned y.
 model_with <- function(model, hyper) {
   model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
   model
@@ -65,7 +65,7 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of a fit, of settings, or of any list with a `method`.
+# Returns the row of gp_families for a fit, for settings, or for any list with a `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
 # Returns TRUE if equal rows are merged. A subsample draws rows, and FITC has a variance for each row.

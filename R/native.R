@@ -1,5 +1,5 @@
-# The only file with .Call. A wrapper converts R values to the arguments of a door, and a status to a condition (or, for
-# the optimiser, to a value with a reason). src/ffi.h documents what the doors return.
+# The only file with .Call. A wrapper converts R values to arguments of a C entry point, and a status to a condition, or
+# to a value with a reason for the optimiser. src/ffi.h documents what the entry points return.
 
 engine <- new.env(parent = emptyenv())
 
@@ -14,8 +14,8 @@ start_engine <- function() {
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# Evaluates the .Call() of a door that works on n x n matrices. An optimised BLAS does the products, with at most
-# `control$threads` threads. The settings are restored however the call ends.
+# Evaluates the .Call() of a C entry point that works on n x n matrices. An optimised BLAS does the products, with at
+# most `control$threads` threads. The settings are restored however the call ends.
 with_dense_products <- function(call, control) {
   if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
@@ -54,7 +54,7 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-# `model` is list(kernel, noise, ...), and `data` is list(x, y, weights, ...). Some doors read the kernel only.
+# `model` is list(kernel, noise, ...), `data` is list(x, y, weights, ...). Some C entry points read the kernel only.
 engine_model <- function(model, jitter = 0, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
@@ -68,12 +68,12 @@ engine_posterior <- function(posterior, z, model) {
   c(engine_points(z, model), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
-# Rows times the roots of their weights are rows of weight 1.
+# Returns rows with `scale`, the roots of their weights. Rows multiplied by `scale` are rows of weight 1.
 engine_rows <- function(data) {
   list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
 }
 
-# Returns a model for doors that read the kernel only.
+# Returns a model for C entry points that read the kernel only.
 of_kernel <- function(kernel) list(kernel = kernel, noise = 1)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
@@ -98,7 +98,7 @@ native_kernel_slopes <- function(kernel, x, z, column) {
   .Call(ffi_kernel_slopes, engine_model(kernel = kernel), x, z, as.integer(column))
 }
 
-# Returns list(prior, size): the variance of the slope of f in that column, and what its rounding is relative to.
+# Returns list(prior, size): the variance of the slope of f in that column, and the scale of its rounding error.
 native_slope_variance <- function(kernel, x, column) {
   .Call(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
 }
@@ -115,7 +115,7 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# Computes the sums of the same objective, for rows that come in parts. sums_merge() adds the sums of parts.
+# Computes the sums of the objective of native_evaluate(), for rows that come in parts. sums_merge() adds them.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                        engine_control(nrow(data$x), control)), "The sums over the rows")
@@ -194,7 +194,7 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
   .Call(ffi_effect_solve, m, columns, groupings, posterior, noise, engine_control(ncol(posterior$U), control))
 }
 
-# As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
+# Does what native_vecchia() does with all effects integrated out. V and b are the effects' covariance and mean.
 native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
   result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
@@ -239,8 +239,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 # A row with its neighbours takes more work than a row alone, so that fewer rows are worth a thread.
 near_control <- function(n, control) engine_control(16 * n, control)
 
-# `keep` = TRUE also returns u and d of every row, and the numbers of the rows that u refers to (0: none), a column
-# each.
+# If `keep` is TRUE, also returns u and d of every row, and the numbers of the rows that u refers to (0: none), with a
+# column for each row.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   result <- .Call(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
                   as.double(most), as.integer(keep), near_control(nrow(data$x), control))
@@ -350,8 +350,8 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
         engine_control(nrow(data$x), control))
 }
 
-# The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
-# noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
+# Parameters are the logs of the kernel's, the log noise, and coefficients of the columns of `basis` in the log noise of
+# a row, which the weights include. The density is for y, not for sqrt(w) y.
 # `at`: vecchia_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
 # given the neighbours, and `variance`. With `slopes` 2 the information is an estimate from every fourth of 16 rows.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
@@ -368,8 +368,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 
 vecchia_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
 
-# Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start` that of an
-# earlier call. `want`: 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
+# Computes Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start`
+# that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -395,5 +395,5 @@ native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
   .Call(ffi_paths, engine_posterior(posterior, z, of_kernel(kernel)), x, sites, U, engine_control(nrow(x), control))
 }
 
-# Returns log p, its slope, minus its curvature and its third derivative at f (offset included), a row each.
+# Returns log p, its slope, minus its curvature and its third derivative at f (offset included), in four rows.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)

@@ -74,8 +74,8 @@ best_mean <- function(fit, rows, goal) {
   extreme_of((latent_at(fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset)[!is.na(rows$index)], goal)
 }
 
-# Returns the criterion at rows in the form of new_rows(), NA where these are not known: of an expected improvement the
-# logarithm, which has slopes where the improvement is 0 to rounding.
+# Returns the criterion at rows in the form of new_rows(), NA where a row is unknown. For the expected improvement it is
+# the logarithm, which has slopes where the improvement is 0 to rounding.
 criterion_at <- function(fit, new, taken, goal, level, best) {
   f <- latent_given(fit, new$x, taken)
   mean <- f$mean[new$index] + new$offset
@@ -137,7 +137,7 @@ top_candidate <- function(candidates, merit) {
   structure(candidates[which.max(value), , drop = FALSE], row = which.max(value))
 }
 
-# Returns a list of variables by name: list(lower, upper, spec) of a numeric one or a time, the levels of others.
+# Returns a list named by variable: list(lower, upper, spec) for numbers and times, the levels for other variables.
 design_space <- function(fit, lower, upper) {
   names <- input_names(fit)
   known <- variables_by_name(fit)
@@ -199,8 +199,8 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row of the space with the largest merit: the best of a quasi-random sequence and of rows about the best
-# data, then steps of L-BFGS from the best few of them, which hold factors.
+# Returns the row of the space with the largest merit. L-BFGS starts from the best few of a quasi-random sequence and of
+# rows about the best data. R factors stay fixed in its steps.
 best_in_space <- function(space, fit, merit, goal) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
@@ -219,7 +219,7 @@ best_in_space <- function(space, fit, merit, goal) {
   rows_in_space(space, all[which.max(reached), , drop = FALSE])
 }
 
-# Returns the rows of the data with the best means as points of the unit cube, NULL where the goal has none.
+# Returns the rows of the data with the best means as points of the unit cube, or NULL if the goal has no best.
 data_in_space <- function(space, fit, goal, most = 3L) {
   x <- if (goal %in% c("minimum", "maximum")) fit$data$x
   known <- variables_by_name(fit)[names(space)]
@@ -233,7 +233,7 @@ data_in_space <- function(space, fit, goal, most = 3L) {
   pmin(pmax(matrix(unlist(u), length(best)), 0), 1)
 }
 
-# Returns the number of rows with the largest values, of which no two are close.
+# Returns the numbers of the rows with the largest values, no two of which are close.
 distinct_starts <- function(u, value, most, apart = 0.05) {
   kept <- integer()
   for (i in utils::head(order(-value, na.last = NA), 50L * most)) {

@@ -178,13 +178,13 @@ hyper_problem <- function(data, parameters, minus_log) {
   })
 }
 
-# The ELBO, at fixed Z.
+# Returns the problem of the ELBO in the hyperparameters, at fixed Z.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
   hyper_problem(data, parameters, function(now) objective_of(data, NULL, z, now, jitter, control, scratch))
 }
 
-# Completes minus a log density and its gradient by the terms of merged equal rows.
+# Adds the terms of merged equal rows to minus a log density and its gradient.
 hyper_slope <- function(result, parameters, shift, noise) {
   result$value <- result$value - merged_log_density(shift, noise)
   slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * noise))

@@ -6,11 +6,11 @@
 # After a failed evaluation the search goes back towards the last good point; optim("L-BFGS-B") would stop with an
 # error. The best point so far is kept, so that an interrupt at any moment loses nothing.
 #
-# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, stopped): convergence 0 (done), 1
-# (maxit), 2 (time), 51 (no way found around failed evaluations) or 52 (interrupt); trace a data.frame (evaluation,
-# objective, seconds) with NA where an evaluation failed; kept a list of list(evaluation, par), every `keep` iterations;
-# last_step the largest change of a coordinate in the last iteration, a `first_step` for the next search. `enough(par,
-# value)` is called after every iteration and returns NULL, or list(convergence, message) to end the search.
+# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, stopped).
+# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (no way around failed evaluations) or 52 (interrupt).
+# `trace` has evaluation, objective (NA: failed) and seconds, `kept` list(evaluation, par) every `keep` iterations.
+# `last_step`, the largest change of a coordinate at the end, is a `first_step` for the next search. enough(par, value)
+# is called after every iteration; list(convergence, message), not NULL, ends the search.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())

@@ -102,7 +102,7 @@ new_draws <- function() {
 # that determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With
 # V = R^{-T} C(kept, x)
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-# `covariance` is that of f or of another process, `size` its largest variance, to which rounding is relative.
+# `covariance` is for f or another process; `size` is its largest variance, to which rounding is relative.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
                           covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
                         }) {

@@ -32,13 +32,13 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
        free = which(free), kernel = kernel)
 }
 
-# Returns list(kernel, noise) with the user's form of the kernel.
+# Returns list(kernel, noise), with the kernel in the form that users see.
 as_users_see <- function(model) {
   model$kernel <- as_kernel(model$kernel)
   model
 }
 
-# `names`: those of all parameters.
+# Checks `fix`. `names` has the names of all parameters.
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   if (length(unknown)) {
@@ -91,8 +91,8 @@ unit_of_lengthscale <- function(leaf, at, x) {
        sd = learning_priors$sd, ard = TRUE)
 }
 
-# Returns the unit of a share of an additive factor. It also returns that of the ratio of the lengthscales of all inputs
-# to those of one input.
+# Returns the unit of a share of an additive factor, or of the ratio of the lengthscales of all inputs to those of one
+# input.
 unit_of_share <- function(what, leaf) {
   G <- length(additive_inputs(leaf))
   switch(what, additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
@@ -106,7 +106,7 @@ unit_of_variance <- function(leaves, x, power, n_terms) {
   list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
 }
 
-# Returns the sum with one term of these factors and variance 1. Polynomials without an offset get their unit.
+# Returns the kernel whose one term is the product of these factors. Polynomials without an offset get their unit.
 one_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -120,7 +120,7 @@ one_term <- function(leaves, x) {
        terms = list(list(variance = 1, leaves = seq_along(leaves))))
 }
 
-# Returns the unit of the sd of an effect relative to that of the first effect: one input's unit over the other's.
+# Returns the unit of the sd of an effect relative to the first effect: the unit of one input over that of the other.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)

@@ -171,7 +171,7 @@ because_points <- function(facts, asked, look) {
   })
 }
 
-# `dense`: c(gain, se, rows), see decide().
+# `dense` is c(gain, se, rows), see decide().
 describe_dense <- function(dense) {
   sprintf("gains %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
           dense[["se"]], as.integer(dense[["rows"]]))

@@ -166,8 +166,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
             figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
 }
 
-# Wide certified bands are cut off: above and below, they take at most the height of the other bands. The lines of the
-# certificate are wide, so that they can be seen below the exact ones if it is narrow.
+# Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
+# bands. The certificate's lines are wide, so that they show below the exact ones if the certificate is narrow.
 certified_curves_figure <- function(data, s) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
   range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
@@ -256,7 +256,7 @@ effort_looks <- data.frame(
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# `log` is TRUE for a logarithmic vertical axis.
+# Draws certified errors. `log` is TRUE for a logarithmic vertical axis.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   # the line of the actual error lies below the others
@@ -282,7 +282,7 @@ over_m_figure <- function(panels, value, keys, legend, shape, outer, top, cex) {
          par = panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex))
 }
 
-# `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
+# Makes a panel of certified errors. `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
 certified_panel <- function(d, all, looks, title, log) {
   values <- c(all$median, all$max)
   there <- values[is.finite(values) & values > 0]

@@ -197,7 +197,7 @@ groups_figure <- function(fit, level) {
          par = if (length(parts) > 1L) panels_par(c(ceiling(length(parts) / columns), columns), c(3.5, 3.5, 1.8, 1)))
 }
 
-# Up to forty levels have their names below the axis.
+# Makes the panel of an effect. Up to forty levels have their names below the axis.
 effect_panel <- function(d, title) {
   at <- seq_len(nrow(d))
   few <- nrow(d) <= 40L

@@ -1,6 +1,6 @@
 # The figure of exceedance(): a line for one numeric input, a map for two.
 
-# Returns a list of the result of fit_variables(), by name.
+# Returns the result of fit_variables() as a list named by variable.
 variables_by_name <- function(fit) {
   all <- fit_variables(fit)
   stats::setNames(all, panel_names(all))

@@ -37,7 +37,7 @@ map_variables <- function(all, inputs, x, kernel) {
   else shown
 }
 
-# Coordinates have equal scales; a degree of longitude is shorter than one of latitude by the cosine of the latitude.
+# Returns the aspect: coordinates have equal scales, and a degree of longitude shrinks by the cosine of the latitude.
 map_asp <- function(shown, vertical) {
   names <- panel_names(shown)
   of_place <- length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L
@@ -112,7 +112,7 @@ draw_map_key <- function(levels, colours) {
   graphics::text(right, at[shown], format(levels)[shown], pos = 4, offset = 0.25, cex = 0.8, xpd = NA)
 }
 
-# The mean is in colours, its standard deviation as lines.
+# Draws the mean in colours and its standard deviation as lines.
 ggplot_map <- function(s) {
   x <- y <- fit <- se.fit <- level <- NULL     # columns, for R CMD check
   names <- names(s$map)[1:2]

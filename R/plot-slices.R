@@ -61,7 +61,7 @@ slice_curves <- function(fit, grid, level, certified, type) {
   curve_frame(grid, on_scale(fit, p, type, noise), f, y)
 }
 
-# Returns the columns of curves. `f` and `y` have the lower and upper ends of the bands.
+# Returns a data frame with a row for each point of the curves. `f` and `y` have the lower and upper ends of bands.
 curve_frame <- function(grid, shown, f, y = NULL) {
   if (is.null(y)) y <- NA * f
   data.frame(grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L], upr = f[, 2L],
@@ -102,7 +102,7 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns the fit as one to the transformed response if `type` is "link": f is then drawn on its own scale.
+# Returns the fit without its transform if `type` is "link": f is then drawn on its own scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
 # Returns list(mean, sd) of f, or of the mean response averaged over f. `noise`: variances with Gaussian noise.
@@ -229,7 +229,7 @@ autoplot.pfdtc_dependence <- function(object, ...) {
   ggplot_figure(dependence_figure(object))
 }
 
-# Draws the average with two of its sds, and where it is certified the interval of the exact average.
+# Draws the average with two of its sds, and the interval of the exact average if it is certified.
 dependence_figure <- function(d) {
   labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
   certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)

@@ -12,16 +12,16 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Adds the residual prior variance of each contrast to covariance matrices, one a row of S.
+# Adds the residual prior variance of each contrast to the covariance matrices in the rows of S.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
   S
 }
 
-# With g and W of a row's log likelihood, and its part Q of the covariance of f that rows can reduce:
-# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}; to the mean, the mode's distance from it adds (1 - Q W)^{-1} (shift -
-# Q s), see mean_weights(). The leverage is tr(W Q).
+# A row's log likelihood has slope g and curvature W; Q is the covariance of f that rows can reduce. Without the row, f
+# has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} plus the rest. If the mean is shifted from the mode, (1
+# - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
   at <- classes_at_mode(p)

@@ -36,7 +36,7 @@ draw_normal <- function(n, mean, cov) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). SoR has no e.
+# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). SoR has no e.
 posterior_paths.points <- function(p, x, nsim, normal) {
   model <- p$model
   f <- p$factors
@@ -64,8 +64,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + said
 }
 
-# f = mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}) and r = a - A_S u. This is the joint
-# distribution of posterior_at().
+# Draws f = mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}) and r = a - A_S u. These draws have
+# the joint distribution of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   model <- p$model
   data <- p$rows

@@ -86,7 +86,7 @@ row_parts.exact <- function(p) {
   c(out, list(group = apart$group))
 }
 
-# `y`, `W`: responses and weights of the merged rows.
+# `y` and `W` are the responses and the weights of the merged rows.
 exact_parts <- function(p, apart, y, W) {
   noise <- p$model$noise
   group <- apart$group
@@ -142,7 +142,7 @@ covariance_with_rows.exact <- function(p, fun) {
   all
 }
 
-# The Cholesky factor has the weights in its noise, so its density is that of y, not of sqrt(w) y.
+# The Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y.
 log_evidence.exact <- function(p) {
   data <- rows_of_exact(p, p$rows)
   volume <- if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
@@ -166,8 +166,8 @@ remade_fit.exact <- function(p, rows, model) {
 
 few_rows <- 50L
 
-# With few rows a linear model may predict better. Returns list(fit, linear, mean): the mean log density of a response
-# given all others, under an exact posterior, a linear model in the same columns and a constant; NULL for more rows.
+# Returns list(fit, linear, mean), NULL for many rows: the mean log density of a response given all others, under an
+# exact posterior, a linear model in the same columns and a constant. With few rows the last two may predict better.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -179,8 +179,8 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Weighted least squares, with the residual variance estimated without the row: for leverage h_i the error without row i
-# is e_i / (1 - h_i), and its variance s_i^2 / (w_i (1 - h_i)).
+# Fits weighted least squares and leaves out each row. With leverage h_i the error without row i is e_i / (1 - h_i), and
+# its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L

@@ -27,7 +27,7 @@ posterior_at.grouped <- function(p, fun, joint = FALSE) {
   smooth_at(p, fun$under(smooth_part(p$model$kernel)))
 }
 
-# Returns the moments of c'b for each row c of asked$of and each of the levels asked for.
+# Returns the moments of c'b for each row c of asked$of, where b are the effects of each of the levels asked for.
 effects_asked <- function(groupings, effects, asked) {
   at <- match(asked$term, vapply(groupings, `[[`, 0L, "term"))
   g <- groupings[[at]]
@@ -37,7 +37,7 @@ effects_asked <- function(groupings, effects, asked) {
   list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
 }
 
-# The effects of a group move with the inputs of its design.
+# Refuses slopes of the effects of groups, which move with the inputs of their design.
 refuse_slopes_of_groups <- function(p, fun) {
   if (fun$kind != "slopes") refuse_grouped(fun$kind)
   if (any(vapply(p$factors$groupings, function(g) any(g$design > 0L), NA))) refuse_grouped("slopes")
@@ -81,7 +81,7 @@ refuse_grouped <- function(what) {
               hint = "Fit at most 5,000 rows, for which the posterior is exact.")
 }
 
-# The part of the covariance that rows can reduce, what the points leave, and the prior covariance of new levels.
+# Returns the sum of what rows can reduce, what the points leave, and the prior covariance of new levels.
 grouped_covariance <- function(p, x, at) {
   x <- numbered(x, p$factors$groupings)
   kernel <- smooth_part(p$model$kernel)
@@ -107,7 +107,7 @@ within_levels <- function(p, x, own) {
   outer(level, level, "==") * crossprod(own)
 }
 
-# Returns the design of the rows of x, a column each.
+# Returns the design, with a column for each row of x.
 design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 row_parts.grouped <- function(p) {
@@ -178,7 +178,7 @@ covariance_with_rows.grouped <- function(p, fun) {
   crossprod(here$features, there$features) + outer(x[, column], fun$x[, column], "==") * crossprod(here$own, there$own)
 }
 
-# The variational bound, with the evidence of merged rows.
+# Returns the variational bound, with the evidence of merged rows.
 log_evidence.grouped <- function(p) {
   f <- p$factors
   noise <- f$noise
@@ -204,7 +204,7 @@ points_with_levels <- function(p, x) {
   p$z
 }
 
-# Draws the coefficients of the features, the effects of each level given these, and what the points leave.
+# Draws the coefficients of the features, then the effects of each level given these, then the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)

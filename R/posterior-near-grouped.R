@@ -68,7 +68,7 @@ posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
        var = unlist(lapply(parts, `[[`, "var"), use.names = FALSE))
 }
 
-# Returns the view of the smooth part alone: neighbours, their u, and nothing of the inducing points.
+# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -76,7 +76,7 @@ smooth_near <- function(p) {
   structure(p, class = c("near", "posterior"))
 }
 
-# `given`: as in predict_given(). Without `design` the functionals have no effects of their own.
+# `given` is as in predict_given(). Without `design` the functionals have no effects of their own.
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE, design = TRUE) {
   near <- p$near
   x <- numbered(x, near$groupings)
@@ -119,7 +119,7 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# The effects of a level are predicted without neighbours; terms of the smooth part have the neighbours of their rows.
+# Returns moments of terms. Effects of levels have no neighbours; smooth terms have the neighbours of their rows.
 terms_of_near_grouped <- function(p, fun) {
   x <- numbered(fun$x, p$near$groupings)
   kernels <- kernels_of_terms(p$model$kernel)

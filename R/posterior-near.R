@@ -13,9 +13,9 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# `neighbours`: of a row to predict; with a second number, those of a row far from the data (src/neighbours.c).
-# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `evidence` estimates the
-# log density of the cleaned rows, scaled by the roots of their weights.
+# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `neighbours` is their
+# number for a row to predict; a second number is for a row far from the data (src/neighbours.c). `evidence` estimates
+# the log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -38,13 +38,13 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Returns native_near_predict() at the rows of x; `given` and `keep` as there.
+# Returns native_near_predict() at the rows of x, with its arguments `given` and `keep`.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns the neighbours of functionals other than values, and their covariances with f there; NULL for values.
+# Returns neighbours of functionals other than values, and their covariances with f at the neighbours; else NULL.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -58,7 +58,7 @@ functionals_near <- function(p, fun) {
   list(rows = rows, cross = cross, features = features_of(fun, p$z, p$near$L), prior = fun$prior)
 }
 
-# The mean of a sum is the sum of means; its variance uses the covariance of the rows.
+# Returns the moments of sums. The mean is the sum of means; the variance uses the covariance of the rows.
 sums_with_neighbours <- function(p, fun) {
   mean <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * mean[rows]), fun$rows, fun$weights),
@@ -96,7 +96,7 @@ remade_fit.near <- function(p, rows, model) {
 #
 # These terms replace the old ones in P. The list of nearest rows at the row itself changes alike.
 
-# A group is left out by computing the posterior without it, in which lists of neighbours are found anew.
+# Leaves out a group by computing the posterior without it, in which lists of neighbours are found anew.
 posterior_without.near <- function(p, groups = NULL) {
   apart <- responses_used(p)
   if (!is.null(groups)) {
@@ -177,8 +177,8 @@ near_terms <- function(p) {
   field
 }
 
-# Returns, a column for each row j, its neighbours `lists[, j]`, u for them as they are, C^{-1} r, and the residual
-# variance.
+# Returns, with a column for each row j: its neighbours `lists[, j]`, u for them (not scaled by weights), C^{-1} r, and
+# the residual variance.
 conditionals <- function(field, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
@@ -212,7 +212,7 @@ inverse_with_more_noise <- function(E, noise) {
 }
 
 # Returns the terms of a batch of rows and of all rows that have one of them in their lists: C^{-1} r, y~ and d of each
-# row, and by place in a list U_p N^{-1}, u, t_g and t'y_p.
+# row, and for each place in a list U_p N^{-1}, u, t_g and t'y_p.
 batch_lists <- function(field, batch) {
   members <- unique(c(batch, unlist(field$children[batch], use.names = FALSE)))
   s <- nrow(field$lists)
@@ -260,7 +260,7 @@ without_row <- function(field, lists, around, g, w, y) {
   }
   b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # the prediction at the row, given all rows and given all other rows
+  # predicts at the row, given all rows and given all other rows
   near <- match(g, around$rows)
   hat <- sum(around_r(field, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u

@@ -15,7 +15,7 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, about which the theorem and the divergences are. An exact
+# Returns the DTC posterior on the inducing points of p, to which the theorem and the divergences apply. An exact
 # posterior has its rows as inducing points, with a jitter of the size of rounding.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)

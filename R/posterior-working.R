@@ -88,7 +88,7 @@ rounding_of_f <- function(at, slack, offset) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
 }
 
-# |alpha|, f(x) = k(x, Z) alpha
+# Returns |alpha|, where f(x) = k(x, Z) alpha.
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
 clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
-# W is almost 0 for rows with little information. A small positive W avoids division by 0 and does not change f.
+# Returns working rows. W is almost 0 for rows with little information: a small positive W avoids division by 0.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)

@@ -1,4 +1,4 @@
-# The posterior distribution of f: a value with six verbs that work alike, however the posterior is computed.
+# The posterior distribution of f: a value whose methods work alike, however the posterior is computed.
 #
 # A posterior has class "posterior" and one of these:
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
@@ -19,7 +19,7 @@
 # With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
 # levels to `cross` of a functional and to the features of every class.
 
-# A view of a fit, which shares the fit's elements and costs almost nothing.
+# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing.
 posterior_of <- function(fit) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
@@ -48,7 +48,7 @@ new_posterior <- function(class, model, fit, rows, ...) {
 # Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
-# Is the posterior, to rounding, the Laplace posterior of the exact GP?
+# Returns TRUE if the posterior is, to rounding, the Laplace posterior of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
 # Returns list(mean [n], var [n]) of the functionals; with `joint`, for values and sums, also their covariance,
@@ -68,9 +68,9 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
   posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
 }
 
-# Returns list(mean, var, leverage), a number for each row used (of positive weight, equal rows apart): the distribution
-# of f at a row given all other rows, with inducing points and hyperparameters as they are. `groups`: a list of numbers
-# of rows that are left out together; the results are then in the order of unlist(groups).
+# Returns list(mean, var, leverage), each with an element for each row used (of positive weight, not merged). They are
+# about f at a row given all other rows; inducing points and hyperparameters do not change. `groups` is a list of row
+# numbers that are left out together; the results are then in the order of unlist(groups).
 #
 # With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
 #
@@ -97,7 +97,7 @@ posterior_without.exact <- posterior_without.points <- function(p, groups = NULL
   list(mean = found[, 1L], var = found[, 2L], leverage = found[, 3L])
 }
 
-# Returns list(mean, q, left, g, W, rest = 1 - W q, group), a number for each row used; `group` is its row of p$rows$x.
+# Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the rows used; `group` numbers the rows of p$rows$x.
 row_parts <- function(p) UseMethod("row_parts")
 
 # Sets 1 - leverage to 0 where the leverage is 1 up to rounding.
@@ -113,7 +113,7 @@ squared_moves <- function(p) UseMethod("squared_moves")
 # reduce it.
 covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
-# Returns list(group, y, w) of the rows used: the row of p$rows$x of each, its response and its weight.
+# Returns list(group, y, w) for the rows used: number of the row in p$rows$x, response and weight.
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) {
@@ -164,7 +164,7 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
 
-# Rows with a new level each have the covariance of the population beside the diagonal.
+# Off the diagonal, rows with a new level each have the covariance of the population.
 covariance_of_population <- function(p, x, var) {
   if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
   for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
@@ -197,8 +197,8 @@ interval_frame <- function(of_fit, inside, at, room) {
              sd_upper = (1 + eps) * inside$sd_upper)
 }
 
-# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with this
-# rounding; `spread` puts NA where a functional is not known.
+# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with the
+# rounding error `rounding`. `spread` puts NA where a functional is not known.
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
   started <- proc.time()[["elapsed"]]
   at <- functionals_in_units(if (certified) at_mode(fit) else fit, fun)
@@ -253,7 +253,7 @@ new_rows <- function(fit, newdata, na.action) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# Returns the same for the training rows as given: merged rows are separate again, and na.exclude pads.
+# Returns new_rows() for the training rows as given: merged rows are separate again, and na.exclude pads.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
@@ -279,12 +279,12 @@ training_data <- function(fit) {
   fit$data
 }
 
-# Returns what a posterior consists of: "exact", inducing points ("far"), or these with neighbours ("far + near").
+# Returns the form of a posterior: "exact", inducing points ("far"), or these with neighbours ("far + near").
 posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
 
-# TRUE for an exact posterior of all rows.
+# Returns TRUE for an exact posterior of all rows.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
 # Returns the data of a fit, or stops with an error that names the argument.
@@ -306,10 +306,10 @@ slice_rows <- function(fit) {
 # Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
 
-# Returns the numbers of the variances among the columns of K - 1 by K - 1 covariance matrices, one a row.
+# Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the weights of the mean of f; of its mode, if there is no shift.
+# Returns the weights that give the mean of f; without a shift this is also the mode.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Stops with an error for a fit of several classes.

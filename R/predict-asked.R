@@ -4,10 +4,10 @@ predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "
                    "median", "mean", "survival", "quantile")
 predict_intervals <- c("none", "credible", "prediction", "conformal")
 
-# The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
-# "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two;
-# "labels": one of several; "ordered": one of several in an order; "times"; "own": the
-# user's.
+# The combinations that exist. Each kind of response has a row for each type, with the intervals and the arguments that
+# go with it. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
+# "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and "own" (a
+# likelihood that the user defines).
 allowed <- local({
   each <- c("none", "credible", "prediction")
   row <- function(intervals, ...) list(intervals = intervals, with = c(...))
@@ -46,7 +46,7 @@ allowed <- local({
        ordered = ordered, times = times, own = own)
 })
 
-# Checks the arguments of predict() and their combination. `ask`: a list of them by name.
+# Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
 check_asked <- function(response, ask) {
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)

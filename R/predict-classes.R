@@ -1,13 +1,13 @@
 # Predictions for ordered classes, and predictions, residuals and draws for several classes (multinomial()).
 
-# predict() for several classes. Matrices have a row for each row asked for and a column for each class; log odds have
-# none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
+# Computes predict() for several classes. Matrices have a row for each row asked for and a column for each class. Log
+# odds have none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
 predict_labels <- function(fit, response, f, names, ask) {
   if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
   say_labels(response, f, names, ask)
 }
 
-# Returns what is predicted from log odds `f`: list(mean, var), perhaps with bounds `lower`, `upper` and `top`.
+# Returns the prediction from log odds `f`: list(mean, var), perhaps with bounds `lower`, `upper` and `top`.
 say_labels <- function(response, f, names, ask) {
   latent <- ask$type == "latent"
   levels <- if (latent) response$levels[-1L] else response$levels
@@ -22,13 +22,13 @@ say_labels <- function(response, f, names, ask) {
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
 }
 
-# Returns an array (rows, ends, classes) from a matrix and those of the ends.
+# Returns an array (rows, ends, classes) from the matrix `fit` and the matrices in `ends`.
 with_ends <- function(fit, ends) {
   aperm(array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr")))),
         c(1L, 3L, 2L))
 }
 
-# predict() of probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
+# Predicts probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
 # interval are those of the probability given f in its interval.
 predict_ordered <- function(fit, response, f, ask) {
   if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)

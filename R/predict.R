@@ -196,7 +196,7 @@ sizes_asked <- function(fit, response, rows, newdata, ask) {
     stats::napredict(fit$na.action, sizes_given(training_data(fit))))
 }
 
-# Returns the class whose averaged probability is above one half, which is that of the sign of f: links are symmetric.
+# Returns the class whose averaged probability is above 1/2. The sign of f decides, because links are symmetric.
 class_of <- function(response, f) {
   levels <- response$levels
   mean <- f$mean
@@ -217,7 +217,7 @@ responses_asked <- function(fit, newdata) {
     as.double(responses_in(fit, newdata)))
 }
 
-# Returns log p(y) of each row's response, averaged over f.
+# Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
 log_densities <- function(fit, response, given, f, rows) {
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
@@ -275,7 +275,7 @@ new_trials <- function(fit, newdata) {
 
 # ---- leave-one-out ---------------------------------------------------------------------------------------------------
 
-# predict(type = "loo") of any fit.
+# Computes predict(type = "loo") for any fit.
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)

@@ -99,9 +99,9 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
-# Computes the reference of a source by three passes, each with one block in memory, here or on workers. They draw a
-# random sample for the points and check that these are the fit's rows, add up the sums of the posterior, and compute
-# its norms.
+# Computes the reference of a source by three passes, here or on workers; each holds one block in memory. The first
+# draws a random sample, from which points are chosen, and checks that the source has the fit's rows. The second adds up
+# the sums of the posterior, and the third its norms.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)

@@ -73,9 +73,9 @@ refined_frame <- function(fit, new, inside) {
 }
 
 # Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
-# list(inside, iterations, why). Kriging certifies if the residual prior variance of the reference is large, otherwise
-# the reference does. After an interrupt or R's time limit the solution so far is certified; a second interrupt ends
-# that.
+# list(inside, iterations, why). Intervals come from kriging if the reference leaves a large residual prior variance,
+# otherwise from the reference. After an interrupt or R's time limit, the intervals use the solution so far. A second
+# interrupt ends the call.
 iterate_to <- function(reference, data, fun, goal, maxit) {
   inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
   if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))

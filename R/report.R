@@ -55,7 +55,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
             class = "pfdtc_report")
 }
 
-# Returns the units of the hyperparameters.
+# Returns the unit of each hyperparameter.
 report_units <- function(fit) {
   name <- response_name(fit)
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", fit_link(fit)) else

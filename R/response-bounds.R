@@ -12,7 +12,7 @@
 mean_cells <- 250L
 far_tail <- 9
 
-# Relative rounding error of T^-1, and of sums over cells: a thousand times what is seen.
+# Relative rounding error of T^-1, and of sums over cells: a thousand times the largest error observed.
 back_rounding <- 1e-12
 
 # Returns list(lower, upper), the interval of y in which T(y) is between `lower` and `upper`.

@@ -66,8 +66,8 @@ engine_labels <- function(sites, levels, center) {
        skewed = TRUE)
 }
 
-# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Its inverse relation: log odds against the
-# first class are odds_of_contrasts(K) times a contrast.
+# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Conversely, log odds against the first
+# class are odds_of_contrasts(K) times a contrast.
 class_contrasts <- function(K) {
   C <- unname(stats::contr.helmert(K))
   C / rep(sqrt(colSums(C^2)), each = K)
@@ -86,7 +86,7 @@ start_of_classes <- function(y, w, K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-# Returns some rows of a distribution of f, whose parts are vectors or have a row each.
+# Returns some rows of a distribution of f, whose parts are vectors or matrices with a row for each row.
 take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
@@ -124,8 +124,8 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
 
-# Returns an estimate of the error of averaged probabilities p, n x K: the difference from a grid with twice the step,
-# or four standard errors by eighths of the lattice. Errors of eighths partly cancel, so these are too large.
+# Returns an error estimate of averaged probabilities p, n x K: the difference from a grid with twice the step, or four
+# standard errors by eighths of the lattice. Errors of eighths partly cancel, so the latter are too large.
 averaging_error <- function(f, p) {
   q <- ncol(f$mean)
   if (q <= 2L) return(abs(p - class_moments(f, normal_rule(q, 0.6))$mean) + 1e-10)
@@ -162,8 +162,8 @@ class_moments <- function(f, rule = normal_rule(q)) {
   list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
 }
 
-# Returns the columns of the Cholesky factors of covariance matrices, one a row of `var`: a list of n x q matrices. A
-# pivot that is not positive, by rounding, counts as 0.
+# Returns the columns of the Cholesky factors of the covariance matrices in the rows of `var`: a list of n x q matrices.
+# A pivot that is not positive, by rounding, counts as 0.
 row_choleskys <- function(var, q) {
   n <- nrow(var)
   at <- function(i, j) var[, i + q * (j - 1L)]

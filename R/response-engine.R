@@ -89,7 +89,7 @@ response_to_learn <- function(likelihood, sites) {
     slope = function(theta, engine, e) theta_slope(as_response(with_theta(theta)), sites, engine, e)))
 }
 
-# `engine`: the engine_sites() of `sites`.
+# Returns the slope in log theta of the log marginal likelihood or its bound. `engine`: engine_sites() of `sites`.
 theta_slope <- function(response, sites, engine, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   slopes <- function(f) {
@@ -105,7 +105,7 @@ theta_slope <- function(response, sites, engine, at) {
   sum_up(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
 }
 
-# One sum for each shape parameter.
+# Returns one sum for each shape parameter.
 sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v)
 
 # Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
@@ -160,9 +160,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper): the range of averages of W between f and f + t, |t| <= e, in `range`, that of W. With one
-# turn of W in a part, averages are extreme at t = -e, 0 and e, but at the turn's side no more than W there. The slope
-# loses digits where W hardly varies: there `range` is good enough.
+# Returns list(lower, upper): the range of averages of W between f and f + t, |t| <= e; `range` is that of W itself. If
+# a part of W has one extreme (turn), its averages are extreme at t = -e, 0 and e; on the turn's side W at the turn
+# bounds them. The slope loses digits where W hardly varies: there `range` is good enough.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower

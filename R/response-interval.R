@@ -65,7 +65,7 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Classes 1 to K. The first of K - 1 cut points is 0, as f has a mean; theta has the widths of the classes between.
+# Returns the cut points of classes 1 to K. The first is 0, as f has a mean; theta has the widths of inner classes.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {

@@ -2,10 +2,10 @@
 #
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
-# The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with
-# K(Z, Z) = (R R')^{-1}. With gamma ~ N(0, v I), one v a part, the smooth part is a Gaussian process with kernel v K,
-# Matern 3/2, projected on Z. gamma is learned beside one kernel (learn-noise.R); for everything that comes after, these
-# are rows of weight w_n exp(-b_n'gamma) with the noise s2.
+# The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with K(Z,
+# Z) = (R R')^{-1}. gamma is N(0, v I) with one v for each part. Then the smooth part is a Gaussian process with kernel
+# v K, Matern 3/2, projected on Z. gamma is learned beside one kernel (learn-noise.R). All that comes later has rows of
+# weight w_n exp(-b_n'gamma) with the noise s2.
 
 # Returns list(columns, smooth, names, label, centre, rate) of the noise formula, `smooth` with the columns of smooth(),
 # or NULL for constant noise.
@@ -99,13 +99,13 @@ noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# No noise is further than this in log from that in the middle of the inputs: a factor of 1,100 in its variance.
+# Largest difference of a log noise variance from that in the middle of the inputs: a factor of 1,100 in variance.
 most_trend <- 7
 
 within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
 
-# Returns the factor beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the
-# training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet
+# Returns the factor that multiplies the noise variance s2; 1 without a trend. Smooth noise is never outside its range
+# at the training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet
 # regions with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
@@ -122,11 +122,11 @@ trend_spread <- function(trend, B) {
   pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
-# Noise variance of a new response of weight 1 at rows of x, in squared units of y.
+# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y.
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
-# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (noise-spread.R),
-# which has what the data leave open of smooth noise, and what the inputs do not explain (`noise_tail`).
+# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (noise-spread.R).
+# The latter adds the posterior variance of smooth noise and the part that no input explains (`noise_tail`).
 noise_law <- function(fit, rows) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise_at(fit, rows$x)), spread = each(noise_spread(fit, rows$x)))
@@ -138,7 +138,7 @@ noise_spread <- function(fit, x) {
   open + if (is.null(fit$noise_tail)) 0 else fit$noise_tail
 }
 
-# The data with the weights that the trend gives their rows. `given_weights`: what they were.
+# Returns the data with row weights that follow from the trend. `given_weights` has the weights as given.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]

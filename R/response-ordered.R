@@ -1,4 +1,4 @@
-# Predictions of several numbers a row: probabilities of ordered classes, of survival, and quantiles.
+# Predictions with several numbers for each row: probabilities of ordered classes, of survival, and quantiles.
 
 # Returns predictions of type "response": a row of probabilities for each row, with their sd if asked for.
 shares_asked <- function(response, mean, var, se, padded = identity) {

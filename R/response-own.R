@@ -1,5 +1,5 @@
-# A likelihood of the user's: an expression in f and y, whose slopes come from stats::D() and which the engine reads as
-# programs (src/program.h).
+# A likelihood that the user defines: an expression in f and y, whose slopes come from stats::D() and which the engine
+# reads as programs (src/program.h).
 
 #' A likelihood of your own
 #'
@@ -169,7 +169,7 @@ stated_range <- function(row, W, sites, f, e) {
   list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W)
 }
 
-# Refuses a likelihood of the user's where the distribution of a response is needed.
+# Refuses a likelihood that the user defined where the distribution of a response is needed.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "a fit with a family of gp_family()", "one with a family of the package",

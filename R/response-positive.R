@@ -2,8 +2,8 @@
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Quantiles of R take ages above this number, or do not exist; 1 / y is then below rounding. A Poisson count is
-# y + sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
+# Above this number R's quantile functions are too slow or missing, and 1 / y is below rounding. A Poisson count is y +
+# sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
 large_count <- 1e9
 
 # Returns log(sum(exp(.))) of each row.
@@ -14,16 +14,16 @@ log_row_sums <- function(logs) {
 
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
-# Mean e^f and variance phi mean^p, 1 < p < 2: the sum of N gamma variables, N a Poisson count. theta is c(phi, odds),
-# where p = 1 + odds / (1 + odds); odds that are given are the second number of every theta, like degrees of freedom.
+# Tweedie's response has mean e^f and variance phi mean^p, 1 < p < 2: the sum of a Poisson number of gamma variables.
+# theta is c(phi, odds), p = 1 + odds / (1 + odds). If the user gives p, odds are fixed but still part of theta.
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns whole numbers from 1 (columns) around the middle of a sum's terms, which fall like a normal density of this
-# sd, and their distance: sums over wide ranges skip terms, as the trapezoid rule for an integral.
+# Returns `n`, whole numbers around the middle of a sum's terms (columns), and `by`, the distance between them. The
+# terms fall like a normal density of this sd; a wide sum skips terms, like the trapezoid rule of an integral.
 terms_around <- function(middle, sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
@@ -181,8 +181,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
-# A Poisson count of mean m = e^f that is not 0, whose mean is m / (1 - e^-m). rate_of() is its inverse by Newton's
-# method in log m: the slope of the log mean is 1 - m / (e^m - 1).
+# Returns the mean m / (1 - e^-m) of a Poisson count that is not 0, m = e^f. rate_of() is the inverse by Newton's method
+# in log m: the slope of the log mean is 1 - m / (e^m - 1).
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
@@ -199,7 +199,7 @@ rate_of <- function(mean) {
 
 cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
 
-# Returns the f at which a falling cdf(f) is pnorm(-u), a number for each of y.
+# Returns, for each y, the f at which cdf(f), which falls in f, equals pnorm(-u).
 bisect_cdf <- function(cdf, u, y) {
   low <- 0 * y - 700
   high <- 0 * y + 700

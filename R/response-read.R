@@ -51,7 +51,7 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
-# Returns the family of a likelihood as fits keep it, as users give families.
+# Converts the likelihood that a fit keeps to a family in the form that users give.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
   if (!is.null(likelihood$row)) {

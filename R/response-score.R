@@ -85,8 +85,8 @@ response_crps <- function(response, y, f, rows) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns the sums over whole numbers. Where probabilities are too many, the sum takes the cdf at numbers that are dense
-# about the response and the median, and is linear between them.
+# Returns, for each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If these t are too many, the cdf
+# is computed at t that are dense about y and the median, and the squares are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {

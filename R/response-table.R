@@ -35,7 +35,7 @@
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: their relative error, or the absolute one of a
+# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: the relative error of both, absolute for a
 # bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
 links <- list(
   identity = list(
@@ -88,14 +88,14 @@ spread_of <- function(y) {
   if (isTRUE(spread > 0)) spread else 1
 }
 
-# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, which has no error to speak of for analytic h.
+# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, whose error is negligible for analytic h.
 normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
   out
 }
 
-# The average over f is smooth if f varies little; otherwise the average over the link's own distribution is.
+# Averages over f if f varies little, otherwise over the link's own distribution: that integrand is then smooth.
 logit_moments <- function(mu, s) {
   mean <- slope <- 0 * mu
   wide <- which(s > 4)
@@ -165,13 +165,13 @@ poisson_row <- list(
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
   })
 
-# The mean is theta e^f in the engine, so that f has log theta taken off there.
+# In the engine the mean is theta e^f, so log theta is subtracted from f there.
 nb_row <- list(
   name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
   site = "nb", shape = "theta", middle = 1,
   # log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # n = y + theta grows by theta, f falls by 1; p is the probability at f
+  # a step of log theta moves n = y + theta by theta and f by -1; p is the probability at f
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -217,8 +217,8 @@ gamma_row <- list(
   deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
   limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
 
-# y = f + s t: theta is c(s, degrees of freedom). f is without offset and mean in the engine, which are taken off y:
-# responses far from 0 lose no digits in y - f.
+# y = f + s t, where theta is c(s, degrees of freedom). The engine's f lacks offset and mean, which are subtracted from
+# y: responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
@@ -275,7 +275,7 @@ response_row <- function(likelihood) {
   response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
 }
 
-# R warns where one of the two is 1 to rounding.
+# Returns both quantiles without the warning that R gives where one of them is 1 to rounding.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }

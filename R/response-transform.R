@@ -14,7 +14,7 @@ asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
-# (exp(lambda v) - 1) / lambda and its inverse, of v = log(1 + |u|)
+# Returns (exp(lambda v) - 1) / lambda, v = log(1 + |u|); the next function is the inverse.
 power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
@@ -26,7 +26,7 @@ transformed <- function(transform, y) {
   ifelse(u >= 0, power_of(v, transform$lambda), -power_of(v, 2 - transform$lambda))
 }
 
-# log dT / dy
+# Returns log dT / dy.
 log_slope <- function(transform, y) {
   if (transform$kind == "log") return(-log(y))
   u <- (y - transform$centre) / transform$unit
@@ -41,9 +41,9 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# T^-1 is exp, or a convex function where lambda <= 1 and a concave one elsewhere: the mean of y may be far beyond all
-# responses. With a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond
-# that by more than `sure_sds`, y is cut so many sds before its mean.
+# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. The mean of y may be far beyond all responses. With
+# a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
+# more than `sure_sds` sds, y is cut that many sds before its mean.
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -134,7 +134,7 @@ hermite_back <- function(transform, mean, var, order) {
   list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)), c = parts)
 }
 
-# Nodes and weights on (-1, 1), by the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
+# Returns nodes and weights on (-1, 1), by the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
 gauss_legendre <- function(n) {
   k <- seq_len(n - 1L)
   b <- k / sqrt(4 * k^2 - 1)

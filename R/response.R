@@ -55,8 +55,8 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu))
 }
 
-# Returns the log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu), by
-# the trapezoid rule around the mode of the product.
+# Returns, for each row of `sites`, the log of the average of p(y | f) over f ~ N(mu, v). mu includes the offset of the
+# row. The trapezoid rule is laid around the mode of p(y | f) N(f; mu, v).
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
   if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
@@ -104,14 +104,14 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the f at which y has cdf pnorm(-u): by the row's formula, else by bisection.
+# Returns the f at which y has cdf pnorm(-u): by the formula of the response's row in the table, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect_cdf(function(f) response$cdf(y, response$link$inv(f), size, response$theta), u, y)
 }
 
-# Returns the smallest response whose cdf is at least p. Half of 1 - p beyond a quantile of f, and half beyond a
-# quantile given that f, are no more than 1 - p; likewise below.
+# Returns the smallest response whose cdf is at least p, by bisection. `high` is the q-quantile of y given the
+# q-quantile of f, q = (1 + p) / 2. Then P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
@@ -164,7 +164,7 @@ certified_ends <- function(transform, f, rows, ask) {
   list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
 }
 
-# Returns the ends of the interval for f plus noise, list(noise, spread).
+# Returns the ends of the interval of f plus noise. `noise` is list(noise, spread).
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
@@ -218,10 +218,10 @@ response_quantile <- function(response, p, mean, var, rows) {
   shares(response, replace(rep(NA_real_, length(mean)), known, q), rows)
 }
 
-# Successes are shown as shares of the trials.
+# Returns responses with successes as shares of the trials.
 shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
 
-# Returns log p(y), averaged over f. `given`: list(y, size).
+# Returns the log of p(y | f) averaged over f. `given` is list(y, size).
 response_log_density <- function(response, given, f) {
   if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
@@ -233,7 +233,7 @@ response_log_density <- function(response, given, f) {
 
 # ---- the approximation of the posterior -----------------------------------------------------------------------------
 
-# Needs of functions: the approximations whose posteriors meet them ("none": Gaussian responses).
+# The needs of functions. For each need: the approximations whose posteriors meet it ("none": Gaussian responses).
 posterior_needs <- list(
   normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
@@ -244,7 +244,7 @@ posterior_needs <- list(
   families = list(approx = c("laplace", "vi"), want = "a fit with another family",
                   hint = "With Gaussian noise the posterior is a normal distribution."))
 
-# Returns the fit, or stops because its posterior lacks what is needed. `what` names the result that cannot be computed.
+# Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
 check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]

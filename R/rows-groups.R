@@ -139,7 +139,7 @@ code_group <- function(by, mf) {
   v
 }
 
-# Refuses groups of `n` rows whose variance cannot be learned, and tells which groups are numbers.
+# Refuses groups of `n` rows whose variance cannot be learned. Sends a message about groups that are numbers.
 check_groups <- function(variables, n, gaussian = TRUE) {
   for (v in variables) if (v$kind == "group") {
     what <- sub("^[(](.*)[)]$", "\\1", v$name)

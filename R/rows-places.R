@@ -107,7 +107,7 @@ code_place <- function(v, name) {
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
 
-# The time of a ts with a frequency above 1, a number with the period 1. model.frame() would drop the class of a ts.
+# Returns the time of a ts, with a class if its frequency is above 1. model.frame() would drop the class of a ts.
 series_time <- function(x) {
   time <- as.numeric(stats::time(x))
   if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time

@@ -60,7 +60,7 @@ evaluate_model_frame <- function(call, envir, data, parts) {
   evaluate_frame(parts, envir)
 }
 
-# Returns the formula of a call, or refuses what is no formula of variables.
+# Returns the formula of a call. Stops if it is not a formula of variables.
 check_formula <- function(call, envir) {
   if (is.null(call$formula)) abort_input("formula", "missing", "a formula such as y ~ x1 + x2")
   formula <- eval(call$formula, envir)

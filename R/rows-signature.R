@@ -7,7 +7,7 @@
 many_rows <- 1e5
 
 # Returns for each row the number of its group of equal rows, groups in order of appearance; NULL if more than `most`
-# rows are distinct. Each column separates rows further; rows that no other row equals so far are not looked at again.
+# rows are distinct. Each column separates rows further. Rows that no other row equals so far are not looked at again.
 # So data without repeats take a sort or two, and memory for a column, not for a copy of x. Numbers are compared as
 # floating-point numbers (0 equals -0).
 equal_rows <- function(x, most = nrow(x)) {

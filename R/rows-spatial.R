@@ -17,7 +17,7 @@ spatial_parts <- function(x, argument) {
   parts
 }
 
-# Lines and polygons stand at their centroids.
+# Returns the parts of an sf object. Lines and polygons stand at their centroids.
 parts_of_sf <- function(x) {
   geometry <- sf::st_geometry(x)
   points <- all(sf::st_is(geometry, "POINT"))

@@ -71,7 +71,7 @@ check_inducing <- function(inducing) {
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
 }
 
-# Returns the arguments with the model of `like`, or with the defaults of `plain`.
+# Returns the arguments with the model of the fit `like`, or, if `plain` is TRUE, with the transform "plain".
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (!is.null(args$like)) return(model_of_like(args, plain))

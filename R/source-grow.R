@@ -149,7 +149,7 @@ rounding_of_removed <- function(fit, p, sums, model, n) {
 }
 
 # Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
-# offset_squares). `tol` belonged to the old rows and is dropped, and so is a reference, which would need the data.
+# offset_squares). `tol` belonged to the old rows and is dropped. So is a reference, because it would need the data.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)

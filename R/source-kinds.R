@@ -87,7 +87,7 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   new_source(read$open, next_block, columns, "a database", read$finish)
 }
 
-# These readers return list(open(), fetch(n), finish()).
+# Returns list(open(), fetch(n), finish()), as do the other readers.
 read_by_result <- function(con, query, send = DBI::dbSendQuery,
                            fetch = function(result, n) DBI::dbFetch(result, n = n)) {
   result <- NULL

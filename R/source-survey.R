@@ -1,8 +1,8 @@
 # The first pass over a source finds what cleaning needs of all rows (centre and scale of the response, levels of
 # factors) and draws a random sample. Later passes clean the rows block by block.
 
-# Returns the cleaned sample, as data_from_formula() does, with centre and scale of all rows. `whole` has what later
-# passes need.
+# Returns the cleaned sample, as data_from_formula() does, with centre and scale of all rows. `whole` has the elements
+# that later passes need.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")

@@ -63,7 +63,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 
 # ---- on a worker ----------------------------------------------------------------------------------------------------
 
-# The open parts of the last source that this process worked for.
+# Parts of data that are open in this process, for the last source that it worked for.
 kept_parts <- new.env(parent = emptyenv())
 
 # Returns the value kept of a source under `name`, or keeps `value` there.
@@ -111,9 +111,9 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). `whole`: the task contains the
-# part, as workers without the part ask for. Tasks wait until a worker is free. `so_far(results)` is called if an error
-# or an interrupt ends the run.
+# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). If `whole`, a task contains
+# its part of the data, which workers without that part ask for. Tasks wait until a worker is free. `so_far(results)` is
+# called if an error or an interrupt ends the run.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   work <- list2env(list(crew = crew, n = n, task = task, whole = rep(whole, n), lost = integer(n), results = list(),
                         waiting = seq_len(n), flying = list(), slots = max(1L, crew$size())))
@@ -149,7 +149,7 @@ launch_parts <- function(work) {
   }
 }
 
-# Excludes the worker of a lost task, or of an error at its start. Returns TRUE if other workers are left.
+# Drops the worker that lost a task or failed to start it. Returns TRUE if other workers are left.
 leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
 
 land_part <- function(work, name) {
@@ -185,8 +185,8 @@ lose_part <- function(work, i, e) {
   work$waiting <- c(i, work$waiting)
 }
 
-# Returns list(name, size(), start(f, args), landed(flight), value(flight), exclude(flight)). start() and value() fail
-# if the worker is dead; exclude() is optional.
+# Returns list(name, size(), start(f, args), landed(), value(), exclude()). start() returns a `flight`, a task under
+# way. landed(flight): has it ended? exclude(flight) drops its worker (optional). Dead workers: start(), value() fail.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())

@@ -3,7 +3,7 @@
 # ---- copies of rows -------------------------------------------------------------------------------------------------
 
 # Repeated rows are copies if their responses agree beyond chance by this kappa. If two rows agree by chance more often
-# than `chance`, at least so many different responses must be repeated (bench/copies.R).
+# than `chance`, at least `responses` different responses must be repeated (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
@@ -14,9 +14,9 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
-# Rule for searches whose prior allows little noise: the gain in log likelihood, in nats, that such a search needs; the
-# largest noise of the first search and the largest rounding, as shares of the response's variance. Noise `held` at a
-# share of that variance may have `behind` nats less, if the leave-one-out log density gains `left_out` nats a row
+# Rule for searches whose prior allows little noise. Such a search must gain `nats` of log likelihood. `noise` is the
+# largest noise of the first search, `rounded` the largest rounding, as shares of the response's variance. Noise held at
+# the share `held` may have `behind` nats less, if the leave-one-out log density gains `left_out` nats per row
 # (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
@@ -45,8 +45,8 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# The exact log marginal likelihood is maximised for this many rows first, which takes an eighth of the time, then for
-# up to exact_learning_rows. A step must promise so many nats: `few` up to `rows` rows, `many` beyond (bench/cliff.R).
+# The exact log marginal likelihood is first maximised for first_exact_rows, which takes an eighth of the time, then for
+# up to exact_learning_rows. A step must promise `few` nats up to `rows` rows, `many` beyond (bench/cliff.R).
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
@@ -66,8 +66,8 @@ dense_effects <- 4000L
 # rows (bench/groups.R).
 most_left <- 0.05
 
-# A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
-# are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
+# A parameter costs two nats, shared by at most this number of rows. With a lower price the sum of two scales is chosen
+# where rows are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R,
@@ -90,15 +90,15 @@ pair_nats <- 8
 # tried: the time of an evaluation grows with the terms, and with the square of the parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
-# Parameters from which a search computes the Fisher information from a quarter of the rows: it takes most of the time
-# of an evaluation then (bench/factors.R).
+# From this number of parameters on, a search computes the Fisher information from a quarter of the rows. Otherwise it
+# would take most of the time of an evaluation (bench/factors.R).
 sampled_parameters <- 100L
 
-# Levels up to which a factor may have a lengthscale for each level, and the most of all factors together; with more
-# levels those of a factor share one (bench/factors.R).
+# Up to `factor` levels an R factor may have a lengthscale for each level, and all R factors together may have `all`.
+# Otherwise the levels of an R factor share one lengthscale (bench/factors.R).
 most_lengthscales <- c(factor = 20, all = 40)
 
-# Levels from which on a message offers (1 | g) in place of g.
+# From this number of levels on, a message offers (1 | g) in place of g.
 many_levels <- 50L
 
 # A trend and a season: the nats of log marginal likelihood that they must gain, and more for each further period; the
@@ -109,7 +109,7 @@ season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
 season_noise <- c(middle = 0.05, sd = 1.5)
 
-# Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
+# Number of nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3
 
 # Beyond exact_learning_rows, the exact log marginal likelihood of this many rows compares a kernel with a linear mean
@@ -118,8 +118,8 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Distinct rows up to which all are used while the response is chosen; of more, those that count and their neighbours
-# (bench/stages.R, bench/satellite.R).
+# Up to this number of distinct rows all are used while the response is chosen. Of more rows, those that count and their
+# neighbours are used (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
@@ -133,22 +133,22 @@ transform_rows <- 10000L
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
                    left = 0.05, nats = 0.0025)
 
-# A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
+# A transform counts as this number of parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
 
-# The mean of a response whose transform was found is cut at the outermost response, or at the quantile of the response
-# so many sds before its mean, if that is further out (bench/point-predictions.R).
+# If the fit found the transform, the mean response is cut at the outermost response. A quantile of the response, this
+# number of sds before its mean, replaces that end if it is further out (bench/point-predictions.R).
 sure_sds <- 2
 
-# A response has few values if one has more than this share and more than so many rows, or if there are fewer values
-# (bench/response.R).
+# A response has few values if there are fewer than `values`, or if one has more than the share `share` and more than
+# `times` rows (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# The largest variance of a log noise, a factor of 50 either way in 95 % (bench/response.R).
+# The largest variance of a log noise: 95 % of the noise is within a factor of 50 either way (bench/response.R).
 most_spread <- 4
 
-# Features of smooth noise; rounds in which the variances of the coefficients are moved; nats behind constant noise from
-# which falling variances are not followed further: of 16 sets none then gained more than 12 (bench/response.R).
+# `points`: features of smooth noise. `rounds` in which the variances of the coefficients are moved. Falling variances
+# are not followed from `behind` nats below constant noise: of 16 sets none then gained over 12 (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
@@ -161,14 +161,14 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
                       most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
 
-# Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
-# number of points; the most classes on whose rows hyperparameters are learned, and seconds of a posterior that are
-# worth a message; points of the average over f (bench/classes-table.R, bench/classes-average.R).
+# Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
+# learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average
+# over f (bench/classes-table.R, bench/classes-average.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60)
 class_draws <- 1024L
 
-# The most sds by which the mean of a skewed posterior may differ from its mode: with one row of a class and a prior
-# variance without end the truth is about two of Laplace's.
+# The largest distance of the mean of a skewed posterior from its mode, in sds. With one row of a class and an unbounded
+# prior variance, the true distance is about two sds of Laplace's posterior.
 most_shift <- 2
 
 # The centre of the prior of the kernel's variance; sds of the priors of the constant mean and of log theta
@@ -177,13 +177,13 @@ laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 # ---- uncertainty of hyperparameters ---------------------------------------------------------------------------------
 
-# Largest sd of a direction of log hyperparameters: 95 % within a factor of 2,500 either way.
+# Largest sd of a direction of log hyperparameters: 95 % are within a factor of 2,500 either way.
 most_sd <- 4
 
 # ---- the plan of a fit ---------------------------------------------------------------------------------------------
 
-# Rows up to which the default posterior is exact. A thread needs 2 s for its Cholesky factor (n^3 / 3 operations at
-# 2e10 a second), which takes 200 MB while it is used. bench/cliff.R
+# Rows up to which the default posterior is exact. Its Cholesky factor takes 2 s of a thread (n^3 / 3 operations at 2e10
+# a second), and 200 MB while it is used. bench/cliff.R
 exact_rows <- 5000L
 
 # Bytes of the Cholesky factors of exact posteriors that the session keeps beside the last one: one of 5,000 rows, or
@@ -197,8 +197,8 @@ dense_rows <- 2000L
 # Default number of inducing points. bench/methods.R
 default_points <- 200L
 
-# Number of inducing points beside neighbours where lengthscales are short: on four data sets 50 predict as well as 200
-# or 400. bench/near.R
+# Number of inducing points beside neighbours if lengthscales are short. On four data sets 50 points predict as well as
+# 200 or 400. bench/near.R
 few_points <- 50L
 
 # Default number of nearest neighbours in a prediction. bench/near.R
@@ -210,22 +210,21 @@ default_neighbours <- 40L
 # 7.08 (bench/satellite.R). As many neighbours from random subsamples, which lie in farther rings, are worse.
 far_neighbours <- 200L
 
-# Residual prior variance at the rows, on average, over the noise variance. From this share on, neighbours (or moved
-# points) change predictions; below, held-out log densities differ by less than 0.001 nats. bench/trial.R
+# Mean residual prior variance at the rows over the noise variance. From this ratio on, neighbours (or moved points)
+# change predictions; below it, held-out log densities differ by less than 0.001 nats. bench/trial.R
 enough_unexplained <- 0.005
 
-# The same ratio up to which held-out rows decide between neighbours and inducing points alone. bench/trial.R
+# Held-out rows decide between neighbours and points alone up to this ratio (see enough_unexplained). bench/trial.R
 trial_unexplained <- 0.5
 
-# The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
+# Above this ratio (see enough_unexplained) `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
-# Residual prior variance over the prior variance below which lengthscales do not count as short, even without noise.
-# For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
+# Lengthscales do not count as short if residual over prior variance is below this ratio, even without noise. For 6,000
+# rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
 short_left <- 0.5
 
-# Rows in the comparison by held-out rows: those in the posteriors, those held out, those searched for neighbours.
-# bench/trial.R
+# Rows in the comparison by held-out rows: in the posteriors, held out, and searched for neighbours. bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # The exact posterior of more rows than `exact_rows`, up to `rows` (a Cholesky factor takes 9 s of a thread and 512 MB).
@@ -237,15 +236,15 @@ exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain =
 # `rows` rows. For more rows, `many` inducing points serve where few of them lose, see few_trial (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
-# With more rows, short residual lengthscales and `short_left`: few points are kept unless they lose more than `gain`
-# nats a row at `held` rows. They predict twice as fast. bench/cliff.R, bench/satellite.R
+# For more rows, short residual lengthscales and `short_left`: few points are kept unless they lose more than `gain`
+# nats per held-out row. They predict twice as fast. bench/cliff.R, bench/satellite.R
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # Operations of the standard deviations of an exact posterior from which a message offers neighbours: 100 s of a thread.
 # bench/exact-sd.R
 slow_prediction <- 2e12
 
-# Most iterations in which inducing points are moved: when the user asks for moved points, and by default.
+# Largest number of iterations that move inducing points: if the user asks for moved points, and by default.
 # bench/methods.R
 most_moves <- c(asked = 200L, default = 50L)
 
@@ -253,7 +252,7 @@ most_moves <- c(asked = 200L, default = 50L)
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
 
-# The mode of at least so many rows is first searched with every eighth row, in at most so many steps
+# From `least` rows on, the mode is first searched with every eighth row, in at most `steps` steps
 # (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
@@ -272,6 +271,6 @@ near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
-# Numbers of rows for each input at which next_points() looks, at most so many, of rows about the best data for each
-# input, and of steps of L-BFGS from the best of them (bench/next-points.R).
+# next_points() first looks at `rows` rows for each input (at most `most`) and at `cloud` rows about the best data for
+# each input. L-BFGS then starts from the best `starts` of them (bench/next-points.R).
 design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)

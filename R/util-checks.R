@@ -1,4 +1,4 @@
-# Checks of arguments at the user's door. Each returns the cleaned value or raises an error that names the argument.
+# Checks of arguments where users call functions. Each returns the cleaned value or raises an error about the argument.
 
 # Returns a double matrix made from a matrix, a data frame of numbers or a vector (one column). Column names stay. A
 # double matrix is returned without a copy. Zero rows are allowed; NA only with `allow_na`.

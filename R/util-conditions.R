@@ -22,7 +22,7 @@ warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergen
 # Warns that the bounds of log marginal likelihoods do not tell two fits apart.
 warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
 
-# Warns that a simpler model suits so few data better.
+# Warns that a simpler model suits a small number of rows better.
 warn_small <- function(message, ...) warn_classed("pfdtc_warning_small", message, ...)
 
 warn_classed <- function(class, message, ...) warning(classed(c(class, "warning"), message, ...))
