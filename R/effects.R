@@ -126,7 +126,9 @@ eliminate_levels <- function(sums, m, columns, groupings, noise, control = NULL)
   s <- sums_beside_levels(sums, m, groupings)
   S <- s$P / noise - from$eliminated
   S <- times_roots(t(times_roots(S, m, groupings, TRUE)), m, groupings, TRUE)
-  R <- chol(S + diag(1, nrow(S)))
+  R <- tryCatch(chol(S + diag(1, nrow(S))), error = function(e) {
+    abort_numerical("Effects of groups cannot be computed: the noise is too small or weights are too large.")
+  })
   c <- drop(times_roots(s$Fy / noise - from$h, m, groupings, TRUE))
   beta <- backsolve(R, backsolve(R, c, transpose = TRUE))
   list(U = from$U, R = R, beta = beta, logdet = from$logdet + 2 * sum(log(diag(R))),

@@ -169,8 +169,9 @@ find_response <- function(data, asked, open, first, state) {
   }
   if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
-    tell_classed("transformed", sprintf("Effects of groups are on another scale: %s. `transform` = \"none\" keeps %s.",
-                                        describe_transform(best$transform), "the response as given"))
+    tell_classed("transformed", sprintf("The response is transformed: %s, and effects of groups are on that scale. %s",
+                                        describe_transform(best$transform),
+                                        "`transform = \"none\"` keeps the response as given."))
   }
   if (unchanged) return(best)
   count_evaluations(state, "response", list(evaluations = pool$count$evaluations))

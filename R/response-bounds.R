@@ -34,7 +34,9 @@ mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
   found <- finite_bounds(transform, lapply(mu, `[`, known), lapply(tau, `[`, known))
-  list(lower = replace(open - Inf, known, found$lower), upper = replace(open + Inf, known, found$upper))
+  or <- function(end, v) ifelse(is.nan(v), end, v) # overflow leaves NaN
+  list(lower = replace(open - Inf, known, or(-Inf, found$lower)),
+       upper = replace(open + Inf, known, or(Inf, found$upper)))
 }
 
 finite_bounds <- function(transform, mu, tau) {

@@ -144,3 +144,16 @@ test_that("Laplace's approximation with all effects beside inducing points is th
   expect_equal(grouped$evidence, whole$evidence, tolerance = 1e-6)
   expect_close(unname(residuals), unname(rstudent(whole)), 1e-3)
 })
+
+test_that("effects that cannot be eliminated, as weights differ by 1e24, are an error with a class", {
+  d <- with_seed(2, {
+    d <- data.frame(x = stats::runif(150), g = factor(sample(9, 150, TRUE)))
+    d$y <- sin(5 * d$x) + stats::rnorm(9)[d$g] + 0.3 * stats::rnorm(150)
+    d
+  })
+  K <- kernel_matern(5 / 2, 0.5, 1, inputs = ~ x) + kernel_group(~ g, variance = 0.8)
+  # whether the rounded matrix is positive definite depends on the BLAS
+  got <- tryCatch(pfdtc(y ~ x, d, weights = rep_len(c(1e-12, 1e12), 150), kernel = K, noise = 1e-6, hyper = "fixed",
+                        m = 60, neighbours = 0), pfdtc_error_numerical = identity)
+  expect_true(inherits(got, c("gp_fit", "pfdtc_error_numerical")))
+})

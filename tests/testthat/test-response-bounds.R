@@ -92,6 +92,17 @@ test_that("bounds of the mean contain it wherever mean and sd are within theirs"
   expect_identical(open, list(lower = c(-Inf, NA), upper = c(Inf, NA)))
 })
 
+test_that("bounds of the mean are infinite where they overflow", {
+  # latent sds of 40 and more, as of exp(40 sin(x)); bounds were NaN
+  for (t in list(logged(c(-10, 41)), power(0, c(-10, 41)))) {
+    mu <- c(0, 16, 16)
+    tau <- c(1, 47, 600)
+    b <- mean_bounds(t, list(lower = mu, upper = mu), list(lower = tau, upper = tau))
+    expect_false(anyNA(unlist(b)))
+    expect_true(all(b$lower <= b$upper))
+  }
+})
+
 test_that("a certificate of few inducing points contains median and mean of the exact fit, and so do intervals", {
   d <- with_seed(8, data.frame(a = stats::runif(60, 0, 6)))
   z <- with_seed(9, sin(d$a) + 0.3 * stats::rnorm(60))
