@@ -3,7 +3,7 @@
 # Returns a fit of any likelihood in the current layout.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
-  if (inherits(fit, "gp_hurdle")) abort_input(argument, "a hurdle of two fits", "one of the two: its part `zero` or its part `positive`")
+  if (inherits(fit, "gp_hurdle")) abort_input(argument, "a hurdle of two fits", "one of its fits, `zero` or `positive`")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
   current_fit(fit, argument)
 }
