@@ -20,7 +20,8 @@
 #' @param nsim,seed As for [simulate()].
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
 #'   [predict.gp_fit()]. [certify()] has the mean `response` and the probability of `zero`, each with `_lower` and
-#'   `_upper`, products of the certificates of both fits. `truncated_poisson()`: a family.
+#'   `_upper`, products of the certificates of both fits; these are about the mode of f, `predict()` about its mean (see
+#'   [predict.gp_fit()]). `truncated_poisson()`: a family.
 #' @source Mullahy (1986), Journal of Econometrics 33.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples

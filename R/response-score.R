@@ -96,7 +96,7 @@ crps_of_counts <- function(response, y, size, mu, s) {
   ends <- matrix(vapply(c(1e-6, 0.5, 1 - 1e-6), function(p) {
     predictive_quantile(response, p, size[rest], mu[rest], s[rest])
   }, 0 * rest), ncol = 3L)
-  away <- unique(round(c(0:20, 20 * 1.12^(1:250))))
+  away <- unique(round(c(0:20, 20 * 1.12^(1:700))))
   for (k in seq_along(rest)) {
     i <- rest[k]
     from <- max(min(ends[k, 1L], y[i]) - 1, 0)
@@ -124,8 +124,9 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   wide <- mu + s * seq(-5.5, 5.5, by = 0.5)
   at_mean <- round(response$link$inv(wide) * if (response$reads == "classes") size else 1)
   width <- 1 / sqrt(max(values(pmin(pmax(at_mean, from), to), wide)$W))
-  z <- seq(-5.5, 5.5, length.out = 1 + ceiling(11 / 0.8 * max(1, s / width)))
-  if (!isTRUE((to - from + 1) * length(z) < 2e5)) return(NA_real_)
+  steps <- 1 + ceiling(11 / 0.8 * max(1, s / width))
+  if (!isTRUE((to - from + 1) * steps < 2e5)) return(NA_real_)
+  z <- seq(-5.5, 5.5, length.out = steps)
   t <- from:to
   mass <- matrix(exp(values(rep(t, length(z)), rep(mu + s * z, each = length(t)))$log), length(t))
   weight <- stats::dnorm(z)

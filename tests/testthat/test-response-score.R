@@ -46,6 +46,19 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
   }
 })
 
+test_that("the CRPS of large counts with a wide mean is that of the log-normal distribution", {
+  response <- as_response(as_likelihood(poisson()))
+  y <- 1e8
+  for (s in c(0.5, 2, 4)) {
+    z <- (log(y) - 18) / s
+    exact <- y * (2 * stats::pnorm(z) - 1) -
+      2 * exp(18 + s^2 / 2) * (stats::pnorm(z - s) + stats::pnorm(s / sqrt(2)) - 1)
+    found <- response_crps(response, y, list(mean = 18, var = s^2), list(size = 1))
+    # numbers of the sum grow by 12 %, and a millionth of the distribution is left out
+    expect_equal(found, exact, tolerance = 5e-3)
+  }
+})
+
 test_that("the CRPS of counts is the plain sum, by probabilities and by the cdf", {
   mean <- c(-3, 0.5, 1.5, 3)
   sd <- c(0.1, 0.8, 0.05, 0.4)
