@@ -51,7 +51,8 @@ check_asked <- function(response, ask) {
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
   if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (response$conjugate) "mean" else "latent"
-  ask$type <- check_choice(ask$type, predict_types, "type")
+  ask$type <- check_choice(ask$type, predict_types, "type", hint = if (startsWith(paste(ask$type)[1L], "prob"))
+    "Probabilities of classes have type = \"response\".")
   if (ask$type == "link") ask$type <- "latent"
   if (identical(ask$interval, "confidence")) ask$interval <- "credible"
   ask$level <- check_level(ask$level)

@@ -95,10 +95,12 @@ check_flag <- function(x, argument) {
 
 # Returns one of `choices`, given by its name or the start of its name. All choices, as in a function's signature, mean
 # the first.
-check_choice <- function(x, choices, argument) {
+check_choice <- function(x, choices, argument, hint = NULL) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
-  if (is.na(i)) abort_input(argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
+  if (is.na(i)) {
+    abort_input(argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")), hint = hint)
+  }
   choices[i]
 }
 
