@@ -120,7 +120,7 @@ list_quoted <- function(x, quote = "`", most = 5L) {
 # Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar. For
 # the `value` of an argument, whose error lists the known ones, the hint is the most similar or NULL.
 did_you_mean <- function(name, known, value = FALSE) {
-  if (!length(known)) return(NULL)
+  if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
   like <- if (value) "Did you mean \"%s\"?" else "Did you mean `%s`?"
   if (min(apart) < nchar(name) / 2) return(sprintf(like, known[which.min(apart)]))
