@@ -21,8 +21,9 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(lengthscale_names(leaf, leaf$inputs)),
-         parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
+  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
+    length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
+    parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
 categorical_size <- function(leaf) {
@@ -103,8 +104,9 @@ compile_kernel <- function(kernel) {
   table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n), held = each(6L),
                         mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
-  tied <- vapply(leaves, function(leaf) is_additive(leaf) || has_shared(leaf), NA)
-  tie <- if (any(tied)) expand_additive(parts, table)
+  tied <- any(table$what == "additive.share") ||
+    any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
+  tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
@@ -153,8 +155,10 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
-  has_profile(kernel, c("linear", "polynomial", "mean")) ||
-    any(vapply(as_sum(kernel)$leaves, function(l) is_group(l) && !identical(l$group$design, 1), NA))
+  any(vapply(as_sum(kernel)$leaves, function(l) {
+    isTRUE(l$profile %in% c("linear", "polynomial", "mean")) ||
+      identical(l$profile, "group") && !identical(l$group$design, 1)
+  }, NA))
 }
 
 # Returns TRUE for the factor of a linear mean (mean.R).

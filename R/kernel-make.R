@@ -145,9 +145,10 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
     abort_input("lengthscale", sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
   }
   if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
+  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance,
-                   inputs = check_inputs(inputs)), more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
+              more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
 check_inputs <- function(inputs) {

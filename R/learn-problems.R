@@ -55,15 +55,25 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
                   unit = unit, last = last, table = table, profile = profile, periods = open$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
-  with_likelihood(problem, normal_prior(middle, precision, little_noise))
+  with_likelihood(problem, precision)
 }
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
 # vecchia(theta, rows, neighbours, slopes, input) evaluates, with input(n) made once for n rows.
-with_likelihood <- function(problem, prior) {
+with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  problem$prior <- prior
+  # independent normal priors; with `little_noise` that of the noise falls linearly below one unit under its middle
+  problem$prior <- function(theta) {
+    away <- theta - problem$middle
+    value <- -sum(precision * away^2) / 2
+    last <- problem$last
+    if (problem$little_noise && away[[last]] < -1) {
+      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
+      precision[last] <- precision[last] / -away[[last]]
+    }
+    list(value = value, gradient = -precision * away, information = precision)
+  }
   # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
@@ -100,21 +110,6 @@ with_likelihood <- function(problem, prior) {
     problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
-}
-
-# Returns the log density of independent normal priors of log parameters, as a function of these. With `little_noise`
-# the density of the last one, the noise, falls linearly below one unit under its middle.
-normal_prior <- function(middle, precision, little_noise) {
-  last <- length(middle)
-  function(theta) {
-    away <- theta - middle
-    value <- -sum(precision * away^2) / 2
-    if (little_noise && away[[last]] < -1) {
-      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
-      precision[last] <- precision[last] / -away[[last]]
-    }
-    list(value = value, gradient = -precision * away, information = precision)
-  }
 }
 
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
@@ -205,38 +200,6 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   kernel
 }
 
-# ---- a linear mean alone --------------------------------------------------------------------------------------------
-
-# Returns the problem of a kernel that is a linear mean, v U U' + noise / w with U = [1 u(x)] (mean.R), exactly. In the
-# eigenbasis of W^{1/2} U U' W^{1/2} the responses are independent: q have variance v lambda + noise, n - q the noise.
-linear_problem <- function(problem) {
-  pool <- problem$pool
-  rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
-  n <- length(rows)
-  w <- if (is.null(pool$weights)) rep(1, n) else pool$weights[rows]
-  U <- sqrt(w) * mean_basis(problem$natural(problem$unit)$kernel, pool$x[rows, , drop = FALSE])
-  y <- sqrt(w) * pool$y[rows]
-  eigen <- eigen(crossprod(U), symmetric = TRUE)
-  lambda <- eigen$values[eigen$values > 1e-12 * eigen$values[1L]]
-  q <- length(lambda)
-  squares <- drop(crossprod(eigen$vectors[, seq_len(q), drop = FALSE], crossprod(U, y)))^2 / lambda
-  rest <- max(sum(y^2) - sum(squares), 0)
-  problem$evaluate <- function(theta) {
-    noise <- exp(theta[[2L]])
-    variance <- exp(theta[[1L]]) * lambda + noise
-    share <- cbind(1 - noise / variance, noise / variance) # slopes of the log variance
-    excess <- squares / variance - 1
-    result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
-                              (n - q) * log(noise) - rest / noise) / 2,
-                   score = (colSums(share * excess) + c(0, rest / noise - (n - q))) / 2,
-                   information = (crossprod(share) + diag(c(0, n - q))) / 2)
-    problem$posterior(result, noise, n / pool$n * pool$share, theta)
-  }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
-  problem$start <- pmin(pmax(start, problem$lower), problem$upper)
-  problem
-}
-
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
 
 # Returns at most `most` of the rows, for learning with `points` inducing points.
@@ -251,11 +214,11 @@ laplace_rows <- function(data, s, most, points) {
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
-# Returns the kernel with typical values where it has none.
-with_typical_values <- function(kernel, x, s) {
+# Returns the kernel with typical values where it has none. typical(units) has them in their units.
+with_typical_values <- function(kernel, x, s, typical = function(units) units$start) {
   units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
   value <- kernel_values(kernel)
-  set_values(kernel, ifelse(is.na(value), units$unit * units$start, value))
+  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
 }
 
 greedy_points <- function(rows, s, kernel) {

@@ -112,7 +112,8 @@ by_numbers_of_levels <- function(kernel, x) {
     leaf$number <- rep(1L, length(leaf$inputs))
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
-      if (length(at) < 2L || !are_indicators(x[, columns, drop = FALSE])) next
+      u <- x[, columns, drop = FALSE]
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # no levels
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L
@@ -130,5 +131,3 @@ by_numbers_of_levels <- function(kernel, x) {
     cbind(x, numbers)[, read, drop = FALSE]
   })
 }
-
-are_indicators <- function(x) all(x == 0 | x == 1) && all(rowSums(x) == 1)

@@ -51,7 +51,8 @@ check_fixed <- function(fix, names) {
 # unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
 # spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
 parameter_units <- function(kernel, x, power) {
-  table <- kernel_parameters(kernel)
+  kernel <- compile_kernel(kernel)
+  table <- kernel$table
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
