@@ -69,11 +69,12 @@ as_kernel <- function(kernel) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the kernel with each of its factors, or `parts` "terms", changed by f().
-change_leaves <- function(kernel, f, parts = "leaves") {
-  kernel <- as_sum(kernel)
-  kernel[[parts]] <- lapply(kernel[[parts]], f)
-  as_kernel(kernel)
+# Returns the kernel with each factor changed by f().
+change_leaves <- function(kernel, f) {
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
+  if (is.null(kernel$leaves)) return(f(kernel))
+  kernel$leaves <- lapply(kernel$leaves, f)
+  kernel
 }
 
 # Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
@@ -137,10 +138,13 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)
   }
-  change_leaves(kernel, function(t) {
-    if (!is.null(t$variance)) t$variance <- t$variance * by / over
-    t
-  }, "terms")
+  scaled <- function(part) {
+    if (!is.null(part$variance)) part$variance <- part$variance * by / over
+    part
+  }
+  if (is.null(kernel$leaves)) return(scaled(kernel))
+  kernel$terms <- lapply(kernel$terms, scaled)
+  kernel
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------
@@ -156,10 +160,11 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
   any(vapply(as_sum(kernel)$leaves, function(l) {
-    isTRUE(l$profile %in% c("linear", "polynomial", "mean")) ||
-      identical(l$profile, "group") && !identical(l$group$design, 1)
+    isTRUE(l$profile %in% varying_profiles) && !(l$profile == "group" && identical(l$group$design, 1))
   }, NA))
 }
+
+varying_profiles <- c("linear", "polynomial", "mean", "group")
 
 # Returns TRUE for the factor of a linear mean (mean.R).
 is_mean <- function(leaf) identical(leaf$profile, "mean")

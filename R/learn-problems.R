@@ -18,12 +18,12 @@
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   open <- open_leaf(s$kernel)
   compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
-  table <- parameter_units(compiled, pool$x, pool$signal)
+  placed <- compiled$kernel # with its periods
+  table <- parameter_units(placed, pool$x, pool$signal, compiled$table, pool$spreads)
   last <- nrow(table) + 1L
   names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
-  placed <- compiled$kernel # with its periods
   compiled$engine$values <- as.double(ifelse(is.na(given), unit, given)[-last])
   kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
@@ -97,10 +97,11 @@ with_likelihood <- function(problem, precision) {
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
     native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank, control = run)
   }
-  read <- NULL
+  made <- list(n = -1L)
   problem$input <- function(n) {
-    if (is.null(read)) read <<- engine_rows(replace(pool, "x", list(problem$rows(pool$x))))
-    list(rows = read, control = engine_control(n, run))
+    rows <- if (is.null(made$rows)) engine_rows(replace(pool, "x", list(problem$rows(pool$x)))) else made$rows
+    if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
+    made
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$by_number(theta)
@@ -152,6 +153,9 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
 # "pairwise:a" are kernel_additive() of a. A season (kernel-season.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
+  one <- switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
+                matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+  if (!is.null(one)) return(one)
   if (is_season(profile)) {
     parts <- parts_of_season(profile, periods)
     return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
@@ -161,9 +165,7 @@ kernel_of <- function(profile, periods = NULL) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
   part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
-  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
-  switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
-         matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
 }
 
 profile_label <- function(profile, periods = NULL) {
@@ -174,15 +176,18 @@ profile_label <- function(profile, periods = NULL) {
 }
 
 # Returns the factor whose profile is still to be chosen, alone or beside other terms; NULL if there is none.
-open_leaf <- function(kernel) Find(function(l) is.null(l$profile), as_sum(kernel)$leaves)
+open_leaf <- function(kernel) {
+  if (!is.null(kernel$engine)) kernel <- kernel$kernel
+  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
+}
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   chosen <- kernel_of(profile, leaf$periods)
-  if (has_one_factor(kernel)) {
+  if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
     return(place_kernel(change_leaves(chosen, function(l) {
       if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups

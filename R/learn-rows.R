@@ -17,6 +17,7 @@ learning_rows <- function(data, s) {
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
+               spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(pool$n, learning_sizes$first)
   early <- which(pool$rank <= first)
@@ -45,6 +46,7 @@ some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
+  some["spreads"] <- list(vapply(seq_len(ncol(some$x)), function(j) column_spread(some$x[, j]), 0))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
