@@ -203,7 +203,10 @@ draws_at <- function(object, rows, nsim, type, training) {
     draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
-  if (type == "response" && is_ordered(response_of(object))) draws <- classes_of(response_of(object), draws)
+  if (type == "response" && is_ordered(response_of(object))) {
+    levels <- response_of(object)$levels
+    draws <- lapply(as.data.frame(draws), function(k) factor(levels[k], levels, ordered = TRUE))
+  }
   data.frame(draws)
 }
 

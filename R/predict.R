@@ -95,10 +95,8 @@ answer_asked <- function(fit, response, rows, new, ask) {
   if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
   rows$size <- sizes_asked(fit, response, rows, new, ask)
   f <- latent_asked(fit, rows, ask)
-  if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
-  if (is_ordered(response) && ask$type %in% c("response", "class")) {
-    f$mean <- stats::setNames(f$mean, rows$names)
-    return(predict_ordered(fit, response, f, ask))
+  if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
+    return(predict_classes(fit, response, f, rows$names, ask))
   }
   switch(ask$type,
          class = class_of(response, f),
@@ -279,10 +277,9 @@ new_trials <- function(fit, newdata) {
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)
-  if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
+  if (has_labels(response) || is_ordered(response) && ask$type == "loo") return(loo_classes(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
-  if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))
