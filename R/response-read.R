@@ -135,6 +135,11 @@ read_response <- function(likelihood, response, weights, argument, n) {
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
+  size <- max(abs(out$response), 0)
+  if (size > 1e30 || size > 0 && size < 1e-30) { # squares of responses are in units of f
+    abort_input(argument, sprintf("of size %.3g", size), "0, or of a size between 1e-30 and 1e30",
+                hint = "Divide it by a constant.")
+  }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }
