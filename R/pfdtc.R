@@ -135,11 +135,22 @@ matrix_fit <- function(method, call, frame, dots) {
   args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
+  check_response_beside(method, call, args$x, args$y)
   if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
   fit_by_family(method, data, call, args)
+}
+
+# Refuses a data frame as `x` without numbers as `y`, and shows the call with a formula that was perhaps meant.
+check_response_beside <- function(method, call, x, y) {
+  text <- is.character(y) && length(y) == 1L && y %in% names(x)
+  if (!is.data.frame(x) || !ncol(x) || !(is.null(y) || text || inherits(y, "formula"))) return()
+  formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
+  data <- if (is.symbol(call$x)) as.character(call$x) else "data"
+  abort_input("y", if (is.null(y)) "missing" else describe(y), "the response, a number for each row of `x`",
+              hint = sprintf("For a data frame write %s(%s, %s).", method, formula, data))
 }
 
 # Fits a formula. The arguments and their defaults are those of the default method.

@@ -135,16 +135,20 @@ response_unit <- function(r, w, size, center, scale, name) {
   unit_of(n, mean_r, sd_r, range(r), size, center, scale, name)
 }
 
+# A single row has no sd, and no hyperparameter can be learned from it.
+one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
+                      "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
+
 # Returns centre and scale as response_unit() does, from the moments of n numbers.
 unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   if (n == 1L) sd_r <- NA_real_
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large to average", "of moderate size", hint = "Rescale the response or `weights`.")
   }
-  if (scale && (n == 1L || diff(range) <= 8 * .Machine$double.eps * size)) {
-    what <- if (n == 1L) "has one value" else "is constant"
-    abort_input(name, what, "of two different values", hint = "Use `scale = FALSE`.",
-                message = sprintf("`%s` %s, so it cannot be divided by its sd.", name, what))
+  if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
+  if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
+    abort_input(name, "constant", "of two different values", hint = "Use `scale = FALSE`.",
+                message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
   }
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
@@ -178,12 +182,12 @@ input_units <- function(x, indicator, center, scale) {
 check_response <- function(y, argument, n = NULL, labels = NULL) {
   reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
     "as.numeric() makes numbers of such text."
+  } else if (is_time(y) || is_dates_as_text(y)) {
+    reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     "The model has Gaussian noise. For two classes use family = binomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     "Fit each response by itself."
-  } else if (is_time(y)) {
-    reason_not_numeric(y)
   }
   if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)

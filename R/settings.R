@@ -18,7 +18,7 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) if (!identical(value, "auto")) value),
+    noise = setting("learn", check = function(value, method) check_noise(value)),
     hyper = setting("learn", null = FALSE, check = function(value, method) {
       check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
     }),
@@ -58,6 +58,13 @@ check_settings <- function(method, call, args) {
   }
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
     list(likelihood = likelihood))
+}
+
+# Returns a noise variance, a formula, or NULL where the noise is to be learned.
+check_noise <- function(noise) {
+  if (inherits(noise, "formula") || identical(noise, "auto")) return(if (!is.character(noise)) noise)
+  check_number(noise, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
+               function(x) !is.logical(x) && is.finite(x) && x >= 0)
 }
 
 check_inducing <- function(inducing) {
@@ -128,7 +135,6 @@ complete_settings <- function(data, asked) {
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
-  if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
   compiled <- compile_kernel(asked$kernel)
   asked$names <- parameter_names(compiled, asked$columns)
   asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
@@ -176,7 +182,7 @@ check_design <- function(term, x) {
 
 check_rows_to_learn <- function(data, asked) {
   if (length(asked$free) && data$n == 1L) {
-    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and, for Gaussian responses, noise given")
+    abort_input("hyper", sprintf("\"%s\"", asked$hyper), "\"fixed\" for one row of data", hint = one_row_hint)
   }
   constant <- diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood)
   if (length(asked$free) && constant) {

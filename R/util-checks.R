@@ -151,6 +151,13 @@ is_finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 
+is_dates_as_text <- function(x) {
+  if (!is.factor(x) && !is.character(x)) return(FALSE)
+  text <- utils::head(unique(as.character(x[!is.na(x)])), 100L)
+  date <- "^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T].*)?$"
+  length(text) > 0L && all(grepl(date, text))
+}
+
 describe_column <- function(x) {
   if (is.factor(x)) return("a factor")
   if (is.object(x)) return(sprintf("class \"%s\"", class(x)[1L]))
@@ -173,6 +180,8 @@ reason_not_numeric <- function(x) {
     "as.data.frame() makes a data frame whose columns include the coordinates."
   } else if (is.character(x) && any(grepl("~", x, fixed = TRUE))) {
     "as.formula() makes a formula of text."
+  } else if (is_dates_as_text(x)) {
+    "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
   } else if (is.factor(x) || is.character(x)) {
     "The formula method codes factors and character variables."
   } else if (inherits(x, "integer64")) {

@@ -117,12 +117,13 @@ list_quoted <- function(x, quote = "`", most = 5L) {
   paste(paste(shown[-length(shown)], collapse = ", "), "and", shown[length(shown)])
 }
 
-# Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar.
-did_you_mean <- function(name, known) {
+# Returns a hint for a name that is not among `known`: the most similar name. If none is similar, all known names, or
+# NULL without `list`.
+did_you_mean <- function(name, known, list = TRUE) {
   if (!length(known)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
   if (min(apart) < nchar(name) / 2) return(sprintf("Did you mean `%s`?", known[which.min(apart)]))
-  sprintf("Possible names: %s.", list_quoted(known, most = 20L))
+  if (list) sprintf("Possible names: %s.", list_quoted(known, most = 20L))
 }
 
 clip <- function(text, width = 60L) if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")
