@@ -100,6 +100,16 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
 }
 
+# Returns rows with a response in the units of the engine, without rows of weight 0: list(x, y, weights, n, center,
+# scale, shift, offset_squares). `fit` has centre and scale; `given` is list(x, response, w, offset).
+cleaned <- function(fit, given) {
+  keep <- if (is.null(given$w)) TRUE else given$w > 0
+  r <- given$response - if (is.null(given$offset)) 0 else given$offset
+  y <- (r[keep] - fit$center) / fit$scale
+  list(x = given$x[keep, , drop = FALSE], y = y, weights = given$w[keep], n = length(y), center = fit$center,
+       scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
+}
+
 # Cleans rows of the data with another response, in the same way as the data.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,

@@ -219,15 +219,6 @@ list_of_rows <- function(fit, newdata) {
     read_rows(fit, newdata$y, w, "y", n))
 }
 
-# Returns rows with a response in the units of the engine, without rows of weight 0.
-cleaned <- function(fit, given) {
-  r <- given$response - if (is.null(given$offset)) 0 else given$offset
-  keep <- given$keep
-  list(x = given$x[keep, , drop = FALSE], y = (r[keep] - fit$center) / fit$scale, weights = given$w[keep],
-       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0),
-       offset_squares = offset_squares(given))
-}
-
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
 # Returns all rows as given: list(x, response, offset, w, y, size), with y and size for non-Gaussian likelihoods.
@@ -311,7 +302,7 @@ with_rows_of <- function(fit, source) {
   recipe <- fit_recipe(fit)
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
-  given <- source_pass(source, rows_visit(recipe), c)
+  given <- source_pass(source, visit_rows(fitted_rows, recipe), c)
   joined <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
   rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = joined("response"), offset = joined("offset"),
                w = joined("w"))
@@ -319,11 +310,6 @@ with_rows_of <- function(fit, source) {
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)
   fit
-}
-
-rows_visit <- function(recipe) {
-  force(recipe)
-  function(block) list(fitted_rows(recipe, block))
 }
 
 refuse_other_rows <- function() {

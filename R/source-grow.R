@@ -101,7 +101,7 @@ add_from_workers <- function(fit, source) {
                 hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
   }
   more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
-  new <- source_pass(source, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), either(merge_sums))
+  new <- source_pass(source, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), merge_sums)
   if (is.null(new)) fit else with_new_sums(fit, new, 1)
 }
 
