@@ -88,7 +88,16 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   }
   if (!is.null(w) && all(w == 1)) w <- NULL
   unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
-  input <- input_units(x, indicator, center, scale)
+  # inputs have mean and sd; 0/1 columns and constant ones 0 and 1
+  input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
+  for (j in which(!indicator)) {
+    v <- x[, j]
+    middle <- mean(v)
+    spread <- max(v) - min(v)
+    if (!spread > 0 || !is.finite(spread)) next
+    if (center) input$center[j] <- middle
+    if (scale) input$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
+  }
   y <- (r - unit$center) / unit$scale
   m <- if (merge) merge_equal_rows(x, y, w) else list(x = x, y = y, weights = w, group = NULL, rows = 0, ss = 0)
   names(response) <- labels
@@ -173,20 +182,6 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
 }
 
-# Returns mean and sd of each numeric input; 0 and 1 for 0/1 columns and for constant columns.
-input_units <- function(x, indicator, center, scale) {
-  out <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
-  for (j in which(!indicator)) {
-    v <- x[, j]
-    middle <- mean(v)
-    spread <- max(v) - min(v)
-    if (!spread > 0 || !is.finite(spread)) next
-    if (center) out$center[j] <- middle
-    if (scale) out$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
-  }
-  out
-}
-
 # ---- checks and names -----------------------------------------------------------------------------------------------
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
@@ -203,25 +198,23 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   check_vector(y, argument, n, labels)
 }
 
+# Checks weights, whose squares and fourth powers must be representable. A weight of 0 drops its row.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
-  bad <- which(weights < 0)[1L]
+  bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
   if (!is.na(bad)) {
-    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "numbers of at least 0")
+    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "0, or between 1e-60 and 1e60",
+                hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
   }
-  check_weight_sizes(weights)
+  weights
 }
 
 # Checks rows that are used as given, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
-  y <- check_vector(y, "y", nrow(x))
-  if (!is.null(weights)) {
-    weights <- check_vector(weights, "weights", nrow(x))
-    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
-  }
-  list(x = x, y = y, weights = weights)
+  list(x = x, y = check_vector(y, "y", nrow(x)),
+       weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }
 
 # Returns the row names of x, else those of y, else NULL.
