@@ -135,7 +135,8 @@ norms_of_block <- function(rows, p, z, model, control) {
 sampled_rows <- function(rows, size) {
   weights <- merged_weights(rows)
   list(signature = signature_sums(rows), log_w = sum(log(weights)),
-       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)), size))
+       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)),
+                          size))
 }
 
 sample_merge <- function(a, b) {

@@ -83,7 +83,8 @@ check_inducing <- function(inducing) {
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
-  given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise), family = !is.null(as_likelihood(args$family)),
+  given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
+             family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform),
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (is.null(args$like)) {
@@ -179,7 +180,8 @@ complete_kernel_asked <- function(data, asked) {
     if (qr(design)$rank < ncol(design)) {
       abort_input("formula", sprintf("a group with the effects %s, which depend on each other",
                                      list_quoted(term$effects)),
-                  "one whose design has full rank", hint = "Leave out a variable that is constant or the sum of others.")
+                  "one whose design has full rank",
+                  hint = "Leave out a variable that is constant or the sum of others.")
     }
   }
   with_mean(kernel, asked$mean, data)

@@ -159,7 +159,8 @@ reason_not_numeric <- function(x) {
     POSIXlt = "as.POSIXct() makes an input of it.",
     POSIXt = "Make numbers of times in a unit of your choice: as.numeric(time) / 3600 counts hours.",
     difftime = "Make numbers of time differences: as.numeric(x, units = \"days\").",
-    Date = "Make numbers of dates in a unit of your choice: as.numeric(date) counts days, as.numeric(date) / 365.25 years.",
+    Date = paste("Make numbers of dates in a unit of your choice: as.numeric(date) counts days,",
+                 "as.numeric(date) / 365.25 years."),
     sfc = points, sfg = points, sf = points,
     Spatial = "as.data.frame() makes a data frame whose columns include the coordinates.",
     integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
