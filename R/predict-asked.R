@@ -48,20 +48,27 @@ allowed <- local({
 
 # Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
 check_asked <- function(response, ask) {
+  if (is.numeric(ask$hyper_uncertainty)) { # R reads `h` as the start of this name
+    abort_input("hyper_uncertainty", ask$hyper_uncertainty, "TRUE or FALSE", hint =
+                  "If `h` was a number of steps: use forecast(<fit>, h = <steps>), or give their times as `newdata`.")
+  }
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
   if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (response$conjugate) "mean" else "latent"
-  ask$type <- check_choice(ask$type, predict_types, "type")
-  if (ask$type == "link") ask$type <- "latent"
-  if (identical(ask$interval, "confidence")) ask$interval <- "credible"
-  ask$level <- check_level(ask$level)
-  row <- allowed[[response_kind(response)]][[ask$type]]
+  rows <- allowed[[response_kind(response)]]
+  type <- if (is.character(ask$type) && length(ask$type) == 1L) predict_types[pmatch(ask$type, predict_types)]
+  if (identical(type, "link")) type <- "latent"
   of <- sprintf("with %s responses", response$label)
   quoted <- function(v) sprintf("\"%s\"", v)
+  row <- if (is.character(type)) rows[[type]]
   if (is.null(row)) {
-    types <- names(Filter(Negate(is.null), allowed[[response_kind(response)]]))
-    abort_input("type", paste(quoted(ask$type), of), paste("one of", list_quoted(types, "\"", most = 10L)))
+    hint <- if (is.character(type)) did_you_mean(ask$type, names(rows), TRUE)
+    if (isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
+    abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(names(rows), "\"", 12L)), hint)
   }
+  ask$type <- type
+  if (identical(ask$interval, "confidence")) ask$interval <- "credible"
+  ask$level <- check_level(ask$level)
   known <- is.character(ask$interval) && all(ask$interval %in% predict_intervals)
   ask$interval <- check_choice(ask$interval, if (known) predict_intervals else row$intervals, "interval")
   beside <- sprintf("beside type = \"%s\" %s", ask$type, of)

@@ -165,8 +165,8 @@ test_that("an impossible noise and an unknown family are refused with what is po
     expect_input_error(fit6(noise = bad), "formula")
     expect_input_error(fit6(noise = bad), "`noise`")
   }
-  expect_input_error(pfdtc(x6, y6, family = "gausian"), "`gaussian`?")
-  expect_input_error(pfdtc(x6, y6, family = "multinom"), "`multinomial`?")
+  expect_input_error(pfdtc(x6, y6, family = "gausian"), "\"gaussian\"?")
+  expect_input_error(pfdtc(x6, y6, family = "multinom"), "\"multinomial\"?")
   expect_input_error(pfdtc(x6, y6, family = "xyz"), "`family`")
 })
 
