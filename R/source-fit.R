@@ -33,7 +33,8 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     return(c(start[c("L", "jitter")], factors_of_effects(sums$sums, nrow(z), start$columns, start$groupings,
                                                          model$noise, control)))
   }
-  p <- native_posterior_of_sums(z, sums, model, start$jitter)
+  p <- native(ffi_posterior_of_sums, engine_points(z, model, start$jitter), sums,
+              doing = "The posterior on the inducing points")
   s <- p$beta - start$beta
   rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
   c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
