@@ -63,7 +63,7 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
   counts <- numeric(60)
   for (i in seq_len(times)) {
     merged <- Reduce(reservoir_merge, lapply(split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1))), function(rows) {
-      reservoir(list(values = list(v = cbind(rows)), r = rows + 0, w = NULL), length(rows), 12)
+      reservoir(list(list(key = runif(length(rows)), values = list(v = cbind(rows)), r = rows + 0, w = NULL)), 12)
     }))
     rows <- reservoir_rows(merged)
     expect_identical(drop(rows$values$v), as.integer(rows$r))
