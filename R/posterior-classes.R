@@ -25,7 +25,7 @@ with_rest <- function(S, left) {
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
   sites <- sites_of_fit(p$fit, p$rows)
-  at <- laplace_at(p$rows$x, sites, p$fit$kernel, p$z, p$fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
+  at <- mode_again(p$fit, p$rows, sites)
   f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
   q <- ncol(at$beta)
   at$mean <- f[, seq_len(q), drop = FALSE]

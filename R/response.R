@@ -115,7 +115,8 @@ predictive_cdf <- function(response, y, size, mu, s) {
 # Returns the f at which y has cdf pnorm(-u): by the formula of the response's row in the table, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
-  bisect_cdf(function(f) response$cdf(y, response$link$inv(f), size, response$theta), u, y)
+  bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
+         0 * y + 700)
 }
 
 # Returns the smallest response whose cdf is at least p, by bisection. `high` is the q-quantile of y given the
