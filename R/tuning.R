@@ -272,5 +272,6 @@ near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
 # next_points() first looks at `rows` rows for each input (at most `most`) and at `cloud` rows about the best data for
-# each input. L-BFGS then starts from the best `starts` of them (bench/next-points.R).
-design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)
+# each input. L-BFGS then starts from the best `starts` of them (bench/next-points.R). Without noise, a row is next to a
+# measured one if it differs from it by at most `next_to` of the range in each input.
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4)
