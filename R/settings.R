@@ -158,7 +158,7 @@ complete_kernel_asked <- function(data, asked) {
   if (choose_kernel && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
-    kernel$periods <- time_periods(data$x, variables)
+    kernel$periods <- time_periods(data$x, variables, data$y)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   for (term in group_roots(kernel)) check_design(term, data$x)
