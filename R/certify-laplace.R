@@ -187,8 +187,8 @@ form_of_rows.default <- function(b, ratio) {
 forms_at <- function(b, form, x) UseMethod("forms_at")
 
 forms_at.default <- function(b, form, x) {
-  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
-                        list(b$middle$norms$Psi, form, b$middle$factors$G), x, b$fit$control)
+  forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
+                  list(b$middle$norms$Psi, form, b$middle$factors$G), x, engine_control(nrow(x), b$fit$control))
   root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
   list(eta = root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L), spread = root(2L))
 }

@@ -77,7 +77,7 @@ search_starts <- function(problem, restarts, state) {
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
-  run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
+  run <- climb(problem, now$theta, "whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
@@ -148,7 +148,7 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   starts <- c(if (profile == model$problem$profile) list(model$theta),
               further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta))
   ends <- lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), budget("whole", 8L)))
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
   if (profile != model$problem$profile && !is.null(model$kernels)) {

@@ -233,11 +233,8 @@ points_settings <- function(asked, control, learn) {
        run = run_settings(control))
 }
 
-# Returns the part `goal` of the plan. `tell`: are there messages about candidates, because nothing else shows that a
-# search is running?
-goal_settings <- function(tol, control) {
-  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
-}
+# Returns the part `goal` of the plan.
+goal_settings <- function(tol, control) list(tol = tol, quantile = control$tol_quantile)
 
 steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
 

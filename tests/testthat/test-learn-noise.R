@@ -24,7 +24,7 @@ noise_problems <- function(data) {
   pool <- with_seed(1, learning_rows(cleaned, s))
   problem <- learning_problem(pool, s, "se")
   start <- pmin(pmax(problem$unit + log(start_values_of(problem, 1, 0.05)), problem$lower), problem$upper)
-  end <- learn_exactly(problem, climb(problem, start, budget("whole", 8L)))
+  end <- learn_exactly(problem, climb(problem, start, "whole", 8L))
   list(s = s, model = list(problem = problem, theta = end$theta, value = end$value),
        slow = learning_problem(pool, s, "se", little_noise = TRUE))
 }
