@@ -16,7 +16,7 @@
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
-  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind)
+  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
@@ -187,8 +187,8 @@ form_of_rows.default <- function(b, ratio) {
 forms_at <- function(b, form, x) UseMethod("forms_at")
 
 forms_at.default <- function(b, form, x) {
-  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
-                        list(b$middle$norms$Psi, form, b$middle$factors$G), x, b$fit$control)
+  forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
+                  list(b$middle$norms$Psi, form, b$middle$factors$G), x, engine_control(nrow(x), b$fit$control))
   root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
   list(eta = root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L), spread = root(2L))
 }

@@ -222,8 +222,12 @@ check_exact <- function(exact, fit) {
 # family, numbers of trials, offset and mean take the place of the noise.
 check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
+  conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
+  what <- c("name", "link", "df", "theta")
+  same_likelihood <- all(conjugate) || !any(conjugate) && identical(a$likelihood[what], b$likelihood[what]) &&
+    identical(a$sum_of_sites, b$sum_of_sites) && all(abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center)))
   same_kernel <- identical(kernel_structure(a$kernel), kernel_structure(b$kernel))
-  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood(a, b), kernel = !same_kernel,
+  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood, kernel = !same_kernel,
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
@@ -240,13 +244,6 @@ check_same_model <- function(a, b, argument, other) {
                   "Data, weights, offset, `center` and `transform` must agree: pass like = fit."
                 })
   }
-}
-
-same_likelihood <- function(a, b) {
-  if (response_of(a)$conjugate && response_of(b)$conjugate) return(TRUE)
-  what <- c("name", "link", "df", "theta")
-  !response_of(a)$conjugate && !response_of(b)$conjugate && identical(a$likelihood[what], b$likelihood[what]) &&
-    identical(a$sum_of_sites, b$sum_of_sites) && all(abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center)))
 }
 
 same_model <- function(a, b) {

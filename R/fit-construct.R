@@ -65,7 +65,16 @@ construct_exact <- function(data, learned, s, state) {
   used <- if (!some) data else
     run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-  if (!is.null(s$posterior$joint)) done <- exact_stage(data, done, s$learn, state)
+  if (!is.null(s$posterior$joint)) { # learns hyperparameters by the exact log marginal likelihood
+    done <- run_stage(state, "objective", {
+      parameters <- free_parameters(done$model, s$learn)
+      result <- run_minimise(exact_problem(data, parameters, s$learn$run), s$learn$steps, "hyperparameters")
+      count_evaluations(state, "objective", result)
+      done$model <- model_with(done$model, parameters$natural(result$par))
+      done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
+      done
+    }, otherwise = done)
+  }
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   n <- nrow(data$x)
   as_points <- method_traits(s)$chooses
@@ -85,26 +94,22 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
   traits <- method_traits(s)
-  if (has_own_levels(done$model$kernel) && !traits$sor && !traits$fitc) return(construct_grouped(data, done, s, state))
-  make <- function() {
-    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = method_traits(s)$fitc)
+  parts <- c(points_and_start(done, s), list(neighbours = 0L))
+  if (!has_own_levels(done$model$kernel) || traits$sor || traits$fitc) {
+    factors <- posterior_stage(state, function() {
+      native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = traits$fitc)
+    })
+    return(new_fit(data, done, s, state, c(parts, list(
+      factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
+      jitter = factors$jitter))))
   }
-  posterior <- posterior_stage(state, make)
-  new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, traits),
-    jitter = posterior$jitter)))
-}
-
-# Returns a fit of grouped effects beside inducing points. The variances of groups and noise are learned again from all
-# rows.
-construct_grouped <- function(data, done, s, state) {
+  # grouped effects beside inducing points: the variances of groups and noise are learned again from all rows
   factors <- posterior_stage(state, function() {
     factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
     if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
   })
   done$model <- model_of_effects(done$model, factors)
-  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = factors, jitter = factors$jitter, evidence = NA_real_)))
+  fit <- new_fit(data, done, s, state, c(parts, list(factors = factors, jitter = factors$jitter, evidence = NA_real_)))
   fit$evidence <- log_evidence(posterior_of(replace(fit, "data", list(data))))
   fit
 }
@@ -123,6 +128,7 @@ construct_near <- function(data, done, s, state) {
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
+      if (is.null(s$again$neighbours)) train <- min(train, default_neighbours)
       return(near_grouped_posterior(data, done$z, done$model, some, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }
@@ -205,18 +211,6 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyper
   result <- run_minimise(problem, s$steps, label, maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
-}
-
-# Learns hyperparameters by the exact log marginal likelihood.
-exact_stage <- function(data, done, s, state) {
-  run_stage(state, "objective", {
-    parameters <- free_parameters(done$model, s)
-    result <- run_minimise(exact_problem(data, parameters, s$run), s$steps, "hyperparameters")
-    count_evaluations(state, "objective", result)
-    done$model <- model_with(done$model, parameters$natural(result$par))
-    done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
-    done
-  }, otherwise = done)
 }
 
 # Returns the problem of maximising the exact log marginal likelihood.

@@ -92,7 +92,7 @@ line_beside <- function(rows, s, now, start, state) {
   kernel <- now$kernel
   kernel["of"] <- list(character())
   leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
-  kernel <- add_mean(kernel, leaf, rows$x)
+  kernel <- with_columns(add_kernels(kernel, leaf), rows$x)
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
   value <- kernel_values(kernel)
   variances <- which(units$what == "variance")

@@ -90,9 +90,9 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
   theta <- pmin(pmax(theta, problem$lower), problem$upper)
-  run <- climb(problem, theta, budget(size, 6L), neighbours)
+  run <- climb(problem, theta, size, 6L, neighbours = neighbours)
   if (run$value < least) return(NULL)
-  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, budget(size, if (few) 8L else 4L))
+  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, if (few) 8L else 4L)
   model_of_run(problem, run)
 }
 
@@ -164,7 +164,7 @@ choose_shared <- function(now, s) {
   tied$free <- setdiff(tied$names, not_learned(s))
   problem <- learning_problem(pool, tied, now$problem$profile)
   run <- learn_exactly(problem, climb(problem, start_shared(now, problem, s$kernel$shared, tied$kernel$shared),
-                                      budget("few", 8L)))
+                                      "few", 8L))
   if (is.null(run$loo)) return(list(now = now, s = s))
   gain <- mean(run$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
   if (!isTRUE(gain > 0)) return(list(now = now, s = s, gain = gain))
@@ -238,7 +238,7 @@ model_of_run <- function(problem, run) {
 # Returns the kernel with a linear mean beside it; NULL if its Vecchia likelihood shows that it will not be `better()`.
 beside_kernel <- function(now, s, run, better) {
   problem <- learning_problem(now$problem$pool, s, paste0(now$problem$profile, "+mean"))
-  own <- climb(problem, start_beside(now, problem), budget("whole", 8L))
+  own <- climb(problem, start_beside(now, problem), "whole", 8L)
   hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
   if (isTRUE(better(hoped))) model_of_run(problem, learn_exactly(problem, own))
 }
@@ -255,8 +255,8 @@ value_of_some <- function(model) {
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
-  add_merged(list(value = -result$value * counted / length(rows)), problem, now$noise, counted / pool$n * pool$share,
-             model$theta)$value
+  problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
+                    model$theta)$value
 }
 
 # Starts the search beside a kernel with a large mean variance and a tenth of the kernel's variance.

@@ -16,14 +16,15 @@
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
 # / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
-  compiled <- compile_kernel(if (is_open(s$kernel)) with_profile(s$kernel, profile, pool$x) else s$kernel)
+  open <- open_leaf(s$kernel)
+  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
   table <- parameter_units(compiled, pool$x, pool$signal)
   last <- nrow(table) + 1L
   names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
   placed <- compiled$kernel # with its periods
-  compiled <- set_values(compiled, ifelse(is.na(given), unit, given)[-last])
+  compiled$engine$values <- as.double(ifelse(is.na(given), unit, given)[-last])
   kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
@@ -52,23 +53,51 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = by_number$rows,
                   by_number = function(theta) at(theta, by_number$kernel), pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
-                  unit = unit, last = last, table = table, profile = profile, periods = open_leaf(s$kernel)$periods,
+                  unit = unit, last = last, table = table, profile = profile, periods = open$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
+  with_likelihood(problem, normal_prior(middle, precision, little_noise))
+}
+
+# Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
+# vecchia(theta, rows, neighbours, slopes, input) evaluates, with input(n) made once for n rows.
+with_likelihood <- function(problem, prior) {
+  pool <- problem$pool
+  run <- problem$run
+  problem$prior <- prior
+  # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
+  problem$posterior <- function(result, noise, share, theta) {
+    shift <- pool$shift
+    prior <- problem$prior(theta)
+    last <- problem$last
+    merged <- if (shift$rows == 0 && shift$ss == 0) 0 else share * merged_log_density(shift, noise)
+    out <- list(likelihood = result$value + merged)
+    out$value <- out$likelihood + prior$value
+    if (is.null(result$score)) return(out)
+    out$gradient <- result$score + prior$gradient
+    out$gradient[last] <- out$gradient[last] + share * (shift$ss / (2 * noise) - shift$rows / 2)
+    if (!is.null(result$information)) {
+      out$information <- result$information + diag(prior$information, last)
+      out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
+    }
+    out
+  }
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
-    kernel <- at(theta)$kernel
+    kernel <- problem$at(theta)$kernel
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
-    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows,
-                      rank = if (earlier) pool$rank, control = s$run)
+    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank, control = run)
   }
-  problem$prior <- normal_prior(middle, precision, little_noise)
-  problem$input <- function(n) vecchia_input(replace(pool, "x", list(by_number$rows(pool$x))), n, s$run)
+  read <- NULL
+  problem$input <- function(n) {
+    if (is.null(read)) read <<- engine_rows(replace(pool, "x", list(problem$rows(pool$x))))
+    list(rows = read, control = engine_control(n, run))
+  }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
       integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
-    add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
+    problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
 }
@@ -102,43 +131,25 @@ given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
 }
 
 # Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
+# `loo` has the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B),
+# row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
     list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   used$x <- problem$rows(used$x)
-  share <- length(used$y) / pool$n * pool$share
+  n <- length(used$y)
+  input <- engine_input(used, n, problem$run)
   problem$evaluate <- function(theta) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- problem$by_number(theta)
-    result <- native_exact_evidence(used, now, problem$run)
+    result <- native_exact_evidence(used, now, at = input)
     if (!is.null(result$reason)) return(list(value = -Inf))
-    c(add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, share, theta),
-      list(loo = loo_log_density(result)))
+    c(problem$posterior(list(value = -result$value, score = -c(result$theta, result$noise)), now$noise,
+                        n / pool$n * pool$share, theta),
+      list(loo = (log(result$precision) - result$alpha^2 / result$precision - log(2 * pi)) / 2))
   }
   problem
-}
-
-# Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
-# i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
-loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
-
-# Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
-add_merged <- function(result, problem, noise, share, theta) {
-  shift <- problem$pool$shift
-  prior <- problem$prior(theta)
-  last <- problem$last
-  merged <- if (shift$rows == 0 && shift$ss == 0) 0 else share * merged_log_density(shift, noise)
-  out <- list(likelihood = result$value + merged)
-  out$value <- out$likelihood + prior$value
-  if (is.null(result$score)) return(out)
-  out$gradient <- result$score + prior$gradient
-  out$gradient[last] <- out$gradient[last] + share * (shift$ss / (2 * noise) - shift$rows / 2)
-  if (!is.null(result$information)) {
-    out$information <- result$information + diag(prior$information, last)
-    out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
-  }
-  out
 }
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
@@ -172,8 +183,7 @@ open_leaf <- function(kernel) Find(function(l) is.null(l$profile), as_sum(kernel
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
-with_profile <- function(kernel, profile, x) {
-  leaf <- open_leaf(kernel)
+with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   chosen <- kernel_of(profile, leaf$periods)
   if (has_one_factor(kernel)) {
     value <- c("lengthscale", "variance")
@@ -220,7 +230,7 @@ linear_problem <- function(problem) {
                               (n - q) * log(noise) - rest / noise) / 2,
                    score = (colSums(share * excess) + c(0, rest / noise - (n - q))) / 2,
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
-    add_merged(result, problem, noise, n / pool$n * pool$share, theta)
+    problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
   start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
   problem$start <- pmin(pmax(start, problem$lower), problem$upper)

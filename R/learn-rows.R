@@ -105,6 +105,7 @@ interpolation_noise <- function(kernel, data) {
 # rows(x), which returns the columns that it reads: those of x and the numbers of the levels. Parameters and values
 # are the same (src/profile.h): learning takes no longer for the levels. `x` are rows that show which columns are 0/1.
 by_numbers_of_levels <- function(kernel, x) {
+  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # each column has a lengthscale
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
     if (!has_shared(leaf)) return(leaf)

@@ -63,11 +63,13 @@ pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constan
 # A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z. Under white
 # noise both parts are differences from those of the exact posterior, and not negative.
 pf_objectives <- list(
-  pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
-            divergence = function(aux, z, p, jitter, data, model) {
-              result <- native_pf_divergence(z, data, model, aux, jitter)
-              sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
-            }),
+  pf = list(constant = function(aux, data, model) {
+    native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
+  }, divergence = function(aux, z, p, jitter, data, model) {
+    result <- native(ffi_pf_divergence, engine_points(z, model, jitter), engine_rows(data), aux,
+                     engine_control(nrow(data$x)))
+    sqrt(max(stop_on_failure(as_value(result), jitter)$value, 0)) / model$noise
+  }),
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
                divergence = function(aux, z, p, jitter, data, model) {
                  noise <- model$noise
@@ -204,23 +206,17 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
-    whole_pass(whole, visit_rows(clean_block, without_source(whole), f, asked), either(merge))
+    whole_pass(whole, f, asked, merge)
   }
   sums <- pass(native_sums, sums_merge)
   at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
-  slopes <- add_slopes(pass(slopes_of_objective, add_slopes, adjoint = result$adjoint),
-                       slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
-                                           sums$k_sum))
+  slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
+                       native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
   result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
 add_slopes <- function(a, b) Map(`+`, a, b)
-
-# `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
-slopes_of_objective <- function(rows, name, aux, z, model, jitter, control, adjoint, k_sum = NULL) {
-  native_gradient(name, aux, z, rows, model, jitter, adjoint, k_sum, control)[c("gradient", "theta", "rss")]
-}

@@ -171,7 +171,7 @@ data_signature <- function(data) {
 signature_sums <- function(data) {
   w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)
-  phi <- native_row_features(data$x, 3L)
+  phi <- native(ffi_row_features, data$x, 3L)
   sums <- function(x, y, phi) {
     c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
       yy = sum(w * y^2) + in_units(data, data$shift$ss, 2), phi = drop(crossprod(phi, w)),

@@ -66,45 +66,44 @@ products_on_workers <- function(x, crew = find_crew()) {
 # Parts of data that are open in this process, for the last source that it worked for.
 kept_parts <- new.env(parent = emptyenv())
 
-# Returns the value kept of a source under `name`, or keeps `value` there.
-kept_of <- function(id, name, value) {
-  if (!identical(kept_parts$id, id)) {
-    rm(list = ls(kept_parts), envir = kept_parts)
-    kept_parts$id <- id
-  }
-  if (is.null(kept_parts[[name]])) kept_parts[[name]] <- value
-  kept_parts[[name]]
-}
-
-# Returns the source of part i, or NULL if it is neither kept nor sent.
-open_part <- function(id, i, part) {
-  kept_of(id, paste0("part", i), if (!is.null(part)) {
-    if (is.function(part)) part <- reading(part(), 0)
-    if (!is_source(part) && !is.data.frame(part) && !is.matrix(part)) {
-      abort_input("parts", describe(part), "functions that return a data frame, a matrix or a row source")
+# Returns task(kept), where `kept` is what this process keeps under `name` for the source `id`: `value`, which is
+# evaluated once. Returns list(absent = TRUE) if nothing is kept, or list(error): errors are values, so that a task
+# fails only if its worker dies.
+on_worker <- function(id, name, value, task) {
+  tryCatch({
+    if (!identical(kept_parts$id, id)) {
+      rm(list = ls(kept_parts), envir = kept_parts)
+      kept_parts$id <- id
     }
-    if (is_source(part)) part else rows_in_memory(as.data.frame(part))
-  })
+    if (is.null(kept_parts[[name]])) kept_parts[[name]] <- value
+    if (is.null(kept_parts[[name]])) list(absent = TRUE) else task(kept_parts[[name]])
+  }, error = function(e) list(error = e))
 }
 
-# Returns the value of task(kept), list(absent = TRUE) if `kept` is NULL, or list(error). Errors are values, so that a
-# task fails only if its worker dies.
-on_worker <- function(kept, task) {
-  tryCatch(if (is.null(kept)) list(absent = TRUE) else task(kept), error = function(e) list(error = e))
+# Returns the source of part i, or NULL if it is not sent.
+open_part <- function(part) {
+  if (is.function(part)) part <- reading(part(), 0)
+  if (is.null(part) || is_source(part)) return(part)
+  if (!is.data.frame(part) && !is.matrix(part)) {
+    abort_input("parts", describe(part), "functions that return a data frame, a matrix or a row source")
+  }
+  rows_in_memory(as.data.frame(part))
 }
 
 visit_part <- function(id, i, part, visit, merge, seed) {
-  on_worker(open_part(id, i, part), function(source) {
+  on_worker(id, paste0("part", i), open_part(part), function(source) {
     so_far <- new.env()
-    with_random_seed(seed, source_pass(source, visit, merge, so_far))
+    with_fixed_seed(source_pass(source, visit, merge, so_far), seed)
     list(value = so_far$value, rows = so_far$rows)
   })
 }
 
-part_columns <- function(id, i, part) on_worker(open_part(id, i, part), function(source) list(value = source$columns))
+part_columns <- function(id, i, part) {
+  on_worker(id, paste0("part", i), open_part(part), function(source) list(value = source$columns))
+}
 
 share_of_product <- function(id, share, x, kernel, v, control, shares) {
-  on_worker(kept_of(id, "x", x), function(x) {
+  on_worker(id, "x", x, function(x) {
     list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
   })
 }

@@ -32,7 +32,7 @@ for (profile in c("matern32", "matern12", "matern52", "se", inside$two_scales)) 
   judged <- inside$learned_model(problem, if (problem$composite) inside$two_scales_start(rough) else theta)
   judged$scores <- inside$conditional_scores(problem, judged$theta)
   if (profile == "matern32") rough <- judged$theta
-  result <- inside$climb(problem, judged$theta, inside$budget("whole", c(8L, 6L, 6L)))
+  result <- inside$climb(problem, judged$theta, "whole", c(8L, 6L, 6L))
   if (pool$few) result <- c(inside$learn_exactly(problem, result)["theta"], result["value"])
   kept <- problem$natural(result$theta)
   fit <- pfdtc(x[rows, ], data$y[rows], kernel = kept$kernel, noise = kept$noise, hyper = "fixed", center = FALSE,
