@@ -167,7 +167,9 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # before merging
+      z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
+      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
       count_evaluations(state, "pilot", pilot)
       pilot
     }, otherwise = start)

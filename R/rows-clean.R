@@ -297,14 +297,6 @@ optimise_rows <- function(data, asked, m) {
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# Draws m rows before merging and returns the distinct ones.
-random_points <- function(data, m) {
-  rows <- sample.int(data$n, m)
-  if (!is.null(data$group)) rows <- unique(data$group[rows])
-  z <- data$x[rows, , drop = FALSE]
-  z[!duplicated(z), , drop = FALSE]
-}
-
 # Returns at most `most` of n rows, evenly spaced in their order.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 

@@ -96,7 +96,23 @@ rows_by_formula <- function(frame, newdata) {
   x <- bind_columns(frame$variables, mf)
   tell_new_levels(frame$variables, x)
   check_complete(x, frame$variables, labels, "newdata", allow_na = TRUE)
-  list(x = x, offset = new_offset(frame, mf, rows), row_names = labels)
+  # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
+  offset <- evaluate_new(stats::model.offset(mf))
+  total <- if (is.null(offset)) 0 else offset
+  if (!is.null(frame$offset)) {
+    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
+    if (identical(frame$offset, NA)) {
+      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
+    }
+    value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
+    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
+      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
+    }
+    total <- total + as.double(value)
+  }
+  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
+  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
+  list(x = x, offset = as.double(total), row_names = labels)
 }
 
 evaluate_new <- function(expr) {
@@ -141,27 +157,6 @@ check_new_variables <- function(mf, variables) {
     }
   }
   mf
-}
-
-# Returns the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does.
-new_offset <- function(frame, mf, newdata) {
-  n <- nrow(mf)
-  offset <- evaluate_new(stats::model.offset(mf))
-  total <- if (is.null(offset)) 0 else offset
-  if (!is.null(frame$offset)) {
-    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    if (identical(frame$offset, NA)) {
-      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
-    }
-    value <- evaluate_new(eval(frame$offset, newdata, environment(frame$terms)))
-    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
-      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
-    }
-    total <- total + as.double(value)
-  }
-  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
-  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
-  as.double(total)
 }
 
 # ---- rows with a response -------------------------------------------------------------------------------------------

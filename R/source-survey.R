@@ -136,8 +136,8 @@ survey_visit <- function(recipe, size) {
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) {
-    a$variables <- Map(merge_variables, a$variables, b$variables)
     a$moments <- if (length(a$moments)) merge_moments(a$moments, b$moments) else b$moments
+    a$variables <- Map(merge_variables, a$variables, b$variables)
   }
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
@@ -147,17 +147,14 @@ survey_merge <- function(a, b) {
 }
 
 merge_variables <- function(a, b) {
-  kinds <- c(a$kind, b$kind)
-  if (setequal(kinds, c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
+  if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
   if (!same_kind(a, b)) {
     abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
                 "a source whose columns have one kind")
   }
-  if (a$kind == "group") a[c("levels", "plain")] <- Map(union, a[c("levels", "plain")], b[c("levels", "plain")])
-  if (a$kind == "factor") {
-    for (what in c("levels", "used")) a[[what]] <- union(a[[what]], b[[what]])
-    a$declared <- a$declared && b$declared
-  }
+  joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
+  a[joined] <- Map(union, a[joined], b[joined])
+  if (a$kind == "factor") a$declared <- a$declared && b$declared
   a
 }
 
