@@ -23,11 +23,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
-  data$y <- (data$response - unit$center) / unit$scale
-  data[c("center", "scale")] <- unit[c("center", "scale")]
-  data$sd_y <- unit$sd
-  data$shift <- log_density_shift(data$n, sum_of_logs(data$weights), unit$scale)
+                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
