@@ -128,6 +128,7 @@ construct_near <- function(data, done, s, state) {
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
+      if (is.null(s$again$neighbours)) train <- min(train, default_neighbours)
       return(near_grouped_posterior(data, done$z, done$model, some, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }

@@ -93,7 +93,7 @@ second_start <- function(data, now, s, state, begin) {
 }
 
 # Moves the points at fixed hyperparameters. `watch` ends the search when the certificate is good enough, see
-# new_watch(). `reference` is a reference posterior of the same model, for aux_reference().
+# try_points(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf

@@ -196,8 +196,8 @@ reason_not_numeric <- function(x) {
 #' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile over the training inputs for `tol` of [pfdtc()]: 1 is the maximum.
 #' @param trace keep the inducing points every `trace` iterations; 0: never.
-#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` (class
-#'   `pfdtc_message_progress`).
+#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` and of
+#'   [cross_validate()] (class `pfdtc_message_progress`).
 #' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is a valid `control`, too.
 #' @examples
