@@ -16,7 +16,7 @@
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
-  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind)
+  if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
