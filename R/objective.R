@@ -204,7 +204,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
-    whole_pass(whole, visit_rows(clean_block, without_source(whole), f, asked), either(merge))
+    whole_pass(whole, f, asked, merge)
   }
   sums <- pass(native_sums, sums_merge)
   at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)

@@ -79,7 +79,10 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   family <- known_family(family)
-  if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
+  if (!inherits(family, c("family", "pfdtc_family"))) {
+    abort_input("family", describe(family), want,
+                hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
+  }
   row <- if (!is.null(family$row)) family$row else response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
