@@ -72,8 +72,9 @@ response_scores <- function(model, from) {
 }
 
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
-held_out_response <- function(model, from) {
+# all others, or among `earlier` ones. Equal inputs have their mean response; `single` marks other inputs. `size`: the
+# noise of one response.
+held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
   rows <- pool$take(min(pool$n, response_rule[["predicted"]]))
@@ -81,7 +82,7 @@ held_out_response <- function(model, from) {
   factor <- rep_len(noise_factor(model$trend, pool$x), pool$n)
   pool$weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
   noise <- now$noise / pool$weights[rows]
-  near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
+  near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = earlier)
   at <- native_vecchia(pool, now, rows, near, slopes = FALSE, control = problem$run)
   if (is.null(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
   count <- tabulate(from$rows$group)

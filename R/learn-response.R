@@ -265,18 +265,23 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if their gain in log density of responses given their neighbours
-# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter.
+# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit gains
+# what tails gain for rows given the earlier ones, as its other parts do: given all other rows they gain more.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails) return(model)
+  tail_of <- function(held) {
+    used <- held[held$single & is.finite(held$f), ]
+    if (nrow(used) < response_rule[["rows"]]) return(c(tail = 0, gain = 0))
+    likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
+  }
   model$held <- held_out_response(model, from)
-  used <- model$held[model$held$single & is.finite(model$held$f), ]
-  if (nrow(used) < response_rule[["rows"]]) return(model)
   price <- price_of_response(model$problem, from)
-  tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
-  gain <- tail[["gain"]] * length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  tail <- tail_of(model$held)
+  counted <- length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  gain <- tail[["gain"]] * counted
   if (min(tail[["gain"]] * price / parameter_nats, gain) <= price) return(model)
   model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
-  model$merit <- model$merit + gain
+  model$merit <- model$merit + tail_of(held_out_response(model, from, earlier = TRUE))[["gain"]] * counted
   model$parameters <- model$parameters + 1L
   model
 }

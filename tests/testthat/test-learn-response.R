@@ -392,9 +392,16 @@ test_that("tails are those of responses whose inputs do not repeat", {
   d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)
   case <- response_case(d)
   from <- c(learned_from(case, log(c(0.3, 1, 0.2))), tails = TRUE)
-  model <- with_tail(response_model(from, NULL), from)
+  plain <- response_model(from, NULL)
+  model <- with_tail(plain, from)
   expect_identical(sum(model$held$single), 57L)
   held <- model$held[model$held$single, ]
   about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
   expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
+  # the merit is that of rows given the earlier ones
+  held <- held_out_response(plain, from, earlier = TRUE)
+  held <- held[held$single, ]
+  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
+  counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
+  expect_equal(model$merit - plain$merit, likeliest_tail(held$z, about)[["gain"]] * counted)
 })
