@@ -6,6 +6,12 @@
 # than `chance`, at least `responses` different responses must be repeated (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
+# ---- weights --------------------------------------------------------------------------------------------------------
+
+# If weights are cut at their median, and less than this share of the weighted squares of the response is left, a few
+# rows have weights too large for a unit of the noise (bench/response.R).
+few_squares <- 1e-3
+
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
 # The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel
