@@ -45,9 +45,10 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   groups <- near_groups(model$kernel, x, group)
   rows <- shared_rows(model$kernel, data, x, groups, n_c, reference$control)
   near <- sort(unique(c(rows)))
-  found <- native_kriging(reference$factors, reference$inducing, data, model, reference$norms,
-                          x[groups$order, , drop = FALSE], groups$start, near, matrix(match(rows, near), n_c),
-                          reference$control)
+  found <- native(ffi_kriging, engine_posterior(reference$factors, reference$inducing, model),
+                  norms_to_engine(reference$norms), engine_rows(data), x[groups$order, , drop = FALSE],
+                  as.integer(groups$start), near, matrix(match(rows, near), n_c),
+                  engine_control(nrow(data$x), reference$control))
   c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
 
@@ -181,11 +182,13 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   ch <- forwardsolve(p$C, Ah)
   ww <- sum(w^2)
   n_terms <- length(S) + one$terms
-  found <- native_certify_kriged(
-    p, reference$inducing, new_model(kernel, s2), reference$norms, n_terms, sum(merged_weights(data)),
-    list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
-         J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
-         ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww))
+  found <- native(
+    ffi_certify_kriged, engine_posterior(p, reference$inducing, new_model(kernel, s2)),
+    norms_to_engine(reference$norms), as.integer(n_terms),
+    as.double(sum(merged_weights(data))),
+    lapply(list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
+                J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
+                ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww), as.double))
   out <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = in_units(model, sqrt(found$var_lower)),
               sd_upper = in_units(model, sqrt(found$var_upper)))
   if (is.null(correction$residual)) return(out)

@@ -185,7 +185,8 @@ own_posterior <- function(fit) {
 # Returns the certificate of functionals from a posterior with norms, for the cleaned response.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   if (fun$kind == "values") return(native_certify(factors, z, model, norms, fun$x, crossing))
-  native_certify_features(factors, z, model, norms, features_of(fun, z, factors$L), fun$prior, fun$size)
+  native(ffi_certify_features, engine_posterior(factors, z, model), norms_to_engine(norms),
+         features_of(fun, z, factors$L), fun$prior, fun$size)
 }
 
 # Returns the certificate of certify_with() in units of y, without the centre.

@@ -46,7 +46,13 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf, "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  y <- compare_response(fits, newdata, y)
+  known <- Filter(function(fit) response_of(fit)$conjugate && has_response(fit, newdata), fits)
+  if (!is.null(y)) {
+    y <- check_vector(y, "y", NROW(newdata))
+  } else if (length(known)) {
+    terms <- known[[1L]]$terms
+    y <- as.double(eval(response_variable(terms), newdata, environment(terms)))
+  }
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
@@ -100,39 +106,25 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
 }
 
 # Returns the largest certified error of each fit's mean, or NA if its data are needed and not kept. Fits of the same
-# model share a reference.
+# model share a reference: the largest one among them, else a new one by the largest fit with data.
 certified_errors <- function(fits, newdata, effort) {
+  largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
-  if (effort != "fast") {
-    left <- which(!vapply(fits, is_exact, NA)) # exact fits need no reference
-    while (length(left)) {
-      group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
-      references[group] <- list(shared_reference(fits[group]))
-      left <- setdiff(left, group)
-    }
+  left <- which(effort != "fast" & !vapply(fits, is_exact, NA)) # exact fits need no reference
+  while (length(left)) {
+    group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
+    kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))
+    with_data <- Filter(function(fit) !is.null(fit$data), fits[group])
+    references[group] <- list(if (length(kept)) largest(kept) else
+      if (length(with_data)) with_fixed_seed(reference(largest(with_data))))
+    left <- setdiff(left, group)
   }
   mapply(function(fit, reference) {
     has_data <- !is.null(fit$data) || is_exact(fit)
-    if (if (effort == "reference") !has_data && is.null(reference) else !has_data) return(NA_real_)
+    if (!has_data && (effort != "reference" || is.null(reference))) return(NA_real_)
     error <- with_fixed_seed(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
   }, fits, references)
-}
-
-# Returns the largest reference among fits of one model, else a new one by the largest fit with data, or NULL.
-shared_reference <- function(fits) {
-  kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
-  if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
-  with_data <- Filter(function(fit) !is.null(fit$data), fits)
-  if (length(with_data)) with_fixed_seed(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
-}
-
-compare_response <- function(fits, newdata, y) {
-  if (!is.null(y)) return(check_vector(y, "y", NROW(newdata)))
-  known <- which(vapply(fits, function(fit) response_of(fit)$conjugate && has_response(fit, newdata), NA))
-  if (!length(known)) return(NULL)
-  terms <- fits[[known[1L]]]$terms
-  as.double(eval(response_variable(terms), newdata, environment(terms)))
 }
 
 response_variable <- function(terms) attr(terms, "variables")[[1L + attr(terms, "response")]]
@@ -184,32 +176,27 @@ compare_criterion <- function(fits, labels, name, penalty) {
   worst <- of(ifelse(is.na(ll$upper), ll$value, ll$lower))
   wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap only by rounding
   meet <- outer(best, worst, "<")
-  overlap <- meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet)
-  against <- outer(worst, best, "<=") & outer(out, out, ">") # the row is better, and its value says the opposite
-  pairs <- function(of) {
-    at <- which(of, arr.ind = TRUE)
+  at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs that overlap
+  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row is better; values differ
+  pairs <- function(at) {
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
-  message <- c(
-    if (any(overlap, na.rm = TRUE)) {
-      sprintf("%s does not show which is better of %s: the bounds of their log marginal likelihoods overlap.%s", name,
-              pairs(overlap), what_narrows(fits, overlap))
-    },
-    if (any(against, na.rm = TRUE)) {
-      sprintf("%s, made of lower bounds, has the wrong order for %s: by their bounds the first is surely better.",
-              name, pairs(against))
-    })
+  message <- if (length(at)) {
+    bare <- vapply(fits, function(fit) {
+      inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
+    }, NA)
+    sprintf("%s does not show which is better of %s: the bounds of their log marginal likelihoods overlap.%s", name,
+            pairs(at), if (same_model(fits[[at[1L, 1L]]], fits[[at[1L, 2L]]]))
+              " They are approximations of the same exact GP."
+            else if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else "")
+  }
+  if (length(against)) {
+    message <- c(message, sprintf(
+      "%s, made of lower bounds, has the wrong order for %s: by their bounds the first is surely better.", name,
+      pairs(against)))
+  }
   if (length(message)) warn_evidence(paste(message, collapse = "\n"), best = best, worst = worst)
   stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
-}
-
-what_narrows <- function(fits, overlap) {
-  at <- which(overlap, arr.ind = TRUE)[1L, ]
-  if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
-  bare <- vapply(fits, function(fit) {
-    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
-  }, NA)
-  if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
 }
 
 # ---- anova ----------------------------------------------------------------------------------------------------------
@@ -260,60 +247,52 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = ll$df, logLik = ll$value, lower = ll$lower, upper = ll$upper, AIC = 2 * (ll$df - ll$value),
                       difference = ll$value - above(ll$value), at_least = ll$lower - above(ll$upper),
                       at_most = ll$upper - above(ll$lower), row.names = labels)
-  title <- "Log marginal likelihood (in nats) of fits of the same response\n"
-  structure(table, heading = c(title, anova_models(fits, labels), anova_verdicts(table)),
-            class = c("anova", "data.frame"))
+  structure(table, heading = anova_heading(fits, table), class = c("anova", "data.frame"))
 }
 
 # Returns TRUE if rows, responses, weights, trials and offset are the same. A density of numbers never compares with a
 # probability of classes or counts.
 same_response <- function(a, b) {
-  discrete <- function(fit) response_of(fit)$discrete
-  if (discrete(a) != discrete(b)) return(FALSE)
-  if (discrete(a) && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  if (has_modelled_response(a) || has_modelled_response(b)) {
+  discrete <- response_of(a)$discrete
+  if (discrete != response_of(b)$discrete) return(FALSE)
+  if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
+  # a transform or weights for uneven noise: the modelled rows differ from the given ones
+  modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
+  if (modelled(a) || modelled(b)) {
+    as_given <- function(data) {
+      weights <- if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
+      list(unname(given_response(data)), weights, data$offset)
+    }
     return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
   }
-  of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
-  size <- pmax(a$signature$size[c("n", "w", "y", "yy")], b$signature$size[c("n", "w", "y", "yy")])
-  all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
-}
-
-# Returns TRUE if the modelled rows differ from the given rows: by a transform, or by weights for uneven noise.
-has_modelled_response <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
-
-# Returns the responses with the weights and the offset that the user gave.
-as_given <- function(data) {
-  weights <- if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
-  list(unname(given_response(data)), weights, data$offset)
+  of <- c("n", "w", "y", "yy")
+  sums <- a$signature$sums[of]
+  size <- pmax(a$signature$size[of], b$signature$size[of])
+  all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
 posterior_words <- c(exact = "exact posterior", far = "inducing points",
                      `far + near` = "inducing points with neighbours")
 
-anova_models <- function(fits, labels) {
-  what <- vapply(fits, function(fit) {
+# Returns the heading of anova(): the model of each fit, and for each row and the one above it which is better by the
+# bounds.
+anova_heading <- function(fits, table) {
+  names <- row.names(table)
+  models <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
             paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
             if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
-  lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
-  paste0(paste(lines, collapse = "\n"), "\n")
-}
-
-# Returns a sentence for each row and the one above it: which is better, by the bounds.
-anova_verdicts <- function(table) {
-  names <- row.names(table)
-  says <- vapply(seq_along(names)[-1L], function(i) {
-    if (is.na(table$at_least[i])) {
-      sprintf("%s, %s: there are no bounds, only a difference of estimates", names[i - 1L], names[i])
-    } else if (table$at_least[i] > 0 || table$at_most[i] < 0) {
-      sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - (table$at_most[i] < 0)],
-              names[i - (table$at_least[i] > 0)], max(table$at_least[i], -table$at_most[i]))
-    } else {
-      sprintf("%s, %s: the bounds overlap, so either may be better", names[i - 1L], names[i])
-    }
+  verdicts <- vapply(seq_along(names)[-1L], function(i) {
+    both <- paste(names[i - 1:0], collapse = ", ")
+    if (is.na(table$at_least[i])) return(paste0(both, ": there are no bounds, only a difference of estimates"))
+    less <- table$at_most[i] < 0
+    if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
+    sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - less], names[i - !less],
+            max(table$at_least[i], -table$at_most[i]))
   }, "")
-  paste0(paste(strwrap(says, width = 78L, exdent = 4L), collapse = "\n"), "\n")
+  lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
+  c("Log marginal likelihood (in nats) of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
+    lines(verdicts))
 }

@@ -32,14 +32,24 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   data <- training_data(fit)
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
-  used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
+  used <- if (is.null(data$prior_weights)) seq_along(fold) else which(data$prior_weights > 0)
   response <- response_of(fit)
-  parts <- lapply(sort(unique(fold[used])), function(id) {
-    out <- used[fold[used] == id]
-    started <- proc.time()[["elapsed"]]
-    p <- without_fold(id, ended_together(if (response$conjugate) predict_fold(fit, data, asked, setdiff(used, out), out)
-                                         else predict_fold_of_sites(fit, data, asked, hyper, match(out, used))))
-    list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
+  started <- told <- proc.time()[["elapsed"]]
+  line <- stage_line("cross-validation", fit$control$progress, after = 1)
+  on.exit(line(NULL))
+  ids <- sort(unique(fold[used]))
+  parts <- lapply(seq_along(ids), function(i) {
+    line(sprintf("fold %d of %d", i, length(ids)))
+    began <- proc.time()[["elapsed"]]
+    out <- used[fold[used] == ids[i]]
+    p <- tryCatch(ended_together(predict_fold(fit, data, asked, used, out)), pfdtc_error_input = function(e) {
+      abort_input("folds", sprintf("one in which without fold %s: %s", ids[i], conditionMessage(e)),
+                  "a division after which the rows of the other folds can be fitted")
+    })
+    now <- proc.time()[["elapsed"]]
+    told <<- tell_progress(fit$control, told,
+                           sprintf("Cross-validation: %d of %d folds, %.0f s", i, length(ids), now - started))
+    list(fold = ids[i], predictions = data.frame(row = out, fold = ids[i], p), seconds = now - began)
   })
   # for single trials the CRPS is the Brier score
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
@@ -68,38 +78,29 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), all$fold)
   table <- table[!vapply(table, function(v) all(is.na(v)), NA)]
-  for (what in intersect(c("cover50", "cover95", "accuracy"), names(table))) {
-    table[[what]] <- sprintf("%.1f %%", 100 * table[[what]])
-  }
-  table$seconds <- sprintf("%.2f", table$seconds)
-  for (what in intersect(c("rmse", "nlpd", "crps", "brier"), names(table))) {
-    table[[what]] <- format(table[[what]], digits = digits)
-  }
+  number <- function(v) format(v, digits = digits)
+  percent <- function(v) sprintf("%.1f %%", 100 * v)
+  shown <- list(rmse = number, nlpd = number, crps = number, brier = number, accuracy = percent, cover50 = percent,
+                cover95 = percent, seconds = function(v) sprintf("%.2f", v))
+  for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
   print(table, row.names = FALSE, right = TRUE)
   invisible(x)
 }
 
-# Adds the fold to the error of a fit without that fold.
-without_fold <- function(id, expr) {
-  tryCatch(expr, pfdtc_error_input = function(e) {
-    abort_input("folds", sprintf("one in which without fold %s: %s", id, conditionMessage(e)),
-                "a division after which the rows of the other folds can be fitted")
-  })
-}
-
 # Returns the settings for refitting this model to other rows.
 settings_again <- function(fit, hyper) {
-  if (is.null(fit$asked) && hyper == "refit") {
+  held <- hyper == "held"
+  if (is.null(fit$asked) && !held) {
     abort_input("fit", "one of an earlier version, which does not know what it was asked for", "a new fit",
                 hint = "Or `hyper = \"held\"`.")
   }
-  control <- fit$control
-  asked <- fit$asked
-  if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1)
-  if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # a fit of version 0.1.0
-  if (is.null(asked$mean)) asked$mean <- ~ 1 # a fit of an earlier version
+  control <- replace(fit$control, "progress", FALSE)
+  asked <- if (is.null(fit$asked)) list(center = fit$center != 0, scale = fit$scale != 1) else fit$asked
+  # fits of earlier versions lack some settings
+  if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL)
+  if (is.null(asked$mean)) asked$mean <- ~ 1
   if (is.null(asked$transform)) asked$transform <- "plain"
-  if (hyper == "held") {
+  if (held) {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
@@ -112,50 +113,47 @@ settings_again <- function(fit, hyper) {
       asked["aux"] <- list(NULL) # an exact posterior has no auxiliary distribution
     }
   }
-  control$progress <- FALSE
+  if (!response_of(fit)$conjugate) {
+    asked["noise"] <- control["maxit"] <- list(NULL)
+    asked$likelihood <- fit$likelihood
+    if (held) asked$likelihood$learned <- FALSE else if (fit$likelihood$learned) asked$likelihood["theta"] <- list(NULL)
+  }
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# Returns score_each() for the rows `test`, predicted by a fit to the rows `train`.
-predict_fold <- function(fit, data, asked, train, test) {
-  inputs <- training_inputs(data)
-  # a noise trend that is learned again must not stay in the weights
-  w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
-  part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
-                      w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
-  if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
-  one <- withCallingHandlers(fit_as_asked(part, asked),
-                             pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
-  x <- inputs$x[inputs$index[test], , drop = FALSE]
-  p <- latent_at(one, x)
-  w <- if (is.null(w)) 1 else w[test]
-  offset <- if (is.null(data$offset)) 0 else data$offset[test]
-  score_each(response_of(one), list(y = unname(given_response(data)[test])),
-             list(mean = p$mean + offset, var = p$var),
-             list(noise = noise_at(one, x) / w, spread = rep_len(noise_spread(one, x), nrow(x))))
-}
-
-# Does what predict_fold() does, for a non-Gaussian likelihood. `out` numbers the test rows among the rows in use.
-predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
-  part <- data
-  part$x <- data$x[-out, , drop = FALSE]
-  part$sites <- take_sites(data$sites, -out)
-  part[c("y", "response")] <- list(data$y[-out], data$y[-out])
-  part[c("x_zero", "prior_weights", "weights")] <- list(NULL)
-  part["offset"] <- list(if (!is.null(data$offset)) part$sites$offset)
-  part$n <- nrow(part$x)
-  settings$likelihood <- fit$likelihood
-  settings["noise"] <- settings$control["maxit"] <- list(NULL)
-  if (hyper == "held") {
-    settings$likelihood$learned <- FALSE
-  } else if (fit$likelihood$learned) {
-    settings$likelihood["theta"] <- list(NULL)
+# Returns score_each() for the rows `out`, predicted by a fit to the other rows of `used`.
+predict_fold <- function(fit, data, asked, used, out) {
+  if (response_of(fit)$conjugate) {
+    train <- setdiff(used, out)
+    inputs <- training_inputs(data)
+    # a noise trend that is learned again must not stay in the weights
+    w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
+    part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
+                        w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
+    x <- inputs$x[inputs$index[out], , drop = FALSE]
+    y <- list(y = unname(given_response(data)[out]))
+    offset <- if (is.null(data$offset)) 0 else data$offset[out]
+  } else {
+    out <- match(out, used)
+    part <- data
+    part$x <- data$x[-out, , drop = FALSE]
+    part$sites <- take_sites(data$sites, -out)
+    part[c("y", "response")] <- list(data$y[-out], data$y[-out])
+    part[c("x_zero", "prior_weights", "weights")] <- list(NULL)
+    part["offset"] <- list(if (!is.null(data$offset)) part$sites$offset)
+    part$n <- nrow(part$x)
+    x <- data$x[out, , drop = FALSE]
+    y <- take_sites(data$sites, out)[c("y", "size")]
+    offset <- data$sites$offset[out] # 0 with several classes
   }
-  if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
-  one <- suppressMessages(fit_as_asked(part, settings))
-  p <- latent_at(one, data$x[out, , drop = FALSE])
-  sites <- take_sites(data$sites, out) # the offset is 0 with several classes
-  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(),
+  if (!is.null(asked$m)) asked$m <- min(asked$m, part$n)
+  one <- withCallingHandlers(suppressMessages(fit_as_asked(part, asked)),
+                             pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
+  p <- latent_at(one, x)
+  noise <- if (response_of(fit)$conjugate) {
+    list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(noise_spread(one, x), nrow(x)))
+  }
+  score_each(response_of(one), y, list(mean = p$mean + offset, var = p$var), noise,
              crps = !has_classes(response_of(one)))
 }
 
@@ -171,7 +169,12 @@ make_folds <- function(fit, data, folds, by) {
     if (length(unique(folds)) < 2L) abort_input("folds", "a single fold", "at least two folds")
     return(folds)
   }
-  together <- if (is.null(by)) groups_of_copies(data) else groups_by(fit, by, n)
+  together <- if (is.null(by)) copies_in(data) else groups_by(fit, by, n)
+  if (is.null(by) && !is.null(together)) { # copies would predict each other; rows of weight 0 are groups of their own
+    w <- data$prior_weights
+    together <- replace(seq_len(n) + max(together), if (is.null(w)) TRUE else w > 0, together)
+    together <- match(together, unique(together))
+  }
   group <- if (is.null(together)) seq_len(n) else together
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "a single group", "at least two groups")
@@ -189,35 +192,22 @@ make_folds <- function(fit, data, folds, by) {
   fold_of[group]
 }
 
-# Returns a group for each row if rows are copies of others, because copies would predict each other. Returns NULL
-# otherwise.
-groups_of_copies <- function(data) {
-  copy <- copies_in(data)
-  if (is.null(copy)) return(NULL)
-  w <- data$prior_weights
-  group <- seq_along(data$response) + max(copy) # rows of weight 0 have groups of their own
-  group[if (is.null(w)) TRUE else w > 0] <- copy
-  match(group, unique(group))
-}
-
 # Returns the group of each row: whole numbers from 1 without gaps.
 groups_by <- function(fit, by, n) {
-  value <- if (inherits(by, "formula")) variable_by(fit, by) else by
-  value <- of_rows(fit, value, n, "by")
+  if (inherits(by, "formula")) {
+    variables <- as.list(attr(stats::terms(by), "variables"))[-1L]
+    if (!length(variables) || length(by) != 2L) abort_input("by", describe(by), "a formula such as ~ site")
+    what <- if (length(variables) == 1L) variables[[1L]] else as.call(c(quote(interaction), variables, drop = TRUE))
+    by <- tryCatch({
+      if (is.null(fit$terms)) eval(what, environment(by)) else stats::model.frame(fit, by = what)[["(by)"]]
+    }, error = function(e) {
+      abort_input("by", sprintf("`%s`, which cannot be found with the fit's data (%s)", deparse1(by),
+                                sub("\\.$", "", conditionMessage(e))),
+                  "a formula in variables of the data, or a vector with an element for each row")
+    })
+  }
+  value <- of_rows(fit, by, n, "by")
   match(value, unique(value))
-}
-
-variable_by <- function(fit, by) {
-  variables <- as.list(attr(stats::terms(by), "variables"))[-1L]
-  if (!length(variables) || length(by) != 2L) abort_input("by", describe(by), "a formula such as ~ site")
-  what <- if (length(variables) == 1L) variables[[1L]] else as.call(c(quote(interaction), variables, drop = TRUE))
-  tryCatch({
-    if (is.null(fit$terms)) eval(what, environment(by)) else stats::model.frame(fit, by = what)[["(by)"]]
-  }, error = function(e) {
-    abort_input("by", sprintf("`%s`, which cannot be found with the fit's data (%s)", deparse1(by),
-                              sub("\\.$", "", conditionMessage(e))),
-                "a formula in variables of the data, or a vector with an element for each row")
-  })
 }
 
 # Checks that `value` has an element for each row of the data. It may also have elements for rows that na.action left
@@ -244,14 +234,13 @@ conformal_band <- function(fit, rows, p, level) {
   used <- which(is.finite(score))
   k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # of the scores and the new row's score, which is unknown
   few <- length(used) <= jackknife_rows && is.null(fit$near) && is.null(fit$chosen)
+  total <- p$var + noise_at(fit, rows$x)
   half <- if (k > length(used)) {
-    matrix(Inf, length(p$mean), 2L)
-  } else if (is_exact(fit)) {
-    ends_by_row(fit, rows$x, p$var, loo, used, k, full_conformal)
-  } else if (few) {
-    ends_by_row(fit, rows$x, p$var, loo, used, k, jackknife_plus)
+    matrix(Inf, length(total), 2L)
+  } else if (is_exact(fit) || few) {
+    ends_by_row(fit, rows$x, total, loo, used, k)
   } else {
-    sort(score[used], partial = k)[k] * sqrt(p$var + noise_at(fit, rows$x)) * matrix(1, length(p$var), 2L)
+    sort(score[used], partial = k)[k] * sqrt(total) * matrix(1, length(total), 2L)
   }
   mean <- p$mean[rows$index] + rows$offset
   band <- cbind(fit = mean, lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
@@ -260,9 +249,17 @@ conformal_band <- function(fit, rows, p, level) {
 }
 
 # Returns the distances of both ends from the mean, a row for each row of x: the k-th smallest of the distances that the
-# training rows give. `rule` uses a training row's leave-one-out residual and sd, its precision W, 1 - leverage, and
-# kappa, the posterior covariance of f at training rows (down) with f at x (across).
-ends_by_row <- function(fit, x, var, loo, used, k, rule) {
+# training rows give. They follow from a training row's leave-one-out residual and sd, its precision W, 1 - leverage h,
+# and kappa, the posterior covariance of f at training rows (down) with f at x (across). `total`: variances at x.
+#
+# Jackknife+, for inducing points: without row i the prediction is
+#   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
+#
+# Full conformal, for an exact posterior: a new response t = mean + sd tau has the score |tau|. With B the precision of
+# row i given the others, u = W kappa and alpha = B (y_i - mu_(-i)), row i has the score
+#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|.
+# This score is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
+ends_by_row <- function(fit, x, total, loo, used, k) {
   data <- training_data(fit)
   p <- posterior_of(fit)
   part <- without_rounded(row_parts(p))
@@ -271,36 +268,24 @@ ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
   size <- max(1, 2^21 %/% length(kept))
-  blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% size)
-  total <- var + noise_at(fit, x)
+  blocks <- split(seq_along(total), (seq_along(total) - 1L) %/% size)
   ends <- lapply(blocks, function(i) {
     cov <- covariance_with_rows(p, values_at(p$model$kernel, x[i, , drop = FALSE]))
     kappa <- in_units(fit, cov, 2)[part$group[kept], , drop = FALSE]
-    each <- rule(row, kappa, matrix(total[i], length(kept), length(i), byrow = TRUE))
+    variance <- matrix(total[i], length(kept), length(i), byrow = TRUE)
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
-    cbind(kth(each$below), kth(each$above))
+    if (!is_exact(fit)) {
+      shift <- kappa * row$W * row$residual
+      width <- abs(row$residual) / row$sd * sqrt(variance + kappa^2 * row$W / row$rest)
+      return(cbind(kth(width + shift), kth(width - shift)))
+    }
+    sd <- sqrt(variance)
+    B <- row$W * row$rest
+    h <- row$W * kappa / sd
+    g <- sqrt(B + h^2)
+    one <- B * row$residual / (g + h) * sd
+    other <- -B * row$residual / (g - h) * sd
+    cbind(kth(pmax(-one, -other)), kth(pmax(one, other)))
   })
   do.call(rbind, ends)
-}
-
-# Jackknife+: without row i the prediction is, with h the row's leverage,
-#   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
-jackknife_plus <- function(row, kappa, variance) {
-  shift <- kappa * row$W * row$residual
-  width <- abs(row$residual) / row$sd * sqrt(variance + kappa^2 * row$W / row$rest)
-  list(below = width + shift, above = width - shift)
-}
-
-# Full conformal: a new response t = mean + sd tau has the score |tau|. With B the precision of row i given the others,
-# u = W kappa and alpha = B (y_i - mu_(-i)), row i has the score
-#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|.
-# This score is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
-full_conformal <- function(row, kappa, variance) {
-  sd <- sqrt(variance)
-  B <- row$W * row$rest
-  h <- row$W * kappa / sd
-  g <- sqrt(B + h^2)
-  one <- B * row$residual / (g + h) * sd
-  other <- -B * row$residual / (g - h) * sd
-  list(below = pmax(-one, -other), above = pmax(one, other))
 }

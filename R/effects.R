@@ -114,7 +114,7 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
   half <- backsolve(from$R, diag(1, nrow(from$R)))
   p <- list(sums = sums, U = from$U, W = times_roots(half, m, groupings),
             gamma = drop(times_roots(from$beta, m, groupings)))
-  own <- native_effect_solve(m, columns, groupings, p, noise, control)
+  own <- native(ffi_effect_solve, m, columns, groupings, p, noise, engine_control(ncol(p$U), control))
   c(p, list(groupings = groupings, columns = columns, b = c(own$b, p$gamma[seq_along(p$gamma) > m]),
             covariance = own$covariance, R = from$R, noise = noise), from[c("logdet", "quad", "t", "n")])
 }
@@ -122,7 +122,8 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
 # Returns list(U, R, beta, logdet, quad, t, n). With P+ = I + A+ A+' / s2: R'R is its Schur complement after the
 # elimination, `logdet` = log det P+, and `quad` = y'B+^{-1} y.
 eliminate_levels <- function(sums, m, columns, groupings, noise, control = NULL) {
-  from <- native_eliminate(m, columns, groupings, sums, noise, control)
+  from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
+                 engine_control(groupings[[1L]]$levels, control))
   s <- sums_beside_levels(sums, m, groupings)
   S <- s$P / noise - from$eliminated
   S <- times_roots(t(times_roots(S, m, groupings, TRUE)), m, groupings, TRUE)

@@ -71,9 +71,20 @@ inducing_key <- function(col = plot_colours["inducing"]) legend_keys("inducing p
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# Draws a figure. `args` are the arguments of the call, for every panel. par() is restored.
-draw_figure <- function(f, args = list()) {
+# The arguments of plot.default(), image() and par() that users may give for every panel.
+graphics_arguments <- c(
+  names(formals(graphics::plot.default)), "adj", "bg", "breaks", "bty", "cex", "cex.axis", "cex.lab", "cex.main",
+  "cex.sub", "col", "col.axis", "col.lab", "col.main", "col.sub", "family", "fg", "font", "font.axis", "font.lab",
+  "font.main", "font.sub", "lab", "las", "lend", "lty", "lwd", "mgp", "pch", "srt", "tck", "tcl", "useRaster", "xaxp",
+  "xaxs", "xaxt", "xpd", "yaxp", "yaxs", "yaxt", "zlim")
+
+# Draws a figure. `args` are the arguments of the call, for every panel; `known` are those that the caller has itself.
+# par() is restored.
+draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
+  names <- if (is.null(names(args))) character(length(args)) else names(args)
+  check_dots_empty(names[!names %in% graphics_arguments], c(known, names(formals(graphics::plot.default))))
   args <- args[!vapply(args, is.null, NA)]
+  if (!is.null(f$draw)) return(invisible(f$draw(f, args)))
   several <- !is.null(f$par)
   old <- graphics::par(no.readonly = TRUE)[if (several) TRUE else "mar"]
   on.exit(graphics::par(old))
@@ -214,6 +225,7 @@ draw_keys <- function(keys, args, outer, cex = 0.8) {
 # Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of the facet
 # titles.
 ggplot_figure <- function(f) {
+  if (!is.null(f$ggplot)) return(f$ggplot(f))
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
   shared <- function(what) {

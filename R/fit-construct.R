@@ -36,14 +36,14 @@ new_fit <- function(data, done, s, state, parts) {
 
 # Returns a fit with the posterior p, whose model and rows are those of p$fit. Nothing is optimised. The fit keeps the
 # rows `data`.
-fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
+fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
   new_gp(if (exact) "gp_exact" else "gp_dtc", p$model,
-         c(parts, list(factors = p$factors, evidence = evidence), if (!exact) p["norms"], list(...)),
+         c(parts, list(factors = p$factors, evidence = log_evidence(p)), if (!exact) p["norms"], list(...)),
          c(list(call = call, data = data), p$fit[intersect(same, names(p$fit))], list(
            hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L,
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
@@ -65,7 +65,16 @@ construct_exact <- function(data, learned, s, state) {
   used <- if (!some) data else
     run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-  if (!is.null(s$posterior$joint)) done <- exact_stage(data, done, s$learn, state)
+  if (!is.null(s$posterior$joint)) { # learns hyperparameters by the exact log marginal likelihood
+    done <- run_stage(state, "objective", {
+      parameters <- free_parameters(done$model, s$learn)
+      result <- run_minimise(exact_problem(data, parameters, s$learn$run), s$learn$steps, "hyperparameters")
+      count_evaluations(state, "objective", result)
+      done$model <- model_with(done$model, parameters$natural(result$par))
+      done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
+      done
+    }, otherwise = done)
+  }
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   n <- nrow(data$x)
   as_points <- method_traits(s)$chooses
@@ -85,26 +94,22 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
   traits <- method_traits(s)
-  if (has_own_levels(done$model$kernel) && !traits$sor && !traits$fitc) return(construct_grouped(data, done, s, state))
-  make <- function() {
-    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = method_traits(s)$fitc)
+  parts <- c(points_and_start(done, s), list(neighbours = 0L))
+  if (!has_own_levels(done$model$kernel) || traits$sor || traits$fitc) {
+    factors <- posterior_stage(state, function() {
+      native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = traits$fitc)
+    })
+    return(new_fit(data, done, s, state, c(parts, list(
+      factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
+      jitter = factors$jitter))))
   }
-  posterior <- posterior_stage(state, make)
-  new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, traits),
-    jitter = posterior$jitter)))
-}
-
-# Returns a fit of grouped effects beside inducing points. The variances of groups and noise are learned again from all
-# rows.
-construct_grouped <- function(data, done, s, state) {
+  # grouped effects beside inducing points: the variances of groups and noise are learned again from all rows
   factors <- posterior_stage(state, function() {
     factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
     if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
   })
   done$model <- model_of_effects(done$model, factors)
-  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = factors, jitter = factors$jitter, evidence = NA_real_)))
+  fit <- new_fit(data, done, s, state, c(parts, list(factors = factors, jitter = factors$jitter, evidence = NA_real_)))
   fit$evidence <- log_evidence(posterior_of(replace(fit, "data", list(data))))
   fit
 }
@@ -123,6 +128,7 @@ construct_near <- function(data, done, s, state) {
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
+      if (is.null(s$again$neighbours)) train <- min(train, default_neighbours)
       return(near_grouped_posterior(data, done$z, done$model, some, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }
@@ -162,7 +168,9 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # before merging
+      z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
+      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
       count_evaluations(state, "pilot", pilot)
       pilot
     }, otherwise = start)
@@ -196,27 +204,15 @@ free_parameters <- function(model, s) {
 
 # Learns hyperparameters by VFE at fixed inducing points `z`.
 # Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
-learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyperparameters") {
+learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
   # while lengthscales move, some may make k(Z, Z) singular: the jitter is above rounding from the start
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
   # a millionth of the gain in log marginal likelihood is far below any difference that matters
-  result <- run_minimise(problem, s$steps, label, maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
+  result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
-}
-
-# Learns hyperparameters by the exact log marginal likelihood.
-exact_stage <- function(data, done, s, state) {
-  run_stage(state, "objective", {
-    parameters <- free_parameters(done$model, s)
-    result <- run_minimise(exact_problem(data, parameters, s$run), s$steps, "hyperparameters")
-    count_evaluations(state, "objective", result)
-    done$model <- model_with(done$model, parameters$natural(result$par))
-    done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
-    done
-  }, otherwise = done)
 }
 
 # Returns the problem of maximising the exact log marginal likelihood.

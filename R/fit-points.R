@@ -1,12 +1,12 @@
 # The stages that choose inducing points and move them. `s` is the part `posterior` of the plan.
 
 # Returns list(z, t): the points and, if they were chosen greedily, the mean residual prior variance of a row.
-points_stage <- function(data, learned, s, state, m = s$m) {
+points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
-    chosen <- start_points(data, smooth_model(learned$model), m, s$inducing, s$run)
+    chosen <- start_points(data, smooth_model(learned$model), s$m, s$inducing, s$run)
     list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
-  }, otherwise = list(z = choose_points(data$x, min(m, nrow(data$x)), NULL, "random")$z))
+  }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
 # Returns mean(w E_nn) / noise, E the residual prior variance; Inf if the points were not chosen greedily.
@@ -93,10 +93,10 @@ second_start <- function(data, now, s, state, begin) {
 }
 
 # Moves the points at fixed hyperparameters. `watch` ends the search when the certificate is good enough, see
-# new_watch(). `reference` is a reference posterior of the same model, for aux_reference().
+# try_points(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # between renewals
   left <- steps$maxit
   how <- s$aux
   step <- 0.1
@@ -158,33 +158,31 @@ take_result <- function(now, result) {
   now
 }
 
+# Moves the points and learns the hyperparameters together.
 vfe_jointly <- function(rows, now, s, state) {
+  parameters <- free_parameters(now$model, s$joint)
+  problem_with <- function(jitter) {
+    points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
+    scratch <- new.env()
+    in_points <- seq_along(points$start)
+    natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
+    unit <- rep(points$unit, each = nrow(now$z))
+    list(start = c(points$start, parameters$start), natural = natural, jitter = jitter, evaluate = function(par) {
+      too_far <- parameters$too_far(par[-in_points])
+      if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+      at <- c(parameters$at(par[-in_points]), list(z = points$natural(par[in_points])))
+      result <- objective_of(rows, NULL, at$z, at, jitter, s$run, scratch)
+      if (!is.null(result$reason)) return(result)
+      result$gradient <- as.vector(result$gradient[, points$columns]) * unit
+      hyper_slope(result, parameters, rows$shift, at$noise)
+    })
+  }
   run_stage(state, "points", {
-    problem <- first_that_works(function(jitter) {
-      vfe_joint_problem(rows, now$z, now$model, jitter, s)
-    }, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
+    problem <- first_that_works(problem_with, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
     result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
     count_evaluations(state, "objective", result)
     found <- problem$natural(result$par)
     now$model <- model_with(now$model, found)
     take_result(now, c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
   }, otherwise = now)
-}
-
-vfe_joint_problem <- function(data, z, model, jitter, s) {
-  parameters <- free_parameters(model, s$joint)
-  points <- points_problem(data, z, model, NULL, jitter, s$run)
-  scratch <- new.env()
-  in_points <- seq_along(points$start)
-  natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
-  unit <- rep(points$unit, each = nrow(z))
-  list(start = c(points$start, parameters$start), natural = natural, jitter = jitter, evaluate = function(par) {
-    too_far <- parameters$too_far(par[-in_points])
-    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- c(parameters$at(par[-in_points]), list(z = points$natural(par[in_points])))
-    result <- objective_of(data, NULL, now$z, now, jitter, s$run, scratch)
-    if (!is.null(result$reason)) return(result)
-    result$gradient <- as.vector(result$gradient[, points$columns]) * unit
-    hyper_slope(result, parameters, data$shift, now$noise)
-  })
 }

@@ -6,40 +6,26 @@
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
-# Returns the first greedy points. Each comes with rho, the residual prior variance after its inclusion divided by the
-# noise variance.
-first_look <- function(data, learned, few, state) {
-  run_stage(state, "start", {
-    chosen <- start_points(data, learned$model, few$m, few$inducing, few$run)
-    left <- if (few$inducing == "greedy") chosen$t / chosen$looked
-    list(z = chosen$z, rho = unexplained_share(data, learned, list(t = left)))
-  }, otherwise = NULL)
-}
-
-# Returns TRUE if no search among these points can meet tol. The exact variance of f at a row is at most its noise
-# variance, and the variance by inducing points is at least their residual prior variance. So points with rho above (1 -
-# tol)^-2 do not meet tol. A power law extrapolates rho.
-beyond_points <- function(rho, most, tol) {
-  m <- length(rho)
-  if (m < 20L) return(FALSE)
-  slope <- log(rho[m %/% 2L] / rho[m]) / log(m / (m %/% 2L))
-  isTRUE(rho[m] * (max(most, m) / m)^-slope > (1 - tol)^-2)
-}
-
-# Returns TRUE if inducing points alone are unlikely to meet tol. It compares `worth` greedy points, not moved, with
-# neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moved points
-# hardly correct it.
+# Returns TRUE if inducing points alone are unlikely to meet tol. The exact variance of f at a row is at most its noise
+# variance, and the variance by inducing points is at least their residual prior variance. So `worth` points with rho
+# above (1 - tol)^-2 do not meet tol; a power law extrapolates rho. Then as many greedy points, not moved, are compared
+# with neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moved
+# points hardly correct it.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
-  if (beyond_points(look$rho, worth, plan$goal$tol)) return(TRUE)
+  rho <- look$rho
+  m <- length(rho)
+  if (m >= 20L) {
+    slope <- log(rho[m %/% 2L] / rho[m]) / log(m / (m %/% 2L))
+    if (isTRUE(rho[m] * (max(worth, m) / m)^-slope > (1 - plan$goal$tol)^-2)) return(TRUE)
+  }
   n <- nrow(data$x)
   if (n <= 400L) return(FALSE) # a search is as quick
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
     near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = plan$run)
-    p <- posterior_values(near_view(near, data, look$z, model, plan$run), x)
-    sd <- sqrt(p$var)
+    sd <- sqrt(posterior_values(near_view(near, data, look$z, model, plan$run), x)$var)
     off <- function(z) {
       p <- native_predict(native_posterior(z, data, model, 1e-12, control = plan$run), z, model, x)
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), plan$goal$quantile)
@@ -91,19 +77,13 @@ points_yardstick <- function(job, fit, worth) {
   yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
     made <- reference(fit, m2) # evaluated here and not as an argument, because it uses random numbers
     by(made, "reference")
-  }, function(yard) certifies(yard) && own_error(yard, data) <= enough_of_tol * goal$tol)
+  }, function(yard) certifies(yard) && max(yard$error_of(yard$reference, data$x)) <= enough_of_tol * goal$tol)
   ended <- yard$limit %in% c("none", "time", "rounding")
   if (!ended && !certifies(yard) && nrow(data$x) <= 10 * yard$reference$m && worth == Inf) {
     tight <- c(by(yard$reference, "tight"), limit = yard$limit)
     if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
   }
   yard
-}
-
-# Returns the larger of the two statistics for the reference itself, as if it were the fit.
-own_error <- function(yard, data) {
-  at <- latent_at(yard$reference, data$x)
-  max(yard$error(at$mean, sqrt(at$var)))
 }
 
 # Bisects m, the number of first points of the reference. Returns the smallest m with error_at(m) of at most `goal`, and
@@ -133,7 +113,7 @@ greedy_guide <- function(yard, data, goal) {
     p <- native_predict(first_points(ref$factors, m, model$noise), z, model, data$x)
     yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0))))
   })
-  m <- vapply(found$tried, function(one) one$m, 1L)
+  m <- vapply(found$tried, `[[`, 1L, "m")
   error <- vapply(found$tried, function(one) max(one$error), 1)
   above <- which(m < found$m & error > goal & is.finite(error))
   near <- above[which.min(abs(log(error[above] / (8 * goal))))]
@@ -157,7 +137,7 @@ search_points <- function(job, worth) {
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)
   if (is.null(yard)) return(invisible())
   job$yard <- yard
-  least <- own_error(yard, data)
+  least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
   # if tol is out of reach, one candidate is optimised whose error is within a quarter of the reference's
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
@@ -183,74 +163,64 @@ too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points woul
 
 # Moves m points until tol is met. `last`: no larger m is left to try, so the search is not given up early. Returns NULL
 # after an interrupt before the first certificate.
+#
+# The certificate is computed every few iterations, less often if points are moved on a part of the rows. `watch` has
+# the best points so far. Errors fall about like iterations^(-1/2). So a candidate is given up if its error is far above
+# what that rate allows in `maxit` iterations.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
   state <- job$state
   s <- job$plan$posterior
+  tol <- job$goal$tol
+  maxit <- s$steps$maxit
   reference <- job$yard$reference
   z <- if (s$inducing_method == "greedy" && m <= reference$m) reference$inducing[seq_len(m), , drop = FALSE] else
     run_stage(state, "start", start_points(data, job$learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
   if (is.null(z)) return(NULL)
   now <- start_now(job$learned, z, s$jitter)
-  error_of <- function(z, jitter) {
+  every <- ceiling(5 * nrow(data$x) / nrow(rows$x))
+  watch <- list2env(list(iterations = 0L, ended = FALSE), parent = emptyenv())
+  look <- function(z, jitter, value) {
     carrier$inducing <- z
     carrier$factors <- native_posterior(z, data, model_of(carrier), jitter, control = carrier$control)
-    at <- latent_at(carrier, data$x)
-    job$yard$error(at$mean, sqrt(at$var))
-  }
-  watch <- new_watch(error_of, job$goal$tol, hopeful = if (last) Inf else s$steps$maxit,
-                     every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
-  look <- function() run_stage(state, "points", watch$look(now$z, now$jitter, now$value), otherwise = NULL)
-  end <- look()
-  if (is.null(end) && is.null(state$stopped)) {
-    now <- optimise_points(rows, now, s, state, steps_left(s$steps, s$steps$maxit, max(0, job$left())),
-                           sprintf("inducing points, m = %d", nrow(z)), watch, reference)
-    if (!watch$ended && is.null(state$stopped)) look()
-  } else {
-    now[names(end)] <- end
-  }
-  best <- watch$best
-  if (is.null(best)) return(NULL)
-  now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  new_candidate(nrow(z), best$error, job$goal$tol, started, iterations = watch$iterations, done = now,
-                done_with = if (watch$ended) watch$iterations else s$steps$maxit)
-}
-
-# Returns a watch, which computes the certificate every few iterations, less often if points are moved on a part of the
-# rows. look() and after() return NULL to continue, or list(convergence, message).
-#
-# Errors fall about like iterations^(-1/2). A candidate is given up if its error is far above what that rate allows in
-# `hopeful` iterations.
-new_watch <- function(error_of, tol, hopeful, every) {
-  watch <- new.env(parent = emptyenv())
-  watch$iterations <- 0L
-  watch$ended <- FALSE
-  watch$look <- function(z, jitter, value) {
-    error <- error_of(z, jitter)
+    error <- job$yard$error_of(carrier, data$x)
     if (is.null(watch$best) || max(error) < max(watch$best$error)) {
       watch$best <- list(z = z, jitter = jitter, value = value, error = error)
     }
     met <- max(error) <= tol
     k <- watch$iterations
-    hopeless <- k >= 20L && max(watch$best$error) > 1.6 * sqrt(max(1, hopeful / k)) * tol
+    hopeless <- !last && k >= 20L && max(watch$best$error) > 1.6 * sqrt(max(1, maxit / k)) * tol
     watch$ended <- met || hopeless
     if (met) list(convergence = 0L, message = "reached the accuracy `tol`")
     else if (hopeless) list(convergence = 1L, message = "given up: more points are needed")
   }
   watch$after <- function(z, jitter, value) {
     watch$iterations <- watch$iterations + 1L
-    if (watch$iterations %% every == 0) watch$look(z, jitter, value)
+    if (watch$iterations %% every == 0) look(z, jitter, value)
   }
-  watch
+  look_now <- function() run_stage(state, "points", look(now$z, now$jitter, now$value), otherwise = NULL)
+  end <- look_now()
+  if (is.null(end) && is.null(state$stopped)) {
+    now <- optimise_points(rows, now, s, state, steps_left(s$steps, maxit, max(0, job$left())),
+                           sprintf("inducing points, m = %d", nrow(z)), watch, reference)
+    if (!watch$ended && is.null(state$stopped)) look_now()
+  } else {
+    now[names(end)] <- end
+  }
+  best <- watch$best
+  if (is.null(best)) return(NULL)
+  now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
+  new_candidate(nrow(z), best$error, tol, started, iterations = watch$iterations, done = now,
+                done_with = if (watch$ended) watch$iterations else maxit)
 }
 
 # Returns the next number of points to try, or NULL. A candidate with error e after i iterations would reach about e
 # sqrt(i / maxit), and log error falls by `slope` per unit of log m. Both predict the m that suffices. The next m is 8 %
 # larger, because another fit would cost more.
 next_m <- function(candidates, slope, top, maxit, tol) {
-  m <- vapply(candidates, function(one) one$m, 1)
-  met <- vapply(candidates, function(one) one$met, NA)
+  m <- vapply(candidates, `[[`, 1, "m")
+  met <- vapply(candidates, `[[`, NA, "met")
   ratio <- vapply(candidates, function(one) max(one$error) / tol / sqrt(max(1, maxit / max(one$done_with, 2))), 1)
   now <- length(m)
   if (now > 1L) {
@@ -270,3 +240,152 @@ next_m <- function(candidates, slope, top, maxit, tol) {
   }
   if (wanted > failed && wanted < least) as.integer(wanted)
 }
+
+# ---- the two statistics ---------------------------------------------------------------------------------------------
+
+# Returns the smallest number that is at least as large as a share q of the values.
+reached_by <- function(v, q) {
+  k <- max(1, ceiling(q * length(v)))
+  v[is.na(v)] <- Inf
+  sort(v, partial = k)[k]
+}
+
+# Returns the two statistics, from bounds of the exact GP at the training rows in units of y without offset:
+#
+#   error(mean, sd)  the statistics of a posterior at these rows
+#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is taken off its mean
+#   floor            the statistics of the middle of the bounds. No posterior is certified to be better.
+#   reference, effort, m2, rows  where the bounds come from; `rows` is the number of training inputs
+#
+# Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.
+yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "reference", n = length(rows$index)) {
+  lower <- interval$sd_lower
+  upper <- interval$sd_upper
+  share <- function(error, sd) reached_by(if (is.null(unit)) error / sd else error / unit, q)
+  error <- function(mean, sd) {
+    i <- rows$index
+    mean <- mean[i] + rows$offset
+    rounding <- 1 + 8 * .Machine$double.eps
+    c(mean = rounding * share(pmax(mean - interval$mean_lower, interval$mean_upper - mean), sd[i]),
+      sd = reached_by(pmax(1 - lower / sd[i], upper / sd[i] - 1), q) + rounding - 1)
+  }
+  list(
+    floor = c(mean = share((interval$mean_upper - interval$mean_lower) / 2, (upper + lower) / 2),
+              sd = reached_by((upper - lower) / (upper + lower), q)),
+    error = error,
+    error_of = function(fit, x, center = 0) {
+      at <- latent_at(at_mode(fit), x)
+      error(at$mean - center, sqrt(at$var))
+    },
+    reference = reference, effort = effort, m2 = if (is.null(reference)) NA_integer_ else reference$m, rows = n)
+}
+
+# ---- candidates -----------------------------------------------------------------------------------------------------
+
+# Returns a candidate of a search. Its first eight elements are shown by fit$tol$tried; `...` are those that its fit is
+# made from.
+new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L, ...) {
+  list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
+       met = max(error) <= tol, seconds = proc.time()[["elapsed"]] - started, posterior = posterior,
+       neighbours = as.integer(neighbours), error = error, ...)
+}
+
+candidate_of <- function(fit, yard, x, tol, started, center = 0) {
+  new_candidate(fit$m, yard$error_of(fit, x, center), tol, started, fit$neighbours, fit$posterior, fit = fit)
+}
+
+# Sends a message about the progress of long work if the last one (`since`) is at least `after` seconds ago, unless
+# `progress` was set: then there is a line on stderr, or nothing. Returns the time of the last message.
+tell_progress <- function(control, since, text, after = 5) {
+  now <- proc.time()[["elapsed"]]
+  if (now - since < after || !isFALSE(control$quiet) || control$progress) return(invisible(since))
+  tell_classed("progress", text)
+  invisible(now)
+}
+
+# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol or none is left.
+# try(setting) returns a candidate or NULL, and following(tried) the next setting or NULL. advice(best, tried) returns a
+# sentence if tol is not met. The search ends early if it is late or was interrupted. The best candidate is the smallest
+# one that meets tol, else the one with the smallest error.
+try_settings <- function(job, setting, try, following, advice) {
+  tried <- list()
+  while (!is.null(setting)) {
+    one <- try(setting)
+    if (is.null(one)) break
+    tell_progress(job$control, job$started, sprintf(
+      "tol = %s: %d inducing points%s: certified error %s (mean), %s (sd), %.0f s", format(signif(job$goal$tol, 2)),
+      one$m, and_neighbours(one$neighbours), format(signif(one$mean, 2)), format(signif(one$sd, 2)),
+      proc.time()[["elapsed"]] - job$started))
+    tried <- c(tried, list(one))
+    setting <- if (is.null(job$state$stopped) && !job$late()) following(tried)
+  }
+  if (!length(tried)) return(invisible())
+  best <- function(candidates) {
+    worth <- vapply(candidates, function(one) if (one$met) one$m else max(one$error), 1)
+    candidates[[order(!vapply(candidates, `[[`, NA, "met"), worth)[1L]]]
+  }
+  about <- list(yard = job$yard, needs = advice(best(tried), tried))
+  job$candidates <- c(job$candidates, lapply(tried, c, about))
+  job$best <- best(job$candidates)
+}
+
+# ---- sentences ------------------------------------------------------------------------------------------------------
+
+# Formats a share as a percentage, rounded up to two digits.
+show_percent <- function(v) {
+  if (!is.finite(v)) return("more than any number of %")
+  v <- 100 * v
+  unit <- if (v > 0) 10^(floor(log10(v)) - 1) else 1
+  paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
+}
+
+# Returns a sentence that explains why tol was not met and which settings could meet it. If the reason is the bounds,
+# `least` is the smallest error that they can certify. `suggestion` is for reasons other than bounds and time.
+tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
+  if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
+  if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
+  several <- !response_of(yard$reference)$concave
+  paste0(sprintf("The reference posterior (%d inducing points) itself has a certified error of %s. ",
+                 yard$reference$m, show_percent(least)),
+         switch(limit, memory = "Increase options(pfdtc.max_memory), so that it can have more points.",
+                m = "Increase `m`: the reference has at most 16 times as many points.",
+                time = "Increase `max_seconds`.",
+                quantile = "Use pfdtc_control(tol_quantile = 0.95), which ignores the worst 5 % of the rows.",
+                if (several) "More points do not help: the mode may not be unique." else
+                  "More points change only rounding: increase `noise` or `tol`."),
+         if (is_rough(yard$reference$kernel)) " A rough kernel, such as Matern 1/2 or 3/2, needs many points.",
+         if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
+}
+
+tolerance_unmet <- function(fit) {
+  if (!isFALSE(fit$tol$met)) return(NULL)
+  words <- tolerance_words(fit)
+  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words$by,
+          words$share, words$statistics, fit$tol$needs)
+}
+
+# Describes the larger of the two statistics; NA for a fit without tol.
+describe_tolerance <- function(fit) {
+  tol <- fit$tol
+  if (is.null(tol)) return(NA_character_)
+  if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
+  words <- tolerance_words(fit)
+  sprintf("certified %s %s, which %s `tol` = %s: %s", words$share, words$by, if (tol$met) "meets" else "misses",
+          show_percent(tol$asked), words$statistics)
+}
+
+# Returns texts: the larger statistic, the posterior with the bounds that certify it, and both statistics.
+tolerance_words <- function(fit) {
+  tol <- fit$tol
+  by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else
+    sprintf("with %d inducing points%s (effort \"%s\")", fit$m,
+            and_neighbours(if (fit$posterior == "far + near") fit$neighbours else 0L), tol$effort)
+  at <- paste0(if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
+               if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows), "training rows")
+  of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
+  list(share = show_percent(max(tol$mean, tol$sd)), by = by, statistics = sprintf(
+    "at %s the exact %s is within %s of %s and the exact sd within %s of the fit's", at, of[1L],
+    show_percent(tol$mean), of[2L], show_percent(tol$sd)))
+}
+
+and_neighbours <- function(n) if (n > 0L) sprintf(" and %d nearest neighbours", n) else ""

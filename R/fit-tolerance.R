@@ -8,13 +8,13 @@
 # A search tries candidates (new_candidate()) one after the other and compares them with a yardstick(), the bounds of
 # the exact GP at the rows. `job` is an environment with:
 #
-#   data, learned, plan, goal, state, late()   what every search reads; late() is TRUE when the time is over
+#   data, learned, plan, goal, control, state, late()   what every search reads; late() is TRUE when the time is over
 #   candidates, best, yard   all candidates, the best of them, and the yardstick of the last search
 
 fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
-  job <- list2env(list(data = data, goal = goal_settings(asked$tol, asked$control), state = state, candidates = list(),
-                       started = started))
+  job <- list2env(list(data = data, goal = goal_settings(asked$tol, asked$control), control = asked$control,
+                       state = state, candidates = list(), started = started))
   job$left <- function() started + asked$control$max_seconds - proc.time()[["elapsed"]]
   job$late <- function() job$left() <= 0
   fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)
@@ -22,10 +22,9 @@ fit_to_tolerance <- function(data, asked, state) {
   yard <- if (is.null(best)) job$yard else best$yard
   tol <- list(asked = job$goal$tol, quantile = job$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, rows = if (is.null(yard)) NA_integer_ else yard$rows,
-              needs = NULL, tried = candidates_frame(job$candidates))
+              needs = NULL, tried = do.call(rbind, lapply(job$candidates, function(one) data.frame(one[1:8]))))
   if (!is.null(best)) {
-    tol[c("mean", "sd")] <- as.list(best$error)
-    tol[c("met", "effort", "m2")] <- list(best$met, yard$effort, yard$m2)
+    tol[c("mean", "sd", "met", "effort", "m2")] <- c(best[c("mean", "sd", "met")], yard[c("effort", "m2")])
     if (!best$met) tol$needs <- best$needs
   }
   if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
@@ -39,33 +38,37 @@ search_plans <- function(job, asked) {
   state <- job$state
   job$plan <- plan <- tolerance_plan(data, asked)
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
-  learned <- learn_stage(data, few$learn, state)
+  job$learned <- learn_stage(data, few$learn, state)
+  first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
   # with `hyper = "joint"` hyperparameters are those of a joint fit with few points
   if (few$learn$hyper == "joint") {
-    learned <- optimise_stage(data, learned, points_stage(data, learned, few$posterior, state)$z, few$posterior, state)
+    job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   }
-  job$learned <- learned
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
   # the largest number of points for which a search is worth its time, if there is an alternative
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  look <- if (way != "none") first_look(data, learned, few$posterior, state)
+  # the first greedy points, each with rho: the residual prior variance after its inclusion over the noise variance
+  look <- if (way != "none") run_stage(state, "start", {
+    chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
+    left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
+    list(z = chosen$z, rho = unexplained_share(data, job$learned, list(t = left)))
+  }, otherwise = NULL)
   alone <- way == "none" || !isTRUE(asked$neighbours > 0L) &&
-    !points_fall_short(data, learned, look, plan, worth, state)
+    !points_fall_short(data, job$learned, look, plan, worth, state)
   if (alone) search_points(job, worth)
   if (way != "none" && is.null(state$stopped) && !isTRUE(job$best$met)) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
-    if (way == "exact") search_exact(job) else search_near(job, look$z, asked$neighbours)
+    search_rows(job, if (way == "near") look$z, asked$neighbours)
     job$plan <- plan
     # follows if the exact posterior is not possible
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best
   if (!is.null(best$fit)) return(replace(best$fit, c("evaluations", "seconds"), list(state$evaluations, state$seconds)))
-  done <- if (is.null(best)) learned else best$done
+  done <- if (is.null(best)) job$learned else best$done
   if (is.null(done$z)) {
-    z <- if (is.null(look)) points_stage(data, learned, few$posterior, state)$z else look$z
-    done <- start_now(learned, z, plan$posterior$jitter)
+    done <- start_now(job$learned, if (is.null(look)) first_points() else look$z, plan$posterior$jitter)
   }
   construct_fit(data, done, with_posterior(plan, m = nrow(done$z)), state)
 }
@@ -82,9 +85,9 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   m <- if (is.null(asked[["m"]])) facts$rows else asked[["m"]]
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(exact = FALSE, rho = Inf))
-  because <- c(posterior = sprintf("The posterior is the smallest one found that meets tol = %s.",
-                                   format(asked$tol)))
-  with_posterior(replace(plan, "because", list(because)), rho = NULL)
+  plan$because <- c(posterior = sprintf("The posterior is the smallest one found that meets tol = %s.",
+                                        format(asked$tol)))
+  with_posterior(plan, rho = NULL)
 }
 
 # Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that require inducing points
@@ -95,48 +98,39 @@ alternative_posterior <- function(facts, asked) {
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-# ---- neighbours, or the exact posterior -----------------------------------------------------------------------------
-
-# Tries the exact posterior. There is no candidate if the noise is too small for a Cholesky factorisation.
-search_exact <- function(job) {
-  try_settings(job, 1L, function(setting) {
-    run_stage(job$state, "certificate", {
-      started <- proc.time()[["elapsed"]]
-      fit <- exact_if_possible(job$data, job$learned, job$plan, no_state())
-      if (!is.null(fit)) {
-        rows <- used_rows(job$data)
-        job$yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, job$data$sd_y, job$goal$quantile,
-                              effort = "exact")
-        candidate_of(fit, job$yard, job$data$x, job$goal$tol, started)
-      }
-    }, otherwise = NULL)
-  }, function(tried) NULL, function(best, tried) "Rounding allows no smaller error: increase `noise` or `tol`.")
-}
-
 # Numbers of neighbours that are tried one after the other.
 neighbours_tried <- c(40L, 80L, 160L)
 
-# Increases the number of neighbours until tol is met.
-search_near <- function(job, z, neighbours) {
-  tol <- job$goal$tol
-  data <- merge_all_equal_rows(job$data)
-  rows <- used_rows(data, certified_rows)
-  counts <- unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
-  job$yard <- NULL
+# Tries the exact posterior, or, with inducing points z, more and more neighbours until tol is met. There is no
+# candidate if the noise is too small for a Cholesky factorisation.
+search_rows <- function(job, z = NULL, neighbours = NULL) {
+  goal <- job$goal
+  exact <- is.null(z)
+  data <- if (exact) job$data else merge_all_equal_rows(job$data)
+  rows <- used_rows(data, if (exact) Inf else certified_rows)
+  counts <- if (exact) 0L else unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
+  if (!exact) job$yard <- NULL
   try_settings(job, counts[1L], function(count) {
     run_stage(job$state, "certificate", {
       started <- proc.time()[["elapsed"]]
-      plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
-      fit <- construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())
-      if (is.null(job$yard)) job$yard <- near_yardstick(fit, data, rows, job$goal, job$left)
-      candidate_of(fit, job$yard, rows$x, tol, started)
+      fit <- if (exact) exact_if_possible(data, job$learned, job$plan, no_state()) else {
+        plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
+        construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())
+      }
+      if (exact && !is.null(fit)) {
+        inside <- certificate_of(fit, rows, "reference", NULL)
+        job$yard <- yardstick(inside, rows, data$sd_y, goal$quantile, effort = "exact")
+      }
+      if (is.null(job$yard) && !exact) job$yard <- near_yardstick(fit, data, rows, goal, job$left)
+      if (!is.null(fit)) candidate_of(fit, job$yard, rows$x, goal$tol, started)
     }, otherwise = NULL)
   }, function(tried) {
-    open <- !tried[[length(tried)]]$met && max(job$yard$floor) <= tol
+    open <- !tried[[length(tried)]]$met && max(job$yard$floor) <= goal$tol
     if (open && length(tried) < length(counts)) counts[length(tried) + 1L]
   }, function(best, tried) {
+    if (exact) return("Rounding allows no smaller error: increase `noise` or `tol`.")
     least <- max(job$yard$floor)
-    tolerance_advice(job$yard, if (least > tol) least, job$late(), limit = if (job$late()) "time" else "quantile",
+    tolerance_advice(job$yard, if (least > goal$tol) least, job$late(), limit = if (job$late()) "time" else "quantile",
                      sprintf("Use more `neighbours` than %d, or pfdtc_control(tol_quantile = 0.95).",
                              counts[length(tried)]))
   })
@@ -161,8 +155,6 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   }
 }
 
-# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
-
 # Searches among the first points of a reference, for a non-Gaussian likelihood, and returns the fit.
 search_working <- function(job, asked) {
   if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
@@ -180,36 +172,32 @@ search_working <- function(job, asked) {
   learned <- learn_laplace_stage(data, decide(facts, asked)$learn, state)
   fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
                            state)
-  job$yard <- run_stage(state, "reference", with_fixed_seed({
+  job$yard <- yard <- run_stage(state, "reference", with_fixed_seed({
     grow_reference(nrow(data$x), most, Inf, job$late, function(m2) {
       made <- laplace_reference(fit, data, m2)
       rows <- values_at(made$kernel, data$x)
       yardstick(mode_interval(made$bounds, rows), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
     }, function(yard) max(yard$floor) <= tol / 4)
   }), otherwise = NULL)
-  yard <- job$yard
   if (is.null(yard)) return(fit)
-  found <- run_stage(state, "certificate", fewest_points(fit, data, yard, tol), otherwise = NULL)
-  if (is.null(found)) return(fit)
-  z <- utils::head(yard$reference$inducing, min(found$m, most))
-  fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
   least <- max(yard$floor)
+  ref <- yard$reference
+  # approximations on the first points of the reference; if tol is out of reach, the goal is 1.25 times the error of all
+  found <- run_stage(state, "certificate", if (is.finite(least)) {
+    sites <- sites_of_fit(fit, data)
+    bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
+      at <- laplace_at(data$x, sites, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE], rounding_jitter(m),
+                       fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
+      yard$error(at$f - sites$offset, sqrt(at$q + at$left))
+    })
+  } else {
+    list(m = min(laplace_sizes$most, ref$m))
+  }, otherwise = NULL)
+  if (is.null(found)) return(fit)
+  z <- utils::head(ref$inducing, min(found$m, most))
+  fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
   job$best <- c(candidate_of(fit, yard, data$x, tol, 0, fit$center), list(
     yard = yard, needs = tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m))))
   job$candidates <- found$tried
   fit
-}
-
-# Returns bisect_points() for the approximation on the first points of the reference. If tol is out of reach, the goal
-# is 1.25 times the certified error of the reference.
-fewest_points <- function(fit, data, yard, tol) {
-  ref <- yard$reference
-  least <- max(yard$floor)
-  if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
-  sites <- sites_of_fit(fit, data)
-  bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
-    at <- laplace_at(data$x, sites, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE], rounding_jitter(m),
-                     fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
-    yard$error(at$f - sites$offset, sqrt(at$q + at$left))
-  })
 }

@@ -52,38 +52,30 @@ gaussian_steps <- list(
     now$look$exact <- !is.null(now$fit)
     now
   },
-  points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_rival("dense", predict_exact, exact_trial)(...),
-  few = function(...) look_at_rival("few", predict_by_few, few_trial)(...),
-  make = function(...) make_gaussian(...))
-
-# ---- measurements ---------------------------------------------------------------------------------------------------
-
-# Chooses inducing points and measures the residual prior variance.
-look_at_points <- function(now, plan, state) {
-  now$start <- points_stage(now$data, now$learned, plan$posterior, state)
-  now$look$rho <- unexplained_share(now$data, now$learned, now$start)
-  if (!is.null(now$start$t)) {
-    now$look$left <- now$start$t / mean(kernel_diagonal(now$learned$model$kernel, utils::head(now$data$x, 1000L)))
-  }
-  free_memory(now$data)
-  now
-}
-
-# ---- the posterior --------------------------------------------------------------------------------------------------
-
-make_gaussian <- function(now, plan, state, finish = NULL) {
-  if (!is.null(now$fit)) return(now$fit)
-  if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
-  near <- plan$posterior$neighbours > 0L
-  # equal rows beside one another would each count as new information
-  data <- if (near) merge_all_equal_rows(now$data) else now$data
-  if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
-  if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
-  z <- utils::head(now$start$z, plan$posterior$m)
-  done <- optimise_stage(data, now$learned, z, plan$posterior, state)
-  free_memory(data)
-  fit <- if (is.null(data$whole)) construct_fit(data, done, plan, state) else
-    construct_from_source(data, done, plan, state)
-  if (is.null(finish)) fit else finish(fit, data, done, state)
-}
+  points = function(now, plan, state) { # chooses inducing points and measures the residual prior variance
+    now$start <- points_stage(now$data, now$learned, plan$posterior, state)
+    now$look$rho <- unexplained_share(now$data, now$learned, now$start)
+    if (!is.null(now$start$t)) {
+      now$look$left <- now$start$t / mean(kernel_diagonal(now$learned$model$kernel, utils::head(now$data$x, 1000L)))
+    }
+    free_memory(now$data)
+    now
+  },
+  trial = function(...) look_at_held_out(...),
+  dense = function(...) look_at_rival(..., "dense", exact_trial),
+  few = function(...) look_at_rival(..., "few", few_trial),
+  make = function(now, plan, state, finish = NULL) {
+    if (!is.null(now$fit)) return(now$fit)
+    if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
+    near <- plan$posterior$neighbours > 0L
+    # equal rows beside one another would each count as new information
+    data <- if (near) merge_all_equal_rows(now$data) else now$data
+    if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
+    if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
+    z <- utils::head(now$start$z, plan$posterior$m)
+    done <- optimise_stage(data, now$learned, z, plan$posterior, state)
+    free_memory(data)
+    fit <- if (is.null(data$whole)) construct_fit(data, done, plan, state) else
+      construct_from_source(data, done, plan, state)
+    if (is.null(finish)) fit else finish(fit, data, done, state)
+  })

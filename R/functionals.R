@@ -65,8 +65,10 @@ kernels_of_terms <- function(kernel) {
 
 # Returns d f / d x_j at the rows of x as functionals, for j = `column`.
 slopes_at <- function(kernel, x, column) {
-  variance <- native_slope_variance(kernel, x, column)
-  cross <- function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column)
+  variance <- native(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
+  cross <- function(u, i) {
+    native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
+  }
   new_functionals("slopes", cross, variance$prior, variance$size, x, seq_len(nrow(x)),
                   function(kernel) slopes_at(kernel, x, column))
 }

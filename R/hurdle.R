@@ -4,8 +4,9 @@
 #'
 #' Fits two models: one of whether a response is above 0 ([binomial()]), and one of the responses that are. Their
 #' posteriors are independent, so that log marginal likelihoods add. Counts above 0 have a zero-truncated Poisson
-#' distribution, numbers a gamma or a log-normal one. R's generics for models answer for both fits; `coef()`, `vcov()`
-#' and `confint()` begin names with `zero.` or `positive.`. Other functions take `fit$zero` or `fit$positive`.
+#' distribution, numbers a gamma or a log-normal one. R's generics for models answer for both fits; `coef()`, `vcov()`,
+#' `confint()` and [report()] begin names with `zero.` or `positive.`. Figures and other functions take `fit$zero` or
+#' `fit$positive`.
 #'
 #' @param formula,data As for [pfdtc()]. The response has numbers of at least 0.
 #' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
@@ -42,18 +43,25 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
   if (length(bad)) abort_input(name, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "numbers of at least 0")
-  above <- y > 0
-  if (all(above, na.rm = TRUE) || !any(above, na.rm = TRUE)) {
-    abort_input(name, if (any(above, na.rm = TRUE)) "without zeros" else "0 in all rows", "numbers with and without 0",
-                hint = "Without zeros, fit the family of positive numbers by pfdtc().")
+  above <- which(y > 0)
+  call <- match.call()
+  wrong <- if (all(y > 0, na.rm = TRUE)) "without zeros" else if (!length(above)) "0 in all rows" else
+    if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
+  if (!is.null(wrong)) {
+    abort_input(name, wrong, "numbers with zeros and several others",
+                hint = if (all(y > 0, na.rm = TRUE)) "Fit the family of positive numbers by pfdtc().")
   }
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
-  with_response <- function(response) stats::update(formula, response)
-  both <- list(zero = pfdtc(with_response(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .)), data,
-                            family = stats::binomial(), ...),
-               positive = pfdtc(formula, data[above %in% TRUE, , drop = FALSE], family = family, ...))
-  both$zero$call <- both$positive$call <- match.call()
-  structure(c(both, list(formula = formula, data = data, call = match.call(),
+  home <- parent.frame()
+  part <- function(response, family, subset = call$subset) {
+    given <- list(formula = stats::update(formula, response), data = data, family = family, subset = subset)
+    eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # it evaluates weights as lm() does
+  }
+  some <- if (is.null(call$subset)) above else bquote(intersect(seq_len(.(nrow(data)))[.(call$subset)], .(above)))
+  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .), stats::binomial()),
+               positive = part(. ~ ., family, some))
+  both$zero$call <- both$positive$call <- call
+  structure(c(both, list(formula = formula, data = data, call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
@@ -62,36 +70,51 @@ of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
 
-# Returns one matrix of two, with row names that begin with the name of the fit.
-stacked <- function(each) {
-  rows <- lapply(names(each), function(part) paste(part, rownames(each[[part]]), sep = "."))
-  matrix(do.call(rbind, each), ncol = ncol(each[[1L]]), dimnames = list(unlist(rows), colnames(each[[1L]])))
-}
-
 #' @export
 coef.gp_hurdle <- of_both(stats::coef, unlist)
 
 #' @export
 vcov.gp_hurdle <- of_both(stats::vcov, function(each) {
-  apart <- Map(function(V, before, after) cbind(matrix(0, nrow(V), before), V, matrix(0, nrow(V), after)),
-               each, c(0, nrow(each[[1L]])), c(nrow(each[[2L]]), 0))
-  V <- stacked(apart)
-  `colnames<-`(V, rownames(V))
+  variance <- unlist(lapply(each, diag))
+  V <- matrix(0, length(variance), length(variance), dimnames = list(names(variance), names(variance)))
+  first <- seq_along(variance) <= nrow(each$zero)
+  V[first, first] <- each$zero
+  V[!first, !first] <- each$positive
+  V
 })
 
 #' @export
 confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
-  ends <- of_both(stats::confint, stacked)(object, level = level, ...)
+  ends <- of_both(stats::confint, function(each) {
+    do.call(rbind, unname(Map(function(e, part) `rownames<-`(e, paste0(part, ".", rownames(e))), each, names(each))))
+  })(object, level = level, ...)
   if (missing(parm)) ends else ends[parm, , drop = FALSE]
 }
+
+#' @rawNamespace S3method(report,gp_hurdle)
+report.gp_hurdle <- of_both(report, function(each) {
+  table <- Map(function(one, part) transform(one$table, what = paste(part, what, sep = ".")), each, names(each))
+  structure(list(text = paste("Above 0, or 0:", each$zero$text, "Responses above 0:", each$positive$text),
+                 table = do.call(rbind, unname(table))), class = "pfdtc_report")
+})
+
+# Refuses what has an answer for one fit alone.
+#' @rawNamespace
+#' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
+#' S3method(plot,gp_hurdle,of_one_part)
+#' S3method(stats::deviance,gp_hurdle,of_one_part)
+#' S3method(stats::df.residual,gp_hurdle,of_one_part)
+#' S3method(stats::family,gp_hurdle,of_one_part)
+#' S3method(stats::variable.names,gp_hurdle,of_one_part)
+#' S3method(stats::weights,gp_hurdle,of_one_part)
+of_one_part <- function(...) check_any_fit(..1, "fit")
 
 #' @export
 nobs.gp_hurdle <- of_both(stats::nobs, function(each) each$zero)
 
 #' @export
 summary.gp_hurdle <- function(object, ...) {
-  each <- of_both(summary, identity)(object, ...)
-  structure(c(each, object["evidence"]), class = "summary.gp_hurdle")
+  structure(c(of_both(summary, identity)(object, ...), object["evidence"]), class = "summary.gp_hurdle")
 }
 
 #' @export
@@ -100,22 +123,6 @@ fitted.gp_hurdle <- function(object, ...) stats::predict(object)
 #' @export
 residuals.gp_hurdle <- function(object, ...) {
   eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
-}
-
-# Returns the parts at rows: the probability of a response above 0, and the positive fit's response, mean and var of f.
-hurdle_at <- function(object, newdata) {
-  above <- stats::predict(object$zero, newdata, type = "response")
-  f <- stats::predict(object$positive, newdata, se.fit = TRUE)
-  list(above = above, response = response_of(object$positive), mean = unname(f$fit), var = unname(f$se.fit)^2)
-}
-
-# Returns quantiles of the mixture: 0, or a quantile of the positive part.
-hurdle_quantile <- function(at, p) {
-  within <- (p - (1 - at$above)) / at$above
-  q <- 0 * at$above
-  some <- which(within > 0)
-  q[some] <- predictive_quantile(at$response, within[some], rep(1, length(some)), at$mean[some], sqrt(at$var[some]))
-  q
 }
 
 #' @rdname gp_hurdle
@@ -129,20 +136,27 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   if (interval != "none" && !type %in% c("response", "median")) {
     abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out there")
   }
-  at <- hurdle_at(object, newdata)
-  quantile <- function(p) hurdle_quantile(at, p)
+  above <- stats::predict(object$zero, newdata, type = "response")
+  f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
+  response <- response_of(object$positive)
+  quantile <- function(p) { # of the mixture: 0, or a quantile of the positive part
+    within <- (p - (1 - above)) / above
+    some <- which(within > 0)
+    replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],
+                                                 f$se.fit[some]))
+  }
   if (type == "density") {
     y <- eval(object$formula[[2L]], newdata, environment(object$formula))
-    out <- log1p(-at$above)
+    out <- log1p(-above)
     some <- which(y > 0)
-    out[some] <- log(at$above[some]) + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
+    out[some] <- log(above[some]) + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
     return(out)
   }
-  fit <- switch(type, zero = 1 - at$above, median = quantile(0.5),
-                response = at$above * response_moments(at$response, at$mean, at$var)$mean)
   if (type == "quantile") {
-    return(vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, at$above))
+    return(vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, above))
   }
+  fit <- switch(type, zero = 1 - above, median = quantile(0.5),
+                response = above * response_moments(response, f$fit, f$se.fit^2)$mean)
   if (interval == "none") return(fit)
   level <- check_level(level)
   cbind(fit = fit, lwr = quantile((1 - level) / 2), upr = quantile((1 + level) / 2))

@@ -61,7 +61,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
   # each step adds errors of a few eps * k; a residual variance below m such errors is rounding
-  chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
+  chosen <- native(ffi_select, engine_model(kernel = kernel), pool, as.integer(m), 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
@@ -84,7 +84,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
-  rows <- native_select_guided(V, P, min(m, length(looked)), least)
+  rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 

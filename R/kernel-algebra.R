@@ -36,19 +36,37 @@ Ops.pfdtc_kernel <- function(e1, e2) {
                 message = sprintf("`%s` does not make a kernel of kernels: + and * do.", .Generic))
   }
   numbers <- !vapply(list(e1, e2), inherits, NA, "pfdtc_kernel")
-  if (!any(numbers)) return(if (.Generic == "+") add_kernels(e1, e2) else multiply_kernels(e1, e2))
+  if (!any(numbers)) {
+    if (.Generic == "+") return(add_kernels(e1, e2))
+    a <- as_sum(e1)
+    b <- as_sum(e2)
+    leaves <- c(a$leaves, b$leaves)
+    constant <- vapply(leaves, function(l) l$profile == "constant", NA)
+    pairs <- expand.grid(a = a$terms, b = lapply(b$terms, function(t) {
+      replace(t, "leaves", list(t$leaves + length(a$leaves)))
+    }))
+    return(new_sum(leaves, Map(function(ta, tb) {
+      given <- c(ta$variance, tb$variance)
+      factors <- c(ta$leaves, tb$leaves)
+      if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
+      list(variance = if (length(given)) prod(given), leaves = unique(factors))
+    }, pairs$a, pairs$b)))
+  }
   number <- list(e1, e2)[[which(numbers)]]
   kernel <- list(e1, e2)[[which(!numbers)]]
   if (.Generic == "+") {
     abort_input("kernel", describe(number), "a kernel",
                 hint = "kernel_constant(<variance>) is one that is the same everywhere.")
   }
+  number <- check_positive(number, "number", 1L)
+  kernel <- as_sum(kernel)
   # a term without a variance gets the variance 1, so that it can be multiplied
-  kernel <- change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
-  scale_kernel(kernel, check_positive(number, "number", 1L))
+  kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L] * number))
+  as_kernel(kernel)
 }
 
-# Returns the kernel of these factors and terms, without the factors that no term has.
+# Returns the kernel of these factors and terms, without the factors that no term has. Stops if two terms have the same
+# factors without parameters, because only the sum of their variances would matter.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
@@ -56,17 +74,24 @@ new_sum <- function(leaves, terms) {
   kernel <- structure(list(profile = "composite", leaves = leaves, terms = terms), class = "pfdtc_kernel")
   if (has_one_factor(kernel) && length(terms) == 1L) return(as_kernel(kernel))
   kernel$label <- formula_of_kernel(kernel)
-  check_told_apart(kernel)
+  keys <- vapply(terms, function(t) {
+    plain <- all(vapply(leaves[t$leaves], function(l) {
+      !length(leaf_parameters(l)) || identical(l$correlation, "given")
+    }, NA))
+    if (plain) toString(sort(vapply(leaves[t$leaves], leaf_name, ""))) else NA_character_
+  }, "")
+  twice <- keys[duplicated(keys) & !is.na(keys)]
+  if (length(twice)) {
+    abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of terms that data can tell apart",
+                hint = "Only the sum of the two variances would show.")
+  }
   kernel
 }
 
 add_kernels <- function(a, b) {
   a <- as_sum(a)
   b <- as_sum(b)
-  moved <- lapply(b$terms, function(t) {
-    t$leaves <- t$leaves + length(a$leaves)
-    t
-  })
+  moved <- lapply(b$terms, function(t) replace(t, "leaves", list(t$leaves + length(a$leaves))))
   new_sum(c(a$leaves, b$leaves), c(a$terms, moved))
 }
 
@@ -121,32 +146,26 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 # Returns the label of a chosen kernel, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
-show_parameter <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
-
 #' @export
 print.pfdtc_kernel <- function(x, ...) {
-  if (!has_one_factor(x)) return(print_sum(x))
-  cat(x$label, "kernel\n")
-  for (what in factor_parameters[[x$profile]]) {
-    cat(sprintf("  %-12s %s\n", paste0(what, ":"), show_parameter(x[[what]])))
+  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
+  if (has_one_factor(x)) {
+    cat(x$label, "kernel\n")
+    for (what in factor_parameters[[x$profile]]) cat(sprintf("  %-12s %s\n", paste0(what, ":"), show(x[[what]])))
+    cat("  variance:   ", show(x$variance), "\n")
+    if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
+    return(invisible(x))
   }
-  cat("  variance:   ", show_parameter(x$variance), "\n")
-  if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
-  invisible(x)
-}
-
-# Prints the formula of the kernel, then each term with its parameters.
-print_sum <- function(x) {
-  cat("kernel:", formula_of_kernel(x), "\n")
+  cat("kernel:", formula_of_kernel(x), "\n") # then each term with its parameters
   leaves <- leaf_names(x)
   last <- length(x$terms)
   met <- integer()
   for (t in seq_along(x$terms)) {
     term <- x$terms[[t]]
-    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show_parameter(term$variance)))
+    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
     for (l in term$leaves) {
       leaf <- x$leaves[[l]]
-      parts <- vapply(factor_parameters[[leaf$profile]], function(what) paste(what, show_parameter(leaf[[what]])), "")
+      parts <- vapply(factor_parameters[[leaf$profile]], function(what) paste(what, show(leaf[[what]])), "")
       if (l %in% met) parts <- "as above"
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))
@@ -171,22 +190,20 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
     l <- table$leaf[first]
     what <- table$what[first]
     own <- which(table$leaf == l & table$what == what)
-    names[own] <- paste0(factors[l], parameter_words(sum$leaves[[l]], what, columns))
+    leaf <- sum$leaves[[l]]
+    levels <- leaf$levels
+    n <- length(levels)
+    words <- switch(
+      what, lengthscale = if (shares_lengthscale(leaf)) what else paste0(what, ".", lengthscale_names(leaf, columns)),
+      scale = paste0(what, ".", levels[-1L]),
+      parameters = switch(leaf$correlation, exchangeable = "distance",
+                          ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
+                            pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
+                            sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])
+                          }), what)
+    names[own] <- paste0(factors[l], words)
   }
   names
-}
-
-# Returns the names of the parameters of the kind `what` that a factor has.
-parameter_words <- function(leaf, what, columns) {
-  levels <- leaf$levels
-  n <- length(levels)
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) what else
-    paste0(what, ".", lengthscale_names(leaf, columns)), scale = paste0(what, ".", levels[-1L]),
-    parameters = switch(leaf$correlation, exchangeable = "distance",
-                        ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
-                          pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
-                          sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])
-                        }), what)
 }
 
 # Stops if a factor that reads the column has no slope in it.

@@ -21,8 +21,9 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(lengthscale_names(leaf, leaf$inputs)),
-         parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
+  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
+    length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
+    parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
 categorical_size <- function(leaf) {
@@ -39,29 +40,41 @@ as_sum <- function(kernel) {
   list(leaves = list(kernel), terms = list(list(variance = kernel$variance, leaves = 1L)), label = kernel$label)
 }
 
-# Returns the kernel as users see it: the flat list of its factor if it has only one.
+# Returns the kernel as users see it: the flat list of its factor if it has only one. Lengthscales keep their names.
 as_kernel <- function(kernel) {
-  if (!is.null(kernel$engine)) return(kernel_of_values(kernel$kernel, kernel$table, kernel$engine$values))
-  if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
-  leaf <- kernel$leaves[[1L]]
-  leaf["variance"] <- list(kernel$terms[[1L]]$variance)
-  leaf
+  if (is.null(kernel$engine)) {
+    if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
+    leaf <- kernel$leaves[[1L]]
+    leaf["variance"] <- list(kernel$terms[[1L]]$variance)
+    return(leaf)
+  }
+  table <- kernel$table
+  values <- kernel$engine$values
+  kernel <- kernel$kernel
+  flat <- is.null(kernel$leaves)
+  first <- which(table$at == 1L)
+  last <- c(first[-1L] - 1L, length(values))
+  for (i in which(!is.na(values[first]))) {
+    what <- table$what[first[i]]
+    leaf <- table$leaf[first[i]]
+    new <- values[first[i]:last[i]]
+    old <- if (flat) kernel[[what]] else if (leaf) kernel$leaves[[leaf]][[what]]
+    if (length(old) == length(new)) names(new) <- names(old)
+    if (flat) kernel[[what]] <- new
+    else if (leaf) kernel$leaves[[leaf]][[what]] <- new
+    else kernel$terms[[table$term[first[i]]]]$variance <- new
+  }
+  kernel
 }
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the kernel with each term changed by f().
-change_terms <- function(kernel, f) {
-  kernel <- as_sum(kernel)
-  kernel$terms <- lapply(kernel$terms, f)
-  as_kernel(kernel)
-}
-
 # Returns the kernel with each factor changed by f().
 change_leaves <- function(kernel, f) {
-  kernel <- as_sum(kernel)
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
+  if (is.null(kernel$leaves)) return(f(kernel))
   kernel$leaves <- lapply(kernel$leaves, f)
-  as_kernel(kernel)
+  kernel
 }
 
 # Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
@@ -92,8 +105,9 @@ compile_kernel <- function(kernel) {
   table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n), held = each(6L),
                         mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
-  tied <- vapply(leaves, function(leaf) is_additive(leaf) || has_shared(leaf), NA)
-  tie <- if (any(tied)) expand_additive(parts, table)
+  tied <- any(table$what == "additive.share") ||
+    any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
+  tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
@@ -117,24 +131,6 @@ kernel_values <- function(kernel) compile_kernel(kernel)$engine$values
 
 kernel_parameters <- function(kernel) compile_kernel(kernel)$table
 
-# Writes values into the user's form. Lengthscales keep their names.
-kernel_of_values <- function(kernel, table, values) {
-  flat <- is.null(kernel$leaves)
-  first <- which(table$at == 1L)
-  last <- c(first[-1L] - 1L, length(values))
-  for (i in which(!is.na(values[first]))) {
-    what <- table$what[first[i]]
-    leaf <- table$leaf[first[i]]
-    new <- values[first[i]:last[i]]
-    old <- if (flat) kernel[[what]] else if (leaf) kernel$leaves[[leaf]][[what]]
-    if (length(old) == length(new)) names(new) <- names(old)
-    if (flat) kernel[[what]] <- new
-    else if (leaf) kernel$leaves[[leaf]][[what]] <- new
-    else kernel$terms[[table$term[first[i]]]]$variance <- new
-  }
-  kernel
-}
-
 # Multiplies all variances by `by` / `over`.
 scale_kernel <- function(kernel, by = 1, over = 1) {
   if (!is.null(kernel$engine)) {
@@ -142,29 +138,13 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)
   }
-  change_terms(kernel, function(t) {
-    if (!is.null(t$variance)) t$variance <- t$variance * by / over
-    t
-  })
-}
-
-# Converts slopes from the logs of the engine's parameters to the logs of the kernel's own. They are in `theta`, or in
-# `score` and `information`, where other parameters follow those of the kernel.
-tied_slopes <- function(kernel, result) {
-  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  tie <- kernel$engine$tie
-  if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
-  n <- length(kernel$engine$values)
-  own <- seq_len(n)
-  J <- tie$M[, own, drop = FALSE]
-  if (nrow(tie$weights)) J <- J + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
-  if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
-  if (is.null(result$score)) return(result)
-  more <- length(result$score) - nrow(J)
-  J <- rbind(cbind(J, matrix(0, nrow(J), more)), cbind(matrix(0, more, n), diag(1, more)))
-  result$score <- drop(crossprod(J, result$score))
-  if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
-  result
+  scaled <- function(part) {
+    if (!is.null(part$variance)) part$variance <- part$variance * by / over
+    part
+  }
+  if (is.null(kernel$leaves)) return(scaled(kernel))
+  kernel$terms <- lapply(kernel$terms, scaled)
+  kernel
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------
@@ -179,12 +159,12 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
-  has_profile(kernel, c("linear", "polynomial", "mean")) ||
-    any(vapply(as_sum(kernel)$leaves, function(l) is_group(l) && !identical(l$group$design, 1), NA))
+  any(vapply(as_sum(kernel)$leaves, function(l) {
+    isTRUE(l$profile %in% varying_profiles) && !(l$profile == "group" && identical(l$group$design, 1))
+  }, NA))
 }
 
-# Returns TRUE if the factor depends on distances only.
-is_stationary <- function(leaf) "lengthscale" %in% factor_parameters[[leaf$profile]]
+varying_profiles <- c("linear", "polynomial", "mean", "group")
 
 # Returns TRUE for the factor of a linear mean (mean.R).
 is_mean <- function(leaf) identical(leaf$profile, "mean")
@@ -231,7 +211,7 @@ kernel_lengths <- function(kernel, d) {
   total <- sum(vapply(terms, `[[`, 0, "variance"))
   for (t in terms) {
     for (leaf in leaves[t$leaves]) {
-      if (!is_stationary(leaf)) next
+      if (!"lengthscale" %in% leaf_parameters(leaf)) next # it does not depend on distances alone
       l <- column_lengthscales(leaf)
       if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
       rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2

@@ -113,7 +113,14 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
   parameters <- given <- NULL
   if (is.null(correlation)) correlation <- "exchangeable"
   if (is.matrix(correlation)) {
-    given <- check_correlation(correlation)
+    given <- correlation
+    ok <- is.numeric(given) && nrow(given) == ncol(given) && nrow(given) > 1L && all(is.finite(given)) &&
+      max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
+    if (!ok) abort_input("correlation", describe(given), "a symmetric matrix with a row a level and 1 on its diagonal")
+    least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
+    if (least < -1e-10 * nrow(given)) { # below 0 by more than rounding
+      abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
+    }
     correlation <- "given"
   } else if (is.numeric(correlation)) {
     correlation <- check_positive(correlation, "correlation", 1L)
@@ -126,18 +133,6 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Checks that R is symmetric, has a unit diagonal and no negative eigenvalue, up to rounding.
-check_correlation <- function(R) {
-  ok <- is.numeric(R) && nrow(R) == ncol(R) && nrow(R) > 1L && all(is.finite(R)) && max(abs(R - t(R))) < 1e-12 &&
-    max(abs(diag(R) - 1)) < 1e-12
-  if (!ok) abort_input("correlation", describe(R), "a symmetric matrix with a row a level and 1 on its diagonal")
-  least <- min(eigen(R, symmetric = TRUE, only.values = TRUE)$values)
-  if (least < -1e-10 * nrow(R)) {
-    abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
-  }
-  R
-}
-
 # Kernels of these profiles keep the elements that they have in fits of 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
@@ -146,13 +141,14 @@ positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, arg
 # Makes a kernel of one factor. `...`: further elements; those that are NULL are left out.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
-  if (check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
+  if (!isFALSE(isotropic) && check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
     abort_input("lengthscale", sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
   }
   if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
+  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance,
-                   inputs = check_inputs(inputs)), more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
+              more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
 check_inputs <- function(inputs) {

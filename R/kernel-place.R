@@ -5,7 +5,7 @@
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
   if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
-  if (has_one_factor(kernel)) {
+  if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, argument, variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
     return(kernel)
@@ -42,7 +42,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
   if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
-  if (is.null(leaf$shared) && is_stationary(leaf)) {
+  if (is.null(leaf$shared) && "lengthscale" %in% leaf_parameters(leaf)) {
     leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
   }
   l <- leaf$lengthscale

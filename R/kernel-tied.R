@@ -125,9 +125,16 @@ expand_additive <- function(parts, table) {
   list(leaves = leaves, terms = terms, M = M, weights = weights)
 }
 
-# Returns the logs of the weights of additive factors and the matrix of their slopes in log theta.
-log_weights <- function(tie, values) {
-  logs <- slopes <- NULL
+# Returns the kernel as the engine reads it, and `slopes`, those of the logs of its parameters in log theta. No caller
+# depends on parameters that have no value yet.
+engine_kernel <- function(kernel) {
+  engine <- kernel$engine
+  tie <- engine$tie
+  values <- replace(engine$values, is.na(engine$values), 1)
+  n <- length(values)
+  logs <- log(values)
+  slopes <- tie$M[, seq_len(n), drop = FALSE]
+  of_weights <- NULL
   for (i in seq_len(nrow(tie$weights))) {
     at <- tie$weights[i, 1:2]
     G <- tie$weights[[i, 3L]]
@@ -135,21 +142,11 @@ log_weights <- function(tie, values) {
     S <- 1 + sum(odds)
     logs <- c(logs, log(c(1, odds / c(G, max(G * (G - 1) / 2, 1)))) - log(S))
     known <- which(at > 0L)
-    rows <- matrix(0, 3L, length(values))
+    rows <- matrix(0, 3L, n)
     rows[, at[known]] <- rbind(0, diag(2L))[, known] - rep(odds[known] / S, each = 3L)
-    slopes <- rbind(slopes, rows)
+    of_weights <- rbind(of_weights, rows)
   }
-  list(logs = logs, slopes = slopes)
-}
-
-# Returns the kernel as the engine reads it. No caller depends on parameters that have no value yet.
-engine_kernel <- function(kernel) {
-  engine <- kernel$engine
-  tie <- engine$tie
-  if (is.null(tie)) return(engine)
-  values <- replace(engine$values, is.na(engine$values), 1)
-  logs <- c(log(values), log_weights(tie, values)$logs)
+  if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
   logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
-  engine$values <- exp(drop(tie$M %*% logs))
-  engine[c("factors", "terms", "values")]
+  list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes)
 }

@@ -59,7 +59,7 @@ learn_additive <- function(kind, from, s, first = NULL) {
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
   search <- function(pool, thetas) {
     wide <- learning_problem(pool, s, profile)
-    ends <- lapply(thetas(wide), function(theta) learn_exactly(wide, climb(wide, theta, budget("few", 8L))))
+    ends <- lapply(thetas(wide), function(theta) learn_exactly(wide, climb(wide, theta, "few", 8L)))
     model_of_run(wide, ends[[which.max(vapply(ends, `[[`, 0, "value"))]])
   }
   starts <- function(wide) additive_starts(from, wide)

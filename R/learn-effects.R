@@ -34,7 +34,10 @@ with_levels <- function(pool, columns) {
 # effects.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
-  result <- native_integrated(pool, smooth_model(now), groupings, rows, neighbours, slopes, at, basis)
+  to <- engine_model(smooth_model(now))
+  # V and b are the effects' covariance and mean
+  result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
+                            as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])
   table <- now$kernel$table
   own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))

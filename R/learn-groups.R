@@ -160,7 +160,7 @@ eliminated_pairs <- function(pairs, L, first, roots, noise, size) {
     lapply(seq_len(t$effects), function(b) level_solve(of_level, sums[, (b - 1L) * p + seq_len(p), drop = FALSE]))
   }, pairs$of_term, roots)
   entries <- do.call(rbind, unlist(entries, recursive = FALSE))[pairs$order, , drop = FALSE]
-  native_level_products(t(entries), pairs$start, pairs$column, size)
+  native(ffi_level_products, t(entries), pairs$start, pairs$column, as.integer(size)) # sum_l V_l'V_l (src/effects.h)
 }
 
 sums_of_pairs <- function(one, two, w) {

@@ -24,10 +24,11 @@ problem_with_trend <- function(problem, trend, v) {
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
     used <- list(x = x, y = pool$y, weights = w / factor, levels = pool$levels)
+    input$rows$scale <- sqrt(used$weights)
     result <- if (is.null(pool$levels)) {
-      native_vecchia(used, now, rows, neighbours, control = problem$run, basis = basis)
+      native_vecchia(used, now, rows, neighbours, basis = basis, at = input)
     } else {
-      integrated_likelihood(used, now, rows, neighbours, TRUE, vecchia_input(used, length(rows), problem$run), basis)
+      integrated_likelihood(used, now, rows, neighbours, TRUE, input, basis)
     }
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
@@ -70,7 +71,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best <- NULL
   for (round in seq_len(noise_trend_sizes[["rounds"]])) {
     steps <- if (round == 1L) c(10L, 6L) else 6L
-    run <- climb(problem_with_trend(problem, trend, v[part]), now, budget(size, steps, 0.05))
+    run <- climb(problem_with_trend(problem, trend, v[part]), now, size, steps, 0.05)
     if (!is.finite(run$value)) break
     now <- run$theta
     S <- information_of_rest(run$information, own, own[problem$free])

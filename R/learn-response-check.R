@@ -153,7 +153,7 @@ with_terms_in_merit <- function(tried, from) {
 gain_of_terms <- function(model, from, first = NULL) {
   pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
   problem <- learning_problem(pool, from$s, "matern32")
-  run <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
+  run <- learn_exactly(problem, climb(problem, model$theta, "few", 8L))
   wide <- learn_additive("additive", model_of_run(problem, run), from$s, first)
   c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n)
 }

@@ -229,12 +229,12 @@ response_model <- function(from, transform) {
     transform$lambda <- lambda_beside_line(transform, from$rows)
     for (round in 1:2) {
       problem <- response_problem(from, transform)
-      theta <- climb(problem, theta, budget(from$size, c(6L, 4L), 0.05))$theta
+      theta <- climb(problem, theta, from$size, c(6L, 4L), 0.05)$theta
       transform$lambda <- likeliest_lambda(transform, from, problem, theta)
     }
   }
   problem <- response_problem(from, transform)
-  run <- climb(problem, theta, budget(from$size, c(6L, 6L), 0.05))
+  run <- climb(problem, theta, from$size, c(6L, 6L), 0.05)
   model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 

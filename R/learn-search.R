@@ -1,26 +1,26 @@
 # Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches a problem from each start and returns the runs, largest value first. `budget` is list(size, steps, enough):
-# rows and neighbours, scoring steps of each round, and the promised gain at which a round ends. Neighbours stay fixed
-# during a round. The last round is the one in which no log moves by more than 0.05.
-search <- function(problem, starts, budget, neighbours = NULL) {
-  runs <- lapply(starts, function(theta) climb(problem, theta, budget, neighbours))
+# Searches a problem from each start and returns the runs, largest value first.
+search <- function(problem, starts, ...) {
+  runs <- lapply(starts, function(theta) climb(problem, theta, ...))
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-climb <- function(problem, theta, budget, neighbours = NULL) {
-  rows <- problem$pool$take(min(budget$size[["rows"]], problem$pool$n))
-  for (maxit in budget$steps) {
-    if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, budget$size[["near"]])
-    run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, budget$enough)
+# Searches from theta. `size`: rows and neighbours, a row of learning_sizes; `steps`: scoring steps of each round;
+# `enough`: the promised gain at which a round ends. Neighbours stay fixed during a round. The last round is the one in
+# which no log moves by more than 0.05.
+climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
+  size <- learning_sizes[[size]]
+  rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
+  for (maxit in steps) {
+    if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, size[["near"]])
+    run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
     if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
   }
   run
 }
-
-budget <- function(size, steps, enough = 0.1) list(size = learning_sizes[[size]], steps = steps, enough = enough)
 
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda grows if a step gains too little, and
 # falls if it gains what it promised. No log moves by more than 2. The search ends when a step promises less than
@@ -37,9 +37,20 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
   until <- problem$pool$until
   while (iteration < maxit && proc.time()[["elapsed"]] < until) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
-    step <- numeric(length(theta))
     free <- which(problem$free & !at_bound)
-    step[free] <- scoring_step(information[free, free, drop = FALSE], point$gradient[free], lambda)
+    step <- numeric(length(theta))
+    H <- information[free, free, drop = FALSE]
+    g <- point$gradient[free]
+    scale <- pmax(diag(H), 1e-8 * max(diag(H), 1e-300))
+    damping <- if (length(free)) lambda else Inf
+    while (damping <= 1e8) {
+      uphill <- tryCatch(solve(H + diag(damping * scale, length(scale)), g), error = function(e) {
+        if (is_time_limit(e)) stop(e)
+      })
+      if (!is.null(uphill) && all(is.finite(uphill)) && sum(uphill * g) > 0) break
+      damping <- max(10 * damping, 1e-3)
+    }
+    step[free] <- if (damping <= 1e8) uphill else g / scale
     size <- max(abs(step))
     if (size > 2) step <- step * (2 / size)
     new_theta <- pmin(pmax(theta + step, problem$lower), problem$upper)
@@ -64,19 +75,6 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
   }
   list(theta = theta, value = point$value, converged = converged, information = information,
        moved = max(abs(theta - start)), loo = point$loo)
-}
-
-scoring_step <- function(information, gradient, lambda) {
-  if (!length(gradient)) return(gradient)
-  scale <- pmax(diag(information), 1e-8 * max(diag(information), 1e-300))
-  repeat {
-    step <- tryCatch(solve(information + diag(lambda * scale, length(scale)), gradient), error = function(e) {
-      if (is_time_limit(e)) stop(e)
-    })
-    if (!is.null(step) && all(is.finite(step)) && sum(step * gradient) > 0) return(step)
-    lambda <- max(10 * lambda, 1e-3)
-    if (lambda > 1e8) return(gradient / scale)
-  }
 }
 
 # Returns B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient; without positive curvature, B.
@@ -110,20 +108,6 @@ exact_sizes <- function(pool) {
 
 # ---- starts ---------------------------------------------------------------------------------------------------------
 
-# Returns the lengthscales, in units of sqrt(d) spreads, and the noise, in units of the response, of the starts. Many
-# optima explain everything by noise; short lengthscales and little noise escape from them. A series (d = 1) may have
-# dozens of waves.
-start_grid <- function(d, restarts) {
-  short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
-  grid <- rbind(expand.grid(lengthscale = c(0.3, 1, 3, 0.1, short), noise = 0.05),
-                expand.grid(lengthscale = c(1, 0.3, 3), noise = 0.5), data.frame(lengthscale = 10, noise = 0.8))
-  if (is.null(restarts)) return(grid)
-  if (restarts <= nrow(grid)) return(grid[seq_len(restarts), ])
-  more <- restarts - nrow(grid)
-  rbind(grid, data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
-                         noise = exp(stats::runif(more, log(0.01), log(0.8)))))
-}
-
 # Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales,
 # because equal terms have equal slopes and would stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
@@ -154,13 +138,24 @@ smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
   lapply(further_starts(problem, list(c(3, 30, 0.0025), c(5, 300, 0.0025)), theta), function(theta) {
-    climb(problem, theta, budget("whole", 0L))
+    climb(problem, theta, "whole", 0L)
   })
 }
 
-# Returns the starts of the grid as a list of theta, without repeats; attribute "grid" has their rows of the grid.
+# Returns the starts as a list of theta, without repeats. Attribute "grid" has the lengthscales, in units of sqrt(d)
+# spreads, and the noise, in units of the response. Many optima explain everything by noise; short lengthscales and
+# little noise escape from them. A series (d = 1) may have dozens of waves.
 starts_of <- function(problem, restarts) {
-  grid <- start_grid(sum(problem$table$ard), restarts)
+  d <- sum(problem$table$ard)
+  short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
+  grid <- rbind(expand.grid(lengthscale = c(0.3, 1, 3, 0.1, short), noise = 0.05),
+                expand.grid(lengthscale = c(1, 0.3, 3), noise = 0.5), data.frame(lengthscale = 10, noise = 0.8))
+  if (!is.null(restarts)) {
+    more <- max(restarts - nrow(grid), 0)
+    grid <- rbind(utils::head(grid, restarts),
+                  data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
+                             noise = exp(stats::runif(more, log(0.01), log(0.8)))))
+  }
   from <- function(known) {
     lapply(seq_len(nrow(grid)), function(i) {
       theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))
@@ -192,7 +187,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
   runs <- lapply(thetas, function(theta) {
-    run <- climb(problem, theta, budget("starts", 5L, 0.5), shared)
+    run <- climb(problem, theta, "starts", 5L, 0.5, shared)
     if (run$value > most) {
       most <<- run$value
       note(run$theta)
@@ -201,34 +196,29 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   })
   value <- vapply(runs, `[[`, 0, "value")
   better <- utils::head(order(-value), max(3L, length(runs) %/% 2L))
-  runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, budget("starts", c(6L, 6L), 0.2)))
+  runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, "starts", c(6L, 6L), 0.2))
   value <- vapply(runs, `[[`, 0, "value")
   report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale, noise = grid$noise,
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
   attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats over the rows that counted
-  list(thetas = distinct_ends(lapply(runs[best[value[best] >= max(value) - 30]], `[[`, "theta")), report = report)
-}
-
-# Returns at most three distinct optima, best first.
-distinct_ends <- function(thetas) {
-  out <- thetas[1L]
-  for (theta in thetas[-1L]) {
-    if (length(out) == 3L) break
-    if (all(vapply(out, function(other) max(abs(theta - other)) > 0.3, NA))) out <- c(out, list(theta))
+  ends <- list()
+  for (run in runs[best[value[best] >= max(value) - 30]]) {
+    new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
+    if (new && length(ends) < 3L) ends <- c(ends, list(run$theta))
   }
-  out
+  list(thetas = ends, report = report)
 }
 
 # Continues the best starts on more rows. Returns the runs, best first.
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
-  effort <- budget("finals", c(6L, if (few) 6L else 2L))
-  runs <- search(problem, thetas, effort)
+  steps <- c(6L, if (few) 6L else 2L)
+  runs <- search(problem, thetas, "finals", steps)
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
   if (is.null(longer)) return(runs)
-  runs <- c(search(problem, list(longer), effort), runs)
+  runs <- c(list(climb(problem, longer, "finals", steps)), runs)
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
@@ -252,18 +242,15 @@ lengthened <- function(problem, theta) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns TRUE if one optimum explains by noise what the other explains by structure. Then its noise variance is twice
-# the other's, and larger by a tenth of the response's variance.
-explains_otherwise <- function(problem, theta, other) {
-  last <- problem$last
-  noise <- exp(c(theta[[last]], other[[last]]))
-  max(noise) > 2 * min(noise) && max(noise) - min(noise) > 0.1 * exp(problem$unit[[last]])
-}
-
-# Returns the best other end that explains the data differently, as a list of one; NULL if there is none. `behind`: nats
-# below the best, over all rows.
+# Returns the best other end that explains the data differently, as a list of one; NULL if there is none. One optimum
+# explains by noise what the other explains by structure: its noise variance is twice the other's, and larger by a tenth
+# of the response's variance. `behind`: nats below the best, over all rows.
 find_rival <- function(problem, ends) {
-  other <- Filter(function(end) explains_otherwise(problem, ends[[1L]]$theta, end$theta), ends)
+  last <- problem$last
+  other <- Filter(function(end) {
+    noise <- exp(c(ends[[1L]]$theta[[last]], end$theta[[last]]))
+    max(noise) > 2 * min(noise) && max(noise) - min(noise) > 0.1 * exp(problem$unit[[last]])
+  }, ends)
   if (!length(other)) return(NULL)
   pool <- problem$pool
   other[[1L]]$behind <- (ends[[1L]]$value - other[[1L]]$value) * pool$n / pool$share /
@@ -274,9 +261,9 @@ find_rival <- function(problem, ends) {
 # Returns the noise variances of the optimum and of a rival within two nats.
 describe_rival <- function(problem, theta, rival) {
   if (is.null(rival) || !isTRUE(rival[[1L]]$behind <= 2)) return(NULL)
-  other <- rival[[1L]]$theta
-  if (!explains_otherwise(problem, theta, other)) return(NULL)
-  list(noise = exp(c(theta[[problem$last]], other[[problem$last]])), behind = rival[[1L]]$behind)
+  ends <- list(list(theta = theta, value = 0), list(theta = rival[[1L]]$theta, value = 0))
+  if (is.null(find_rival(problem, ends))) return(NULL)
+  list(noise = exp(c(theta[[problem$last]], ends[[2L]]$theta[[problem$last]])), behind = rival[[1L]]$behind)
 }
 
 # Warns about a rival optimum. `unit` is the unit of the noise variance.
@@ -298,10 +285,17 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
+  last_values <- NULL
+  enough <- function(par, value) { # two steps together gain little
+    little <- last_values[1L] - value < laplace_sizes$gain
+    last_values <<- c(last_values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
   for (round in seq_len(if (min(rows$points, s$most) < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
+    last_values <- c(Inf, Inf)
     result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
-                                    reltol = 1e-5, first_step = step, enough = until_less_than(laplace_sizes$gain)),
+                                    reltol = 1e-5, first_step = step, enough = enough),
                        pfdtc_error_start = function(e) e)
     if (inherits(result, "pfdtc_error_start")) {
       state$left_out <- c(state$left_out, result$reason)
@@ -316,14 +310,4 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
     if (!is.null(state$stopped) || moved < 0.05) break
   }
   now
-}
-
-# Ends a search when two steps together gain less than `gain`.
-until_less_than <- function(gain) {
-  values <- c(Inf, Inf)
-  function(par, value) {
-    little <- values[1L] - value < gain
-    values <<- c(values[2L], value)
-    if (little) list(convergence = 0L, message = "converged")
-  }
 }

@@ -69,7 +69,7 @@ because_gain <- function(kernels) {
 # Returns the model learned again from `count` rows, starting at its present hyperparameters.
 on_rows <- function(model, s, count) {
   problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
-  end <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
+  end <- learn_exactly(problem, climb(problem, model$theta, "few", 8L))
   replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
 }
 

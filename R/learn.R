@@ -77,7 +77,7 @@ search_starts <- function(problem, restarts, state) {
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
-  run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
+  run <- climb(problem, now$theta, "whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
@@ -148,7 +148,7 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   starts <- c(if (profile == model$problem$profile) list(model$theta),
               further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta))
   ends <- lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), budget("whole", 8L)))
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
   if (profile != model$problem$profile && !is.null(model$kernels)) {
@@ -160,13 +160,16 @@ little_noise_model <- function(model, s, profile, held = NULL) {
 
 # Returns TRUE if the prior may be what keeps the noise up: it has not faded, and the noise is small already. Responses
 # that are rounded or repeated have noise. A kernel of many inputs explains few rows without noise by its lengthscales.
+# Columns that share a lengthscale are one input.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
+  shared <- as_sum(s$kernel)$leaves[[1L]]$shared
+  inputs <- if (is.null(shared)) ncol(pool$x) else max(shared)
   s$priors && pool$few && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
     pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
     theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
-    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, ncol(pool$x)) > 0.1
+    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, inputs) > 0.1
 }
 
 because_of_noise <- function(learned) {

@@ -47,7 +47,8 @@ NULL
 
 # Returns, for each row of the data as given, in units of y: mean (with the offset) and variance of f given all other
 # rows, the response minus that mean, the variance of its noise, and the leverage. Rows of weight 0 have no noise
-# variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA.
+# variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA. With several
+# classes mean and variance are matrices of log odds, and there is no residual.
 loo_rows <- function(fit) {
   data <- training_data(fit)
   copy <- copies_in(data) # copies predict each other
@@ -58,8 +59,13 @@ loo_rows <- function(fit) {
       length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))
-  if (is.matrix(loo$mean)) return(loo_of_classes(fit, data, loo))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
+  hat <- all_rows(data, loo$leverage, 0)
+  if (is.matrix(loo$mean)) {
+    each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
+    f <- lapply(as_log_odds(loo, fit$center), each)
+    return(c(f, list(noise = all_rows(data, 1, NA_real_) / w, hat = hat)))
+  }
   offset <- if (is.null(data$offset)) numeric(length(w)) else data$offset
   at_zero <- if (is.null(fit$likelihood) && !is.null(data$x_zero)) latent_at(fit, data$x_zero) else
     list(mean = NA_real_, var = NA_real_)
@@ -67,40 +73,35 @@ loo_rows <- function(fit) {
   mean <- all_rows(data, fit$center + in_units(fit, loo$mean) + used, at_zero$mean + offset[w == 0])
   list(mean = mean, var = all_rows(data, in_units(fit, pmax(loo$var, 0), 2), at_zero$var),
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
-       spread = noise_law(fit, training_inputs(data))$spread,
-       hat = all_rows(data, loo$leverage, 0))
+       spread = noise_law(fit, training_inputs(data))$spread, hat = hat)
 }
 
 # Returns the response minus its mean given all other rows, divided by the sd of the response.
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
-
-# Returns standardised() for any likelihood; NA for rows of weight 0.
-standardised_response <- function(fit) {
-  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # row_parts() refuses several classes
-  check_distribution(fit)
-  loo <- loo_rows(fit)
-  response <- response_of(fit)
-  if (response$conjugate) return(standardised(loo))
-  data <- training_data(fit)
-  p <- response_moments(response, loo$mean, loo$var)
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  if (is.null(response$variance)) { # the sd of the response, which a weight does not change
-    return((data$response - p$mean) / sqrt(variance_of_class(response, loo$mean, sqrt(loo$var))))
-  }
-  (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
-}
 
 # Returns the number of trials of each row; 1 where the likelihood has none.
 sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
+# For any likelihood; NA for rows of weight 0.
 #' @importFrom stats rstandard
 #' @export
 rstandard.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
   model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, standardised_response(model))
+  response <- response_of(model)
+  if (has_labels(response)) row_parts(posterior_of(model)) # row_parts() refuses several classes
+  check_distribution(model)
+  loo <- loo_rows(model)
+  if (response$conjugate) return(stats::naresid(model$na.action, standardised(loo)))
+  data <- training_data(model)
+  p <- response_moments(response, loo$mean, loo$var)
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  # a weight does not change the variance of ordered classes
+  var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
+    response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2
+  stats::naresid(model$na.action, (data$response - p$mean) / sqrt(var))
 }
 
 #' @importFrom stats hatvalues
@@ -214,13 +215,4 @@ calibration_table <- function(fit, classes = 10L) {
   trials <- each(size)
   data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
-}
-
-# Returns loo_rows() of several classes: matrices of log odds; there is no residual.
-loo_of_classes <- function(fit, data, loo) {
-  f <- as_log_odds(loo, fit$center)
-  each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  list(mean = each(f$mean), var = each(f$var), noise = all_rows(data, 1, NA_real_) / w,
-       hat = all_rows(data, loo$leverage, 0))
 }

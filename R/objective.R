@@ -33,11 +33,8 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
-  model <- args$model
-  result <- stop_on_failure(objective_of(args, nu, args$z, model, args$jitter), args$jitter)
-  value <- result$value
-  if (constant) value <- value + pf_constant(args, model, nu)
-  list(value = value, gradient = name_columns(result$gradient, args$x))
+  result <- evaluate_checked(args, nu)
+  list(value = result$value + if (constant) pf_constant(args, args$model, nu) else 0, gradient = result$gradient)
 }
 
 #' @rdname pf_objective
@@ -45,9 +42,9 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
-  result <- stop_on_failure(objective_of(args, NULL, args$z, args$model, args$jitter), args$jitter)
+  result <- evaluate_checked(args, NULL)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
-  gradient <- list(z = name_columns(result$gradient, args$x))
+  gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)
     gradient <- c(gradient, list(log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(kernel$lengthscale)),
@@ -63,11 +60,13 @@ pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constan
 # A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z. Under white
 # noise both parts are differences from those of the exact posterior, and not negative.
 pf_objectives <- list(
-  pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
-            divergence = function(aux, z, p, jitter, data, model) {
-              result <- native_pf_divergence(z, data, model, aux, jitter)
-              sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
-            }),
+  pf = list(constant = function(aux, data, model) {
+    native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
+  }, divergence = function(aux, z, p, jitter, data, model) {
+    result <- native(ffi_pf_divergence, engine_points(z, model, jitter), engine_rows(data), aux,
+                     engine_control(nrow(data$x)))
+    sqrt(max(stop_on_failure(as_value(result), jitter)$value, 0)) / model$noise
+  }),
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
                divergence = function(aux, z, p, jitter, data, model) {
                  noise <- model$noise
@@ -99,6 +98,13 @@ check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
+# Evaluates the objective at the points that check_objective() returned. The gradient has the names of their columns.
+evaluate_checked <- function(args, aux) {
+  result <- stop_on_failure(objective_of(args, aux, args$z, args$model, args$jitter), args$jitter)
+  if (!is.null(colnames(args$x))) colnames(result$gradient) <- colnames(args$x)
+  result
+}
+
 check_made_from <- function(aux, data, model) {
   if (!inherits(aux, "pfdtc_auxiliary")) {
     abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
@@ -123,12 +129,6 @@ stop_on_failure <- function(result, jitter) {
                          if (singular) sprintf(" Use a `jitter` above %s.", format(jitter))),
                   status = result$status)
 }
-
-name_columns <- function(z, x) {
-  if (!is.null(colnames(x))) colnames(z) <- colnames(x)
-  z
-}
-
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 
@@ -204,23 +204,17 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
-    whole_pass(whole, visit_rows(clean_block, without_source(whole), f, asked), either(merge))
+    whole_pass(whole, f, asked, merge)
   }
   sums <- pass(native_sums, sums_merge)
   at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
-  slopes <- add_slopes(pass(slopes_of_objective, add_slopes, adjoint = result$adjoint),
-                       slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
-                                           sums$k_sum))
+  slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
+                       native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
   result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
 add_slopes <- function(a, b) Map(`+`, a, b)
-
-# `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
-slopes_of_objective <- function(rows, name, aux, z, model, jitter, control, adjoint, k_sum = NULL) {
-  native_gradient(name, aux, z, rows, model, jitter, adjoint, k_sum, control)[c("gradient", "theta", "rss")]
-}

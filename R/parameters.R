@@ -50,34 +50,38 @@ check_fixed <- function(fix, names) {
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
 # unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
 # spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
-parameter_units <- function(kernel, x, power) {
-  table <- kernel_parameters(kernel)
+# `spreads` has column_spread() of each column, if it is known.
+parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
+                            spreads = vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
   usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
+  additive <- function(leaf) length(additive_inputs(leaf))
   rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
-    of_term <- leaves[terms[[table$term[i]]]$leaves]
-    row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
-                  lengthscale = unit_of_lengthscale(leaf, table$at[i], x),
-                  period = {
-                    range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
-                    list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
-                  },
-                  offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
-                  parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
-                  unit_of_share(table$what[i], leaf))
+    row <- switch(table$what[i], variance = {
+      n <- length(terms)
+      unit <- power / max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
+      list(unit = unit, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
+    }, lengthscale = unit_of_lengthscale(leaf, table$at[i], x, spreads), period = {
+      range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
+      list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
+    }, offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
+    parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
+    additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
+    additive.pairs = list(start = 0.5, middle = log(0.5), sd = 2, low = 1e-6, high = 1e4),
+    additive.ratio = list(start = sqrt(additive(leaf)), middle = log(additive(leaf)) / 2, sd = learning_priors$sd,
+                          low = 0.03, high = 100))
     replace(usual, names(row), row)
   })
   table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-unit_of_lengthscale <- function(leaf, at, x) {
+unit_of_lengthscale <- function(leaf, at, x, spreads) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
-  spread <- function(j) column_spread(x[, j])
   levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
   own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
   on_sphere <- length(own) == 3L && !levels(own)
@@ -85,39 +89,26 @@ unit_of_lengthscale <- function(leaf, at, x) {
     each <- split(leaf$inputs, leaf$shared)
     d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
   }
-  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else
-         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spread(own),
+  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(spreads[leaf$inputs]))) else
+         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spreads[[own]],
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
 }
 
-# Returns the unit of a share of an additive factor, or of the ratio of the lengthscales of all inputs to those of one
-# input.
-unit_of_share <- function(what, leaf) {
-  G <- length(additive_inputs(leaf))
-  switch(what, additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
-         additive.pairs = list(start = 0.5, middle = log(0.5), sd = 2, low = 1e-6, high = 1e4),
-         additive.ratio = list(start = sqrt(G), middle = log(G) / 2, sd = learning_priors$sd, low = 0.03, high = 100))
-}
-
-unit_of_variance <- function(leaves, x, power, n_terms) {
-  term <- one_term(leaves, x)
-  of_rows <- if (varies(term)) mean(kernel_diagonal(term, x)) else 1
-  list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
-}
-
-# Returns the kernel whose one term is the product of these factors. Polynomials without an offset get their unit.
-one_term <- function(leaves, x) {
+# Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an
+# offset get their unit.
+prior_of_term <- function(leaves, x) {
+  if (!any(unlist(lapply(leaves, `[[`, "profile")) %in% varying_profiles)) return(1)
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
     if (is_group(l)) {
       l$scale <- vapply(seq_len(table_rows(l) - 1L), function(at) unit_of_scale(l, at, x)$unit, 0)
       l$parameters <- rep(1, categorical_size(l))
     }
-    l
+    if (is.null(l$profile)) c(l, profile = "se") else l
   })
-  list(leaves = lapply(leaves, function(l) if (is.null(l$profile)) c(l, profile = "se") else l),
-       terms = list(list(variance = 1, leaves = seq_along(leaves))))
+  term <- list(leaves = leaves, terms = list(list(variance = 1, leaves = seq_along(leaves))))
+  if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
 # Returns the unit of the sd of an effect relative to the first effect: the unit of one input over that of the other.
@@ -204,15 +195,13 @@ with_mean <- function(kernel, mean, data) {
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
   leaf <- if (flat) replace(leaf, c("inputs", "of"), list(integer(), character())) else
     place_leaf(leaf, data$x, "mean", variables)
-  add_mean(kernel, leaf, data$x)
+  with_columns(add_kernels(kernel, leaf), data$x)
 }
 
 mean_leaf <- function(x, columns, variance) {
   u <- basis_units(x[, columns, drop = FALSE])
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
-
-add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
 # Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {

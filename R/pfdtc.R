@@ -25,7 +25,8 @@
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 40 (200 far from the data) or 0.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 0, or 40 (60 beside groups, 200 far
+#'   from the data).
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
@@ -135,11 +136,22 @@ matrix_fit <- function(method, call, frame, dots) {
   args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
+  check_response_beside(method, call, args$x, args$y)
   if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
   fit_by_family(method, data, call, args)
+}
+
+# Refuses a data frame as `x` without numbers as `y`, and shows the call with a formula that was perhaps meant.
+check_response_beside <- function(method, call, x, y) {
+  text <- is.character(y) && length(y) == 1L && y %in% names(x)
+  if (!is.data.frame(x) || !ncol(x) || !(is.null(y) || text || inherits(y, "formula"))) return()
+  formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
+  data <- if (is.symbol(call$x)) as.character(call$x) else "data"
+  abort_input("y", if (is.null(y)) "missing" else describe(y), "the response, a number for each row of `x`",
+              hint = sprintf("For a data frame write %s(%s, %s).", method, formula, data))
 }
 
 # Fits a formula. The arguments and their defaults are those of the default method.
@@ -161,45 +173,20 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
+# Fits cleaned data, whose `family` was perhaps found by the response.
 fit_by_family <- function(method, data, call, args) {
-  family <- data$family
+  family <- if (is.null(data$family)) args$family else data$family
   data$family <- NULL
-  fit_with <- function(family) start_fit(method, data, call, replace(args, "family", list(family)))
-  if (identical(family, "times")) best_of_times(fit_with) else
-    if (is.null(family)) start_fit(method, data, call, args) else fit_with(family)
+  fit_with <- function(family) {
+    fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
+  }
+  if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
 }
 
 wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
 # Fits the rows of a source. Rows are kept only if a data frame with so few rows would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
-  check_source_fit(method, args)
-  size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
-  chance <- random_state()
-  data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
-  args$keep_sample <- check_flag(args$keep_data, "keep_data")
-  few <- data$whole$seen <= min(dense_rows, size) && args$keep_data &&
-    gp_families[[method]]$chooses && leaves_points_open(args)
-  if (few) {
-    assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, which draws no sample
-    return(fit_of_few(method, source, call, args, envir, data$whole))
-  }
-  args$keep_data <- FALSE
-  start_fit(method, data, call, args)
-}
-
-fit_of_few <- function(method, source, call, args, envir, whole) {
-  blocks <- source_pass(source, function(block) list(as.data.frame(block)), c)
-  at_hand <- call
-  at_hand$data <- do.call(rbind, blocks)
-  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method),
-                            kernel = args$kernel)
-  fit <- start_fit(method, data, call, args)
-  fit$source <- list(label = source$label, rows = whole$seen, omitted = whole$omitted, sample = data$n, passes = 2L)
-  fit
-}
-
-check_source_fit <- function(method, args) {
   family <- gp_families[[method]]
   if (is.null(family$objective) || family$fitc) {
     abort_input("data", "a row source", sprintf("a data frame for %s()", method),
@@ -208,11 +195,24 @@ check_source_fit <- function(method, args) {
   if (!is.null(args$noise_trend)) {
     abort_input("like", "a fit with noise of several sizes", "one with constant noise where rows come from a source")
   }
-  for (what in c("tol", "family", "transform")) {
-    asked <- switch(what, family = !is.null(as_likelihood(args$family)),
-                    transform = asks_for_transform(args$transform), !is.null(args[[what]]))
-    if (asked) abort_input(what, "given", "left out where rows come from a source")
-  }
+  given <- c(tol = !is.null(args$tol), family = !is.null(as_likelihood(args$family)),
+             transform = asks_for_transform(args$transform))
+  if (any(given)) abort_input(names(which(given))[1L], "given", "left out where rows come from a source")
+  size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
+  chance <- random_state()
+  data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
+  whole <- data$whole
+  args$keep_sample <- check_flag(args$keep_data, "keep_data")
+  few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
+  args$keep_data <- few
+  if (!few) return(fit_by_family(method, data, call, args))
+  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, which draws no sample
+  at_hand <- call
+  at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
+  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
+  fit <- fit_by_family(method, data, call, args)
+  fit$source <- list(label = source$label, rows = whole$seen, omitted = whole$omitted, sample = data$n, passes = 2L)
+  fit
 }
 
 # Returns the arguments that reached a formula method through `...`, checked by name and completed by the defaults.
@@ -225,8 +225,6 @@ formula_arguments <- function(dots, method) {
   args[names(dots)] <- dots
   args
 }
-
-start_fit <- function(method, data, call, args) fit_as_asked(data, check_settings(method, call, args))
 
 # Fits the data as `asked`, which check_settings() returns.
 fit_as_asked <- function(data, asked) {
@@ -318,34 +316,20 @@ gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           mean = ~1, transform = "none", like = NULL, inducing = NULL, weights = NULL,
-                           offset = NULL, center = TRUE, scale = TRUE,
-                           control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit(.Generic, match.call(), environment(), list(...))
-}
+gp_dtc.default <- gp_vfe.default
+formals(gp_dtc.default)$hyper <- quote(c("evidence", "pilot", "fixed"))
 
 gp_sor.default <- gp_dtc.default
 
 gp_fitc.default <- gp_dtc.default
 
-gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                                 mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
-                                 center = TRUE, scale = TRUE,
-                                 control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit(.Generic, match.call(), environment(), list(...))
-}
+gp_subsample.default <- gp_dtc.default
+formals(gp_subsample.default)$inducing <- NULL
 
-gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
-                             mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
-                             center = TRUE, scale = TRUE,
-                             control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit(.Generic, match.call(), environment(), list(...))
-}
+gp_exact.default <- gp_vfe.default
+formals(gp_exact.default)[c("m", "inducing")] <- NULL
 
-gp_vfe.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit(.Generic, match.call(), parent.frame(), list(...))
-}
+gp_vfe.formula <- pfdtc.formula
 
 gp_dtc.formula <- gp_vfe.formula
 

@@ -92,7 +92,8 @@ decide_posterior <- function(facts, asked, look) {
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
+  default <- if (grouped) neighbours_beside_groups else default_neighbours
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default else 0L
   near <- min(near, facts$n)
   short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || !is.null(look$few))
   if (open && short && near > 0L) m <- min(m, few_points)
@@ -223,7 +224,7 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
 points_settings <- function(asked, control, learn) {
   given <- is.matrix(asked$inducing)
   objective <- method_traits(asked)$objective
-  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
+  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
        try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",
@@ -232,11 +233,8 @@ points_settings <- function(asked, control, learn) {
        run = run_settings(control))
 }
 
-# Returns the part `goal` of the plan. `tell`: are there messages about candidates, because nothing else shows that a
-# search is running?
-goal_settings <- function(tol, control) {
-  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
-}
+# Returns the part `goal` of the plan.
+goal_settings <- function(tol, control) list(tol = tol, quantile = control$tol_quantile)
 
 steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
 

@@ -1,17 +1,18 @@
 # Checks of a fit as figures, for plot(which = ).
 
-# The checks, in the order of their panels.
+# The checks, in the order of their panels, and the other figures.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
+figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
 check_which <- function(which) {
-  if (identical(which, "checks")) return("checks")
-  known <- c("slices", "map", checks_drawn)
-  alone <- length(which) == 1L || !any(c("slices", "map") %in% which)
-  if (!is.character(which) || !length(which) || !all(which %in% known) || !alone) {
-    abort_input("which", describe(which), paste("\"slices\", \"map\", \"checks\" or some of",
-                                                list_quoted(checks_drawn, "\"")))
+  alone <- which %in% figures_drawn
+  if (is.character(which) && length(which) && all(alone | which %in% checks_drawn) &&
+        (length(which) == 1L || !any(alone))) {
+    return(unique(which))
   }
-  unique(which)
+  abort_input("which", describe(which), paste(list_quoted(figures_drawn, "\"", 7L), "or some of",
+                                              list_quoted(checks_drawn, "\"")),
+              hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
 }
 
 # Returns the data of each check, by name.

@@ -41,8 +41,7 @@ plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
                         interval = c("both", "credible", "prediction"), n = NULL, points = TRUE,
                         which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
                         type = c("response", "link"), ...) {
-  f <- figure_of_fit(x, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type)
-  invisible(if (is.null(f$map)) draw_figure(f, list(...)) else draw_map(f, list(...)))
+  draw_figure(figure_of_fit(x, as.list(environment())), list(...))
 }
 
 #' @rdname gp_fit-tidiers
@@ -52,37 +51,39 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
                             scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
                             type = c("response", "link"), ...) {
   check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
-  f <- figure_of_fit(object, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type)
-  if (is.null(f$map)) ggplot_figure(f) else ggplot_map(f)
+  ggplot_figure(figure_of_fit(object, as.list(environment())))
 }
 
-figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type) {
-  interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
-  scales <- check_choice(scales, c("common", "own"), "scales")
-  points <- check_flag(points, "points")
-  certified <- check_flag(certified, "certified")
-  type <- check_choice(type, c("response", "link"), "type")
-  labels <- inherits(x, "gp_fit") && has_labels(response_of(x))
-  if (identical(which, "calibration")) {
-    several <- labels || inherits(x, "gp_fit") && is_ordered(response_of(x))
-    return(if (several) class_calibration_figure(x) else calibration_figure(x))
-  }
-  if (identical(which, "confusion")) return(confusion_figure(x))
-  if (identical(which, "choices")) return(choices_figure(x))
-  if (identical(which, "groups")) return(groups_figure(x, level))
-  which <- check_which(which)
-  if (labels) {
-    if (identical(which, "slices") && !terms && !certified && type == "response") {
-      return(classes_figure(check_any_fit(x, "x"), inputs, at, if (!is.null(n)) check_count(n, "n", min = 2), xlim))
-    }
-    abort_input("which", "another figure with several classes", "\"slices\", \"calibration\" or \"confusion\"",
+# Returns a figure of a fit. `ask` has the arguments of plot().
+figure_of_fit <- function(fit, ask) {
+  fit <- check_any_fit(fit, "x")
+  interval <- check_choice(ask$interval, c("both", "credible", "prediction"), "interval")
+  scales <- check_choice(ask$scales, c("common", "own"), "scales")
+  points <- check_flag(ask$points, "points")
+  certified <- check_flag(ask$certified, "certified")
+  terms <- check_flag(ask$terms, "terms")
+  type <- check_choice(ask$type, c("response", "link"), "type")
+  if (terms) type <- "link"
+  n <- if (!is.null(ask$n)) check_count(ask$n, "n", min = 2)
+  which <- check_which(ask$which)
+  labels <- has_labels(response_of(fit))
+  plain <- !certified && type == "response"
+  if (labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain)) {
+    abort_input("which", "another figure with several classes", list_quoted(setdiff(figures_drawn, c("map", "checks"))),
                 hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
   }
-  if (identical(which, "map")) return(map_table(check_any_fit(x, "x"), inputs, at, n, points, type))
-  if (!identical(which, "slices")) return(checks_figure(x, which))
-  terms <- check_flag(terms, "terms")
-  if (terms) type <- "link"
-  s <- slices(x, inputs, at, level, n, points, certified, xlim, type, terms)
-  if (all(is.na(s$curves$lwr_y))) interval <- "credible"
-  slices_figure(s, level, interval, scales == "own", certified, slice_label(x, type))
+  switch(
+    which[1L],
+    slices = if (labels) {
+      classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)
+    } else {
+      s <- slices(fit, ask$inputs, ask$at, ask$level, n, points, certified, ask$xlim, type, terms)
+      if (all(is.na(s$curves$lwr_y))) interval <- "credible"
+      slices_figure(s, ask$level, interval, scales == "own", certified, slice_label(fit, type))
+    },
+    map = c(map_table(fit, ask$inputs, ask$at, n, points, type), draw = draw_map, ggplot = ggplot_map),
+    calibration = if (labels || is_ordered(response_of(fit))) class_calibration_figure(fit) else
+      calibration_figure(fit),
+    confusion = confusion_figure(fit), choices = choices_figure(fit), groups = groups_figure(fit, ask$level),
+    checks_figure(fit, which))
 }

@@ -14,7 +14,9 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
   groupings <- groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))
   data$x <- numbered(data$x, groupings)
   near <- native_near(z, data, smooth_model(model), train_neighbours, rank, jitter, control = control, keep = 2L)
-  sums <- c(native_near_effects(near, data, smooth_model(model), groupings, control), list(n = nrow(data$x)))
+  sums <- native(ffi_near_effects, engine_model(smooth_model(model)), groupings, engine_rows(data), near,
+                 engine_control(nrow(data$x), control))
+  sums <- c(sums, list(n = nrow(data$x)))
   found <- finish_near_effects(sums, nrow(z), groupings)
   for (step in seq_len(if (any(free)) em_steps else 0L)) {
     groupings <- Map(function(g, e) {
@@ -136,7 +138,7 @@ terms_of_near_grouped <- function(p, fun) {
 remade_fit.grouped_near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
-  fit$near <- near_grouped_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, near$rank, fit$jitter,
+  fit$near <- near_grouped_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, near$rank, fit$jitter,
                                      p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit

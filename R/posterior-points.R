@@ -6,7 +6,9 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
-    cov <- if (joint) native_covariance(p$factors, p$z, p$model, fun$x, sor = p$sor)
+    cov <- if (joint) {
+      native(ffi_covariance, engine_posterior(p$factors, p$z, p$model), fun$x, as.integer(p$sor))
+    }
     var <- if (p$sor) at$sor_variance else at$sor_variance + at$unexplained
     return(list(mean = at$mean, var = var, cov = cov))
   }

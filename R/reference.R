@@ -105,7 +105,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
-  pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), either(merge))
+  pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
   found <- pass(sampled_rows, sample_merge, 20 * m2)
   same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
@@ -135,7 +135,8 @@ norms_of_block <- function(rows, p, z, model, control) {
 sampled_rows <- function(rows, size) {
   weights <- merged_weights(rows)
   list(signature = signature_sums(rows), log_w = sum(log(weights)),
-       sample = reservoir(list(values = list(x = rows$x), r = rows$y, w = weights), rows$n, size))
+       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)),
+                          size))
 }
 
 sample_merge <- function(a, b) {

@@ -79,7 +79,10 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   family <- known_family(family)
-  if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
+  if (!inherits(family, c("family", "pfdtc_family"))) {
+    abort_input("family", describe(family), want,
+                hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
+  }
   row <- if (!is.null(family$row)) family$row else response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
@@ -134,6 +137,11 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  }
+  size <- max(abs(out$response), 0)
+  if (size > 1e30 || size > 0 && size < 1e-30) { # squares of responses are in units of f
+    abort_input(argument, sprintf("of size %.3g", size), "0, or of a size between 1e-30 and 1e30",
+                hint = "Divide it by a constant.")
   }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out

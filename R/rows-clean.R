@@ -74,8 +74,9 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
 }
 
 # Cleans finite doubles of the right lengths, with weights of at least 0. `name` is the name of the response in
-# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL.
-clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge) {
+# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL. `merge`: merge equal
+# rows? A number is the largest share of distinct rows. `unit` has a given centre, scale and sd of the response.
+clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
   x_zero <- NULL
@@ -87,10 +88,21 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     w <- w[w > 0]
   }
   if (!is.null(w) && all(w == 1)) w <- NULL
-  unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
-  input <- input_units(x, indicator, center, scale)
+  if (is.null(unit)) {
+    unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
+  }
+  # inputs have mean and sd; 0/1 columns and constant ones 0 and 1
+  input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
+  for (j in which(!indicator)) {
+    v <- x[, j]
+    middle <- mean(v)
+    spread <- max(v) - min(v)
+    if (!spread > 0 || !is.finite(spread)) next
+    if (center) input$center[j] <- middle
+    if (scale) input$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
+  }
   y <- (r - unit$center) / unit$scale
-  m <- if (merge) merge_equal_rows(x, y, w) else list(x = x, y = y, weights = w, group = NULL, rows = 0, ss = 0)
+  m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else as.double(merge))
   names(response) <- labels
   structure(class = "pfdtc_data", list(
     x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale,
@@ -98,6 +110,16 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     x_zero = x_zero, shift = log_density_shift(length(y), sum_of_logs(w), unit$scale, m$rows, m$ss), sd_y = unit$sd,
     response = response, offset = offset, prior_weights = weights,
     na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
+}
+
+# Returns rows with a response in the units of the engine, without rows of weight 0: list(x, y, weights, n, center,
+# scale, shift, offset_squares). `fit` has centre and scale; `given` is list(x, response, w, offset).
+cleaned <- function(fit, given) {
+  keep <- if (is.null(given$w)) TRUE else given$w > 0
+  r <- given$response - if (is.null(given$offset)) 0 else given$offset
+  y <- (r[keep] - fit$center) / fit$scale
+  list(x = given$x[keep, , drop = FALSE], y = y, weights = given$w[keep], n = length(y), center = fit$center,
+       scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
 # Cleans rows of the data with another response, in the same way as the data.
@@ -135,16 +157,20 @@ response_unit <- function(r, w, size, center, scale, name) {
   unit_of(n, mean_r, sd_r, range(r), size, center, scale, name)
 }
 
+# A single row has no sd, and no hyperparameter can be learned from it.
+one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
+                      "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
+
 # Returns centre and scale as response_unit() does, from the moments of n numbers.
 unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   if (n == 1L) sd_r <- NA_real_
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large to average", "of moderate size", hint = "Rescale the response or `weights`.")
   }
-  if (scale && (n == 1L || diff(range) <= 8 * .Machine$double.eps * size)) {
-    what <- if (n == 1L) "has one value" else "is constant"
-    abort_input(name, what, "of two different values", hint = "Use `scale = FALSE`.",
-                message = sprintf("`%s` %s, so it cannot be divided by its sd.", name, what))
+  if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
+  if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
+    abort_input(name, "constant", "of two different values", hint = "Use `scale = FALSE`.",
+                message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
   }
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
@@ -159,55 +185,39 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
 }
 
-# Returns mean and sd of each numeric input; 0 and 1 for 0/1 columns and for constant columns.
-input_units <- function(x, indicator, center, scale) {
-  out <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
-  for (j in which(!indicator)) {
-    v <- x[, j]
-    middle <- mean(v)
-    spread <- max(v) - min(v)
-    if (!spread > 0 || !is.finite(spread)) next
-    if (center) out$center[j] <- middle
-    if (scale) out$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
-  }
-  out
-}
-
 # ---- checks and names -----------------------------------------------------------------------------------------------
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
   reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
     "as.numeric() makes numbers of such text."
+  } else if (is_time(y) || is_dates_as_text(y)) {
+    reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     "The model has Gaussian noise. For two classes use family = binomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     "Fit each response by itself."
-  } else if (is_time(y)) {
-    reason_not_numeric(y)
   }
   if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)
 }
 
+# Checks weights, whose squares and fourth powers must be representable. A weight of 0 drops its row.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
-  bad <- which(weights < 0)[1L]
+  bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
   if (!is.na(bad)) {
-    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "numbers of at least 0")
+    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "0, or between 1e-60 and 1e60",
+                hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
   }
-  check_weight_sizes(weights)
+  weights
 }
 
 # Checks rows that are used as given, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
-  y <- check_vector(y, "y", nrow(x))
-  if (!is.null(weights)) {
-    weights <- check_vector(weights, "weights", nrow(x))
-    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
-  }
-  list(x = x, y = y, weights = weights)
+  list(x = x, y = check_vector(y, "y", nrow(x)),
+       weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }
 
 # Returns the row names of x, else those of y, else NULL.
@@ -288,14 +298,6 @@ optimise_rows <- function(data, asked, m) {
   rows <- sort(sample.int(n, most))
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
-}
-
-# Draws m rows before merging and returns the distinct ones.
-random_points <- function(data, m) {
-  rows <- sample.int(data$n, m)
-  if (!is.null(data$group)) rows <- unique(data$group[rows])
-  z <- data$x[rows, , drop = FALSE]
-  z[!duplicated(z), , drop = FALSE]
 }
 
 # Returns at most `most` of n rows, evenly spaced in their order.

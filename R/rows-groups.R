@@ -244,7 +244,8 @@ check_levels_return <- function(variables, n) {
     if (k > max(50, 0.9 * n)) {
       abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
                   "made of factors and text with repeated values",
-                  hint = "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+                  hint = if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else
+                    "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
     }
     if (k >= many_levels) {
       text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",

@@ -14,8 +14,7 @@ by_formula <- function(fit) fit$frame$method == "formula"
 new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else rows_by_matrix(fit$frame, newdata)
-  complete <- rep(TRUE, nrow(new$x))
-  if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
+  complete <- stats::complete.cases(new$x)
   most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
     largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
@@ -96,7 +95,23 @@ rows_by_formula <- function(frame, newdata) {
   x <- bind_columns(frame$variables, mf)
   tell_new_levels(frame$variables, x)
   check_complete(x, frame$variables, labels, "newdata", allow_na = TRUE)
-  list(x = x, offset = new_offset(frame, mf, rows), row_names = labels)
+  # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
+  offset <- evaluate_new(stats::model.offset(mf))
+  total <- if (is.null(offset)) 0 else offset
+  if (!is.null(frame$offset)) {
+    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
+    if (identical(frame$offset, NA)) {
+      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
+    }
+    value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
+    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
+      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
+    }
+    total <- total + as.double(value)
+  }
+  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
+  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
+  list(x = x, offset = as.double(total), row_names = labels)
 }
 
 evaluate_new <- function(expr) {
@@ -107,62 +122,40 @@ evaluate_new <- function(expr) {
   })
 }
 
+# Checks that the variables of a model frame are of the same kind as in the fit, and returns it. A column of NA fits any
+# kind.
 check_new_variables <- function(mf, variables) {
-  for (v in variables) if (v$kind != "group") mf[[v$name]] <- check_new_variable(mf[[v$name]], v)
-  mf
-}
-
-# Checks that a variable is of the same kind as in the fit. A column of NA fits any kind.
-check_new_variable <- function(v, spec) {
-  kind <- variable_kind(v)
-  if (identical(kind, "logical") && all(is.na(v))) {
-    return(if (spec$kind == "matrix" && spec$width > 1L) matrix(NA, length(v), spec$width) else v)
+  refuse <- function(got, want, text, ..., hint = NULL) {
+    abort_input("newdata", got, want, hint = hint, message = sprintf(paste("Variable `%s` of `newdata`", text), ...))
   }
-  same <- identical(kind, spec$kind) || (identical(kind, "logical") && spec$kind == "numeric") ||
-    (spec$kind == "matrix" && spec$width == 1L && identical(kind, "numeric"))
-  if (!same) {
-    want <- if (spec$kind == "factor") "a factor or character" else paste0(spec$kind, ",")
-    got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
-    abort_input("newdata", sprintf("`%s` of another kind", spec$name), "of the same kind",
-                message = sprintf("Variable `%s` of `newdata` must be %s as in the fit, not %s.", spec$name, want, got))
-  }
-  if (kind == "matrix" && ncol(v) != spec$width) {
-    abort_input("newdata", sprintf("%d", ncol(v)), sprintf("of %d columns in `%s`", spec$width, spec$name),
-                message = sprintf("Variable `%s` of `newdata` has %d columns. The fit needs %d.", spec$name, ncol(v),
-                                  spec$width))
-  }
-  if (kind == "factor") {
-    unknown <- setdiff(as.character(unique(v)), c(spec$levels, NA))
+  for (spec in Filter(function(v) v$kind != "group", variables)) {
+    v <- mf[[spec$name]]
+    kind <- variable_kind(v)
+    if (identical(kind, "logical") && all(is.na(v))) {
+      if (spec$kind == "matrix" && spec$width > 1L) mf[[spec$name]] <- matrix(NA, length(v), spec$width)
+      next
+    }
+    same <- identical(kind, spec$kind) || (identical(kind, "logical") && spec$kind == "numeric") ||
+      (spec$kind == "matrix" && spec$width == 1L && identical(kind, "numeric"))
+    if (!same) {
+      want <- if (spec$kind == "factor") "a factor or character" else paste0(spec$kind, ",")
+      got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
+      refuse(sprintf("`%s` of another kind", spec$name), "of the same kind", "must be %s as in the fit, not %s.",
+             spec$name, want, got)
+    }
+    if (kind == "matrix" && ncol(v) != spec$width) {
+      refuse(sprintf("%d", ncol(v)), sprintf("of %d columns in `%s`", spec$width, spec$name),
+             "has %d columns. The fit needs %d.", spec$name, ncol(v), spec$width)
+    }
+    unknown <- if (kind == "factor") setdiff(as.character(unique(v)), c(spec$levels, NA))
     if (length(unknown)) {
       got <- list_quoted(unknown, "\"")
-      abort_input("newdata", got, sprintf("of known levels in `%s`", spec$name),
-                  message = sprintf("Variable `%s` of `newdata` has %s, which the fit does not have.", spec$name,
-                                    if (length(unknown) == 1L) paste("the level", got) else paste("the levels", got)),
-                  hint = sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
+      refuse(got, sprintf("of known levels in `%s`", spec$name), "has the level%s %s, which the fit does not have.",
+             spec$name, plural_s(length(unknown)), got,
+             hint = sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
     }
   }
-  v
-}
-
-# Returns the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does.
-new_offset <- function(frame, mf, newdata) {
-  n <- nrow(mf)
-  offset <- evaluate_new(stats::model.offset(mf))
-  total <- if (is.null(offset)) 0 else offset
-  if (!is.null(frame$offset)) {
-    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    if (identical(frame$offset, NA)) {
-      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
-    }
-    value <- evaluate_new(eval(frame$offset, newdata, environment(frame$terms)))
-    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
-      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
-    }
-    total <- total + as.double(value)
-  }
-  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
-  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
-  as.double(total)
+  mf
 }
 
 # ---- rows with a response -------------------------------------------------------------------------------------------
@@ -171,7 +164,41 @@ new_offset <- function(frame, mf, newdata) {
 # non-Gaussian likelihoods y and size. `keep` marks rows of positive weight. `asked` are the arguments of the fit's call
 # that are evaluated again.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
-  given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
+  by_formula <- by_formula(fit)
+  if (by_formula) newdata <- rows_at_places(fit$frame, newdata)
+  good <- if (by_formula) is.data.frame(newdata) else
+    is.list(newdata) && !is.data.frame(newdata) && all(c("x", "y") %in% names(newdata))
+  if (!good) {
+    abort_input("newdata", describe(newdata), if (by_formula)
+      "a data frame with the variables of the formula and the response" else
+        "a list with `x` and `y`, because the fit is of a matrix")
+  }
+  if (by_formula) {
+    lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
+    if (length(lacking)) lacks_columns(lacking)
+    parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
+    asked <- intersect(asked, names(fit$call))
+    parts[asked] <- as.list(fit$call)[asked]
+    mf <- evaluate_frame(parts, environment(fit$terms))
+    labels <- row.names(mf)
+    mf <- check_new_variables(mf, fit$frame$variables)
+    variables <- with_levels_of(fit$frame$variables, mf)
+    rows <- rows_of_frame(mf, variables, labels, "newdata")
+    more <- list(labels = labels, variables = variables)
+  } else {
+    rows <- list(x = check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata"), response = newdata$y, name = "y")
+    n <- nrow(rows$x)
+    if (!is.null(newdata$weights)) rows$w <- check_weights(newdata$weights, n)
+    rows["offset"] <- list(if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n))
+    labels <- more <- NULL
+  }
+  read <- if (response_of(fit)$conjugate) {
+    list(response = check_response(rows$response, rows$name, nrow(rows$x), labels), w = rows$w)
+  } else {
+    read <- read_response(fit$likelihood, known_classes(fit, rows$response), rows$w, rows$name, nrow(rows$x))
+    list(response = read$response, w = read$weight, y = read$y, size = read$size)
+  }
+  given <- c(rows[c("x", "offset")], read, more)
   if (!is.null(fit$noise_trend)) {
     given$w <- (if (is.null(given$w)) 1 else given$w) / noise_factor(fit$noise_trend, given$x)
   }
@@ -181,51 +208,6 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   }
   given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
   given
-}
-
-rows_with_response <- function(fit, newdata, asked) {
-  newdata <- rows_at_places(fit$frame, newdata)
-  if (!is.data.frame(newdata)) {
-    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
-  }
-  lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-  if (length(lacking)) lacks_columns(lacking)
-  parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
-  asked <- intersect(asked, names(fit$call))
-  parts[asked] <- as.list(fit$call)[asked]
-  mf <- evaluate_frame(parts, environment(fit$terms))
-  labels <- row.names(mf)
-  mf <- check_new_variables(mf, fit$frame$variables)
-  variables <- with_levels_of(fit$frame$variables, mf)
-  rows <- rows_of_frame(mf, variables, labels, "newdata")
-  c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels),
-    list(labels = labels, variables = variables))
-}
-
-read_rows <- function(fit, response, w, name, n, labels = NULL) {
-  if (response_of(fit)$conjugate) return(list(response = check_response(response, name, n, labels), w = w))
-  read <- read_response(fit$likelihood, known_classes(fit, response), w, name, n)
-  list(response = read$response, w = read$weight, y = read$y, size = read$size)
-}
-
-list_of_rows <- function(fit, newdata) {
-  if (!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata))) {
-    abort_input("newdata", describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
-  }
-  x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
-  n <- nrow(x)
-  w <- if (!is.null(newdata$weights)) check_weights(newdata$weights, n)
-  c(list(x = x, offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n), labels = NULL),
-    read_rows(fit, newdata$y, w, "y", n))
-}
-
-# Returns rows with a response in the units of the engine, without rows of weight 0.
-cleaned <- function(fit, given) {
-  r <- given$response - if (is.null(given$offset)) 0 else given$offset
-  keep <- given$keep
-  list(x = given$x[keep, , drop = FALSE], y = (r[keep] - fit$center) / fit$scale, weights = given$w[keep],
-       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0),
-       offset_squares = offset_squares(given))
 }
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
@@ -267,21 +249,15 @@ data_of_rows <- function(data, rows, fit) {
     out["na_action"] <- data["na_action"]
     return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels), rows$offset))
   }
-  r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
-  used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
-  merged <- merge_equal_rows(rows$x[keep, , drop = FALSE], (r - data$center) / data$scale, used, most)
-  for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
-  data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
-  data$n <- sum(keep)
-  data$shift <- log_density_shift(data$n, sum_of_logs(used), data$scale, merged$rows, merged$ss)
-  data$response <- rows$response
+  made <- clean_data(rows$x, unname(rows$response), "newdata", w, rows$offset, rep(TRUE, ncol(rows$x)),
+                     names(rows$response), FALSE, FALSE, most, unit = data)
+  changed <- c("x", "y", "weights", "group", "twins", "x_zero", "n", "shift", "response", "offset", "prior_weights")
+  data[changed] <- made[changed]
   if (!is.null(fit$transform)) {
     data$given_response <- stats::setNames(rows$given, names(rows$response))
     data$shift$constant <- data$shift$constant + sum(log_slope(fit$transform, unname(rows$given))[keep])
   }
-  data["offset"] <- list(rows$offset)
-  data["prior_weights"] <- list(w)
   if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
   data
 }
@@ -311,7 +287,7 @@ with_rows_of <- function(fit, source) {
   recipe <- fit_recipe(fit)
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
-  given <- source_pass(source, rows_visit(recipe), c)
+  given <- source_pass(source, visit_rows(fitted_rows, recipe), c)
   joined <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
   rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = joined("response"), offset = joined("offset"),
                w = joined("w"))
@@ -319,11 +295,6 @@ with_rows_of <- function(fit, source) {
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)
   fit
-}
-
-rows_visit <- function(recipe) {
-  force(recipe)
-  function(block) list(fitted_rows(recipe, block))
 }
 
 refuse_other_rows <- function() {

@@ -5,12 +5,18 @@
 # in `envir`. Factors that a correlation matrix in `kernel` covers keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
                               kernel = NULL, mean = NULL) {
-  mf <- keep_given_levels(make_model_frame(call, envir, kernel, mean), kernel)
+  mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
   # default names "1", "2", ... take 64 bytes a row, so many rows have none
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
-  if (!nrow(mf)) no_complete_rows(call, envir)
+  if (!nrow(mf)) {
+    call$na.action <- quote(stats::na.pass)
+    mf <- make_model_frame(call, envir)
+    empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
+    abort_input("data", "no rows", "of at least one row", message = "`data` has no rows without missing values.",
+                hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
+  }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
@@ -32,17 +38,12 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does, but keeps unused levels; keep_given_levels() drops them.
+# Calls model.frame() as lm() does. Drops the levels that no row has, except those of factors whose levels are the row
+# names of a correlation matrix in `kernel`: the matrix defines a level without rows, too.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
   parts <- list(quote(stats::model.frame), formula = formula)
-  mf <- evaluate_model_frame(call, envir, data, parts)
-  attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
-  mf
-}
-
-evaluate_model_frame <- function(call, envir, data, parts) {
   if (!is.null(data)) {
     if (!is.list(data) && !is.environment(data)) {
       abort_input("data", describe(data), "a data frame",
@@ -53,18 +54,27 @@ evaluate_model_frame <- function(call, envir, data, parts) {
   }
   given <- intersect(c("subset", "weights", "na.action", "offset"), names(call))
   parts[given] <- as.list(call)[given]
+  mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
-    whole <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
-    if (!anyNA(whole, recursive = TRUE)) return(whole) # na.omit() would copy the frame
+    mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
+    if (anyNA(mf, recursive = TRUE)) mf <- NULL # na.omit() would copy the frame
   }
-  evaluate_frame(parts, envir)
+  if (is.null(mf)) mf <- evaluate_frame(parts, envir)
+  given <- given_levels(kernel)
+  for (j in which(vapply(mf, is.factor, NA))) {
+    keep <- any(vapply(given, setequal, NA, levels(mf[[j]])))
+    if (!keep && any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)) mf[[j]] <- droplevels(mf[[j]])
+  }
+  attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
+  mf
 }
 
 # Returns the formula of a call. Stops if it is not a formula of variables.
 check_formula <- function(call, envir) {
-  if (is.null(call$formula)) abort_input("formula", "missing", "a formula such as y ~ x1 + x2")
   formula <- eval(call$formula, envir)
-  if (!inherits(formula, "formula")) abort_input("formula", describe(formula), "a formula such as y ~ x1 + x2")
+  if (!inherits(formula, "formula")) {
+    abort_input("formula", if (is.null(call$formula)) "missing" else describe(formula), "a formula such as y ~ x1 + x2")
+  }
   sides <- as.list(formula)[-1L]
   if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
     abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
@@ -99,30 +109,10 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
-# Drops the levels that no row has, except those of factors whose levels are the row names of a correlation matrix in
-# `kernel`: the matrix defines a level without rows, too.
-keep_given_levels <- function(mf, kernel) {
-  given <- given_levels(kernel)
-  for (j in which(vapply(mf, is.factor, NA))) {
-    keep <- any(vapply(given, setequal, NA, levels(mf[[j]])))
-    if (!keep && any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)) mf[[j]] <- droplevels(mf[[j]])
-  }
-  mf
-}
-
 given_levels <- function(kernel) {
   if (!inherits(kernel, "pfdtc_kernel")) return(list())
   factors <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
-}
-
-# Refuses data without a complete row, and names the variables that are missing in all rows.
-no_complete_rows <- function(call, envir) {
-  call$na.action <- quote(stats::na.pass)
-  mf <- make_model_frame(call, envir)
-  empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
-  abort_input("data", "no rows", "of at least one row", message = "`data` has no rows without missing values.",
-              hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
 }
 
 # Returns list(x, response, name, w, offset) from a model frame. `variables` code its inputs; `labels` name its rows.
@@ -156,23 +146,15 @@ add_formula <- function(data, terms, variables, call) {
 
 # Returns the columns of the model frame that are inputs, in the order of the terms.
 input_variables <- function(terms) {
-  if (!attr(terms, "response")) {
-    abort_input("formula", "one without a response", "such as y ~ x1 + x2", message = "`formula` has no response.",
-                hint = "Write it as y ~ x1 + x2.")
-  }
   labels <- attr(terms, "term.labels")
+  used <- if (length(labels)) unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
+  wrong <- if (!attr(terms, "response")) "one without a response" else if (!length(labels)) "one without inputs" else
+    if (attr(terms, "response") %in% used) "one with the response on both sides"
+  if (!is.null(wrong)) abort_input("formula", wrong, "a response and inputs, such as y ~ x1 + x2")
   crossed <- labels[attr(terms, "order") > 1L]
   if (length(crossed)) {
     abort_input("formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
                 hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
-  }
-  if (!length(labels)) {
-    abort_input("formula", "one without inputs", "such as y ~ x1 + x2", message = "`formula` has no inputs.",
-                hint = "Write it as y ~ x1 + x2.")
-  }
-  used <- unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
-  if (attr(terms, "response") %in% used) {
-    abort_input("formula", "one with the response on both sides", "a formula with the response on its left side only")
   }
   used
 }

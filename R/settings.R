@@ -18,7 +18,7 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) if (!identical(value, "auto")) value),
+    noise = setting("learn", check = function(value, method) check_noise(value)),
     hyper = setting("learn", null = FALSE, check = function(value, method) {
       check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
     }),
@@ -60,6 +60,13 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
+# Returns a noise variance, a formula, or NULL where the noise is to be learned.
+check_noise <- function(noise) {
+  if (inherits(noise, "formula") || identical(noise, "auto")) return(if (!is.character(noise)) noise)
+  check_number(noise, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
+               function(x) !is.logical(x) && is.finite(x) && x >= 0)
+}
+
 check_inducing <- function(inducing) {
   if (inherits(inducing, "gp_fit")) {
     fit <- check_fit(inducing, "inducing")
@@ -71,33 +78,29 @@ check_inducing <- function(inducing) {
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
 }
 
-# Returns the arguments with the model of the fit `like`, or, if `plain` is TRUE, with the transform "plain".
+# Returns the arguments with the model of the fit `like` (kernel, noise and its sizes, transform and mean), or, if
+# `plain` is TRUE, with the transform "plain".
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
-  if (!is.null(args$like)) return(model_of_like(args, plain))
-  if (!plain) return(args)
-  given <- c(transform = asks_for_transform(args$transform), noise = inherits(args$noise, "formula"))
-  if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
-  replace(args, "transform", "plain")
-}
-
-# Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
-model_of_like <- function(args, plain) {
-  like <- check_fit(args$like, "like")
+  if (is.null(args$like) && !plain) return(args)
   given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
              family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform),
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
+  if (is.null(args$like)) {
+    given <- c(given["transform"], noise = inherits(args$noise, "formula"))
+    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
+    return(replace(args, "transform", "plain"))
+  }
+  like <- check_fit(args$like, "like")
   if (any(given)) {
     abort_input(names(given)[given][1L], "given beside `like`", "left out",
                 hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
   }
-  args[c("kernel", "noise", "hyper")] <- list(like$kernel, like$noise, "fixed")
+  scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
+  args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
+    c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
   args$transform <- if (is.null(like$transform)) "none" else like$transform
-  args[c("noise_trend", "noise_tail")] <- list(like$noise_trend, like$noise_tail)
-  asked <- like$asked
-  args[c("center", "scale")] <- if (is.null(asked)) list(like$center != 0, like$scale != 1) else
-    asked[c("center", "scale")]
   args["like"] <- list(NULL)
   args
 }
@@ -124,29 +127,40 @@ complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
-  asked <- complete_kernel_asked(data, asked)
+  asked$kernel <- complete_kernel_asked(data, asked)
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
-  if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
   compiled <- compile_kernel(asked$kernel)
   asked$names <- parameter_names(compiled, asked$columns)
   asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
   asked$free <- learned_names(asked, compiled)
   check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
-  check_rows_to_learn(data, asked)
+  if (length(asked$free) && data$n == 1L) {
+    abort_input("hyper", sprintf("\"%s\"", asked$hyper), "\"fixed\" for one row of data", hint = one_row_hint)
+  }
+  if (length(asked$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood)) {
+    abort_input("y", "constant", "of at least two different values to learn from",
+                hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
+  }
   start <- new_model(compiled, asked$noise, data$center, data$scale)
-  if (!varies(asked$kernel)) {
-    variances <- start$kernel$engine$values[compiled$table$leaf == 0L]
-    for (v in variances[!is.na(variances)]) check_beside_response(v, "kernel", "a variance")
+  # fourth powers of standard deviations must be finite numbers
+  variances <- list(noise = start$noise,
+                    kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
+  for (argument in names(variances)) {
+    far <- Filter(function(v) !is.na(v) && !(v >= 1e-60 && v <= 1e60), variances[[argument]])
+    if (length(far)) {
+      abort_input(argument, sprintf("%.3g times that", far[1L]),
+                  "a variance within a factor of 1e60 of the square of the response's size")
+    }
   }
   asked$kernel <- as_kernel(start$kernel)
-  asked["noise"] <- list(check_beside_response(start$noise, "noise", "a variance"))
+  asked["noise"] <- start["noise"]
   asked
 }
 
+# Returns the kernel with its inputs, groups and mean; its profile is NULL if it is to be chosen.
 complete_kernel_asked <- function(data, asked) {
-  choose_kernel <- is.null(asked$kernel) && asked$hyper == "evidence"
   if (is.null(asked$kernel) && asked$hyper == "fixed") {
     abort_input("kernel", "none", "a kernel", message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
                 hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
@@ -155,34 +169,22 @@ complete_kernel_asked <- function(data, asked) {
   smooth <- length(smooth_columns(data$x, variables)) > 0L
   kernel <- if (is.null(asked$kernel) && smooth) kernel_se() else asked$kernel
   if (!is.null(kernel)) kernel <- place_kernel(kernel, data$x, variables = variables)
-  if (choose_kernel && smooth) {
+  if (is.null(asked$kernel) && asked$hyper == "evidence" && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
-    kernel$periods <- time_periods(data$x, variables)
+    kernel$periods <- time_periods(data$x, variables, data$y)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
-  for (term in group_roots(kernel)) check_design(term, data$x)
-  asked$kernel <- with_mean(kernel, asked$mean, data)
-  asked
-}
-
-# Refuses a grouped term with effects that the data cannot separate.
-check_design <- function(term, x) {
-  U <- group_design(term, x)
-  if (qr(U)$rank == ncol(U)) return(invisible())
-  abort_input("formula", sprintf("a group with the effects %s, which depend on each other", list_quoted(term$effects)),
-              "one whose design has full rank", hint = "Leave out a variable that is constant or the sum of others.")
-}
-
-check_rows_to_learn <- function(data, asked) {
-  if (length(asked$free) && data$n == 1L) {
-    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and, for Gaussian responses, noise given")
+  for (term in group_roots(kernel)) { # the data cannot separate effects that depend on each other
+    design <- group_design(term, data$x)
+    if (qr(design)$rank < ncol(design)) {
+      abort_input("formula", sprintf("a group with the effects %s, which depend on each other",
+                                     list_quoted(term$effects)),
+                  "one whose design has full rank",
+                  hint = "Leave out a variable that is constant or the sum of others.")
+    }
   }
-  constant <- diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood)
-  if (length(asked$free) && constant) {
-    abort_input("y", "constant", "of at least two different values to learn from",
-                hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
-  }
+  with_mean(kernel, asked$mean, data)
 }
 
 # Checks `m` and `inducing` against the data. A fit as `inducing` gives its points, and its hyperparameters as starts.
@@ -206,33 +208,19 @@ complete_points <- function(data, asked) {
   if (!is.null(asked$m) && asked$m != nrow(z)) {
     abort_input("m", asked$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
   }
-  asked$inducing <- match_input_names(z, data$x, !isFALSE(data$frame$named))
-  asked
-}
-
-# Puts columns that carry the names of the inputs into the order of the inputs.
-match_input_names <- function(z, x, named) {
-  names <- colnames(z)
-  if (!is.null(names) && named) {
-    lacking <- setdiff(colnames(x), names)
+  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # columns with the inputs' names may be in any order
+    inputs <- colnames(data$x)
+    lacking <- setdiff(inputs, colnames(z))
     if (length(lacking)) {
       abort_input("inducing", sprintf("one without %s", list_quoted(lacking)),
-                  sprintf("a matrix with columns %s", list_quoted(colnames(x))),
+                  sprintf("a matrix with columns %s", list_quoted(inputs)),
                   hint = "Without column names they are taken by position.")
     }
-    z <- z[, colnames(x), drop = FALSE]
+    z <- z[, inputs, drop = FALSE]
   }
-  dimnames(z) <- list(NULL, colnames(x))
-  z
-}
-
-# Checks that fourth powers of standard deviations are finite numbers.
-check_beside_response <- function(variance, argument, what) {
-  if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
-    abort_input(argument, sprintf("%.3g times that", variance),
-                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
-  }
-  variance
+  dimnames(z) <- list(NULL, colnames(data$x))
+  asked$inducing <- z
+  asked
 }
 
 # Returns the names of the hyperparameters to learn. The others must be given.

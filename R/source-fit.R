@@ -33,17 +33,12 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     return(c(start[c("L", "jitter")], factors_of_effects(sums$sums, nrow(z), start$columns, start$groupings,
                                                          model$noise, control)))
   }
-  p <- native_posterior_of_sums(z, sums, model, start$jitter)
+  p <- native(ffi_posterior_of_sums, engine_points(z, model, start$jitter), sums,
+              doing = "The posterior on the inducing points")
   s <- p$beta - start$beta
   rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
   c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
-}
-
-# Returns FITC's noise of each row, s2 / w_n + E_nn, as a weight.
-fitc_weights <- function(rows, z, model, start) {
-  left <- native_predict(start, z, model, rows$x)$unexplained
-  1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
 }
 
 # Converts FITC's posterior into the element `near` of a fit, with the sums it was made of, and back.
@@ -59,21 +54,16 @@ posterior_of_near <- function(near, model) {
 # Returns the sums of p after rows are added (`sign` = 1) or removed (`sign` = -1).
 sums_beside <- function(p, new, sign = 1) sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
 
-# Returns the groupings of the kernel with the levels of all rows.
-groupings_of_source <- function(model, whole) {
-  variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
-  groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
-    length(whole$variables[[variable[column]]]$levels)
-  }))
-}
-
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
 # Returns the sums and the signature of rows. `beside`: for a posterior with neighbours, in which every row has FITC's
 # noise.
 sums_with_signature <- function(rows, z, model, start, beside, control) {
   in_force <- rows[c("x", "y", "weights")]
-  if (beside) in_force$weights <- fitc_weights(rows, z, model, start)
+  if (beside) {
+    left <- native_predict(start, z, model, rows$x)$unexplained
+    in_force$weights <- 1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise) # noise s2 / w_n + E_nn
+  }
   list(n = rows$n, sums = rows_sums(in_force, z, model, start, control), signature = signature_sums(rows),
        log_w = sum_of_logs(rows$weights), offset_squares = sum(rows$offset_squares))
 }
@@ -88,7 +78,12 @@ construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
   beside <- s$posterior$neighbours > 0L
-  groupings <- if (has_own_levels(model$kernel)) groupings_of_source(model, whole)
+  groupings <- if (has_own_levels(model$kernel)) { # with the levels of all rows
+    variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
+    groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
+      length(whole$variables[[variable[column]]]$levels)
+    }))
+  }
   if (!is.null(groupings) && beside) {
     abort_input("neighbours", s$posterior$neighbours, "0 for groups of a row source")
   }
@@ -96,11 +91,11 @@ construct_from_source <- function(data, done, s, state) {
     if (!is.null(groupings)) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings))
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  visit <- visit_rows(clean_block, without_source(whole), sums_with_signature,
-                      list(done$z, model, as_start(start), beside, s$run))
+  more <- list(done$z, model, as_start(start), beside, s$run)
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
-  value <- run_stage(state, "posterior", whole_pass(whole, visit, either(merge_sums), so_far), otherwise = so_far$value)
+  value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, merge_sums, so_far),
+                     otherwise = so_far$value)
   failed <- state$stopped$error
   if (!is.null(failed)) {
     failed$fit <- finish(value)

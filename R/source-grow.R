@@ -26,7 +26,15 @@
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
-  if (is_source(newdata) && read_elsewhere(newdata)) return(add_from_workers(fit, newdata))
+  if (is_source(newdata) && read_elsewhere(newdata)) {
+    if (!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing)) {
+      abort_input("newdata", "rows on workers", "rows that are read here, because the fit keeps rows",
+                  hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
+    }
+    more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
+    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), merge_sums)
+    return(if (is.null(new)) fit else with_new_sums(fit, new, 1))
+  }
   if (is_source(newdata)) {
     source_pass(newdata, function(block) {
       fit <<- add_rows(fit, block)
@@ -37,11 +45,9 @@ add_rows <- function(fit, newdata) {
   given <- training_rows_from(fit, newdata)
   if (!length(given$response)) return(fit)
   if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups have the levels of the new rows
-  if (!is.null(fit$data)) {
-    rows <- extended_rows(rows_of_data(fit$data), given)
-    return(fit_of_data(fit, data_of_rows(fit$data, rows, fit), sum(given$keep)))
-  }
-  with_sums(fit, cleaned(fit, given), 1)
+  if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, given), 1))
+  rows <- extended_rows(rows_of_data(fit$data), given)
+  fit_of_data(fit, data_of_rows(fit$data, rows, fit), sum(given$keep))
 }
 
 #' @rdname add_rows
@@ -64,17 +70,12 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (!response_of(fit)$conjugate && is.null(fit$data)) {
-    abort_input("fit", sprintf("a fit with family %s without its data", response_of(fit)$label),
-                "one made with `keep_data = TRUE`",
-                hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
-  }
-  if (is.null(fit$data) && !is.null(fit$factors$groupings)) {
-    abort_input("fit", "one with groups without its data", "one made with `keep_data = TRUE`")
-  }
   if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
-  if (!is.null(fit$transform) && is.null(fit$data)) {
-    abort_input("fit", "one with a transformed response without its data", "one made with `keep_data = TRUE`")
+  family <- if (!response_of(fit)$conjugate) paste("family", response_of(fit)$label)
+  needs <- c(family, if (!is.null(fit$factors$groupings)) "groups", if (!is.null(fit$transform)) "a transform")[1L]
+  if (is.null(fit$data) && length(needs)) {
+    abort_input("fit", sprintf("a fit with %s without its data", needs), "one made with `keep_data = TRUE`",
+                hint = if (!is.null(family)) "Its mode depends on all rows, so sums over the old rows are not enough.")
   }
   fit
 }
@@ -84,68 +85,61 @@ check_growing <- function(fit) {
 # Returns the cleaned rows of new data. `fit` may also be its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
+posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
+
 # Returns the fit with cleaned rows added (`sign` = 1) or removed (`sign` = -1).
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   if (is.null(fit$inducing)) needs_data(fit, "fit")
-  if (!is.null(fit$near)) return(with_more_near(fit, rows, sign))
-  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc,
-                             fit$control)
-  with_new_sums(fit, new, sign)
-}
-
-# Returns the fit with the rows of a source on workers, which send the sums over them.
-add_from_workers <- function(fit, source) {
-  if (!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing)) {
-    abort_input("newdata", "rows on workers", "rows that are read here, because the fit keeps rows",
-                hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
+  if (is.null(fit$near)) {
+    new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc,
+                               fit$control)
+    return(with_new_sums(fit, new, sign))
   }
-  more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
-  new <- source_pass(source, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), either(merge_sums))
-  if (is.null(new)) fit else with_new_sums(fit, new, 1)
+  if (sign < 0) {
+    abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
+                hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
+  }
+  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # an earlier version did not keep this
+  fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
+  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
 }
 
-posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
-
-# Returns the fit whose sums include or lack `new`, a result of sums_with_signature().
+# Returns the fit whose sums include or lack `new`, a result of sums_with_signature(). `allowance` adds up the rounding
+# errors that removed rows leave in the sums: s2 I + G may be off by this share of s2.
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
-  n <- sign * new$n
+  n <- fit$nobs + sign * new$n
   sums <- sums_beside(p, new$sums, sign)
-  if (sign < 0) fit$allowance <- sum(fit$allowance, rounding_of_removed(fit, p, sums, model, new$n))
+  if (sign < 0) {
+    if (n <= 0) {
+      abort_input("rows", sprintf("%s of %s", show_count(new$n), show_count(fit$nobs)), "fewer than there are")
+    }
+    if (sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G))) {
+      abort_input("rows", "rows that the fit does not have", "rows of the fit")
+    }
+    off <- rounding_growth(nrow(p$G), fit$nobs) * sum(diag(p$G)) / model$noise
+    if (off > 1e-4) {
+      shown <- format(off, digits = 2)
+      abort_input("rows", shown, "rows whose removal leaves rounding errors below 1e-4 of the noise",
+                  message = sprintf("Without `rows`, rounding errors of the sums could reach %s of the noise.", shown),
+                  hint = "Fit the remaining rows instead.")
+    }
+    fit$allowance <- sum(fit$allowance, off)
+  }
   squares <- c("yy", "k_sum", "t", "rss")
   sums[squares] <- lapply(sums[squares], max, 0)
-  sums$n <- fit$nobs + n
+  sums$n <- n
   after <- posterior_of_sums(fit$inducing, sums, model, p)
   evidence <- function(n, log_w, factors) {
     rows <- list(n = n, scale = fit$scale, shift = log_density_shift(n, log_w, fit$scale))
     evidence_of("points", model, rows, factors, method_traits(fit))
   }
-  fit$evidence <- fit$evidence + evidence(n, sign * new$log_w, after) - evidence(0, 0, p)
+  fit$evidence <- fit$evidence + evidence(sign * new$n, sign * new$log_w, after) - evidence(0, 0, p)
   fit$factors <- after
-  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / sums$n / model$noise
-  count_rows(fit, n, new, sign)
-}
-
-# Returns the rounding error that removed rows leave in the sums: s2 I + G may be off by this share of s2. Stops if the
-# error is visible.
-rounding_of_removed <- function(fit, p, sums, model, n) {
-  gone <- fit$nobs - n
-  if (gone <= 0) {
-    abort_input("rows", sprintf("%s of %s", show_count(n), show_count(fit$nobs)), "fewer than there are")
-  }
-  if (sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G))) {
-    abort_input("rows", "rows that the fit does not have", "rows of the fit")
-  }
-  off <- rounding_growth(nrow(p$G), fit$nobs) * sum(diag(p$G)) / model$noise
-  if (off > 1e-4) {
-    off <- format(off, digits = 2)
-    abort_input("rows", off, "rows whose removal leaves rounding errors below 1e-4 of the noise",
-                message = sprintf("Without `rows`, rounding errors of the sums could reach %s of the noise.", off),
-                hint = "Fit the remaining rows instead.")
-  }
-  off
+  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / n / model$noise
+  count_rows(fit, sign * new$n, new, sign)
 }
 
 # Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
@@ -168,24 +162,13 @@ count_rows <- function(fit, n, new, sign = 1) {
 }
 
 note_rows <- function(fit, n) {
+  if (n == 0) return(fit)
   what <- if (n > 0) "added" else "dropped"
-  if (n != 0) fit[[what]] <- sum(fit[[what]], abs(n))
-  if (n != 0) fit["tol"] <- list(NULL)
-  fit
+  fit[[what]] <- sum(fit[[what]], abs(n))
+  replace(fit, "tol", list(NULL))
 }
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
-
-# Returns the fit with more rows. It keeps all its rows as neighbours, or a sample of them.
-with_more_near <- function(fit, rows, sign) {
-  if (sign < 0) {
-    abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
-                hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
-  }
-  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # an earlier version did not keep this
-  fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
-  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
-}
 
 # Returns the fit whose neighbours are all rows. The new rows are last in the order.
 with_all_near <- function(fit, rows) {

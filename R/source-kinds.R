@@ -69,63 +69,51 @@ rows_db <- function(con, query, block = rows_of_a_block) {
     query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
   }
   # the drivers RPostgreSQL and duckdb need a cursor or Arrow to read without all rows in this process
-  streams <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
+  arrow <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
     "dbSendQueryArrow" %in% getNamespaceExports("DBI")
-  read <- if (inherits(con, "PostgreSQLConnection")) read_by_cursor(con, query) else
-    if (streams) read_by_arrow(con, query) else read_by_result(con, query)
-  next_block <- function() {
-    rows <- read$fetch(block)
-    long <- vapply(rows, inherits, NA, "integer64")
-    rows[long] <- lapply(rows[long], as.double)
-    if (nrow(rows)) rows
-  }
-  columns <- tryCatch({
-    read$open()
-    names(read$fetch(1))
-  }, error = function(e) abort_input("query", clip(query), "one that `con` can run", hint = conditionMessage(e)),
-  finally = read$finish())
-  new_source(read$open, next_block, columns, "a database", read$finish)
-}
-
-# Returns list(open(), fetch(n), finish()), as do the other readers.
-read_by_result <- function(con, query, send = DBI::dbSendQuery,
-                           fetch = function(result, n) DBI::dbFetch(result, n = n)) {
+  reader <- if (inherits(con, "PostgreSQLConnection")) by_cursor(con) else if (arrow) by_arrow() else
+    list(send = DBI::dbSendQuery, fetch = DBI::dbFetch, clear = DBI::dbClearResult)
   result <- NULL
-  finish <- function() {
-    if (!is.null(result)) DBI::dbClearResult(result)
-    result <<- NULL
-  }
-  list(open = function() {
-    finish()
-    result <<- send(con, query)
-  }, fetch = function(n) fetch(result, n), finish = finish)
+  columns <- tryCatch({
+    result <- reader$send(con, query)
+    names(reader$fetch(result, 1))
+  }, error = function(e) abort_input("query", clip(query), "one that `con` can run", hint = conditionMessage(e)),
+  finally = if (!is.null(result)) reader$clear(result))
+  source_of_items(query, columns, "a database", function(query) {
+    result <- reader$send(con, query)
+    list(close = function() reader$clear(result), read = function() {
+      rows <- reader$fetch(result, block)
+      long <- vapply(rows, inherits, NA, "integer64")
+      rows[long] <- lapply(rows[long], as.double)
+      if (nrow(rows)) rows
+    })
+  })
 }
 
-# Releases each chunk at once, because the garbage collector does not know the chunk's size.
-read_by_arrow <- function(con, query) {
-  of_dbi <- function(name) getExportedValue("DBI", name) # needs DBI 1.2.0
-  read_by_result(con, query, of_dbi("dbSendQueryArrow"), function(result, n) {
+# The readers of a query are list(send(con, query), fetch(result, n), clear(result)), where send() returns the result.
+
+# Releases each chunk at once, because the garbage collector does not know the chunk's size. Needs DBI 1.2.0.
+by_arrow <- function() {
+  of_dbi <- function(name) getExportedValue("DBI", name)
+  list(send = of_dbi("dbSendQueryArrow"), fetch = function(result, n) {
     chunk <- of_dbi("dbFetchArrowChunk")(result, chunk_size = n)
     rows <- as.data.frame(chunk)
     nanoarrow::nanoarrow_pointer_release(chunk)
     rows
-  })
+  }, clear = DBI::dbClearResult)
 }
 
-read_by_cursor <- function(con, query) {
-  begun <- FALSE
-  finish <- function() {
-    if (begun) DBI::dbExecute(con, "rollback")
-    begun <<- FALSE
-  }
-  list(open = function() {
-    finish()
+by_cursor <- function(con) {
+  clear <- function(result) DBI::dbExecute(con, "rollback")
+  list(send = function(con, query) {
     DBI::dbExecute(con, "begin")
-    begun <<- TRUE
-    DBI::dbExecute(con, paste("declare pfdtc_rows no scroll cursor for", query))
-  }, fetch = function(n) {
+    tryCatch(DBI::dbExecute(con, paste("declare pfdtc_rows no scroll cursor for", query)), error = function(e) {
+      clear()
+      stop(e)
+    })
+  }, fetch = function(result, n) {
     DBI::dbGetQuery(con, sprintf("fetch forward %d from pfdtc_rows", as.integer(n)))
-  }, finish = finish)
+  }, clear = clear)
 }
 
 #' @rdname row_sources
@@ -145,7 +133,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
     col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # such columns are guessed in each block
   }
-  rows_of_files(files, "CSV", columns, function(path) {
+  source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     if (!identical(names(head_of(path, 1L)), columns)) {
       abort_input("files", sprintf("\"%s\" with other columns", basename(path)),
                   sprintf("files with columns %s", list_quoted(columns)))
@@ -162,30 +150,6 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   })
 }
 
-# Makes a source of files. open(file) returns list(read, close); read() returns the next block of the file or NULL.
-rows_of_files <- function(files, kind, columns, open) {
-  now <- NULL
-  at <- 0L
-  finish <- function() {
-    if (!is.null(now)) now$close()
-    now <<- NULL
-  }
-  next_block <- function() {
-    repeat {
-      rows <- if (!is.null(now)) now$read()
-      if (!is.null(rows)) return(rows)
-      finish()
-      at <<- at + 1L
-      if (at > length(files)) return(NULL)
-      now <<- open(files[at])
-    }
-  }
-  new_source(function() {
-    finish()
-    at <<- 0L
-  }, next_block, columns, sprintf("%d %s file%s", length(files), kind, plural_s(length(files))), finish)
-}
-
 #' @rdname row_sources
 #' @export
 rows_parquet <- function(files, block = rows_of_a_block) {
@@ -198,8 +162,8 @@ rows_parquet <- function(files, block = rows_of_a_block) {
   }, error = function(e) {
     abort_input("files", sprintf("\"%s\"", files[1L]), "Parquet files", hint = conditionMessage(e))
   })
-  rows_of_files(files, "Parquet", columns, function(file) {
-    list(close = function() NULL, read = read_slices(as.data.frame(nanoparquet::read_parquet(file)), block))
+  source_of_items(files, columns, count_of(length(files), "Parquet file"), function(file) {
+    list(read = read_slices(as.data.frame(nanoparquet::read_parquet(file)), block))
   })
 }
 
@@ -208,23 +172,19 @@ rows_parquet <- function(files, block = rows_of_a_block) {
 rows_arrow <- function(open) {
   needs_package("nanoarrow", "rows_arrow()")
   if (!is.function(open)) abort_input("open", open, "a function that opens a stream")
-  stream <- NULL
-  rewind <- function() stream <<- nanoarrow::as_nanoarrow_array_stream(open())
-  next_block <- function() {
-    array <- stream$get_next()
-    if (!is.null(array)) as.data.frame(array)
-  }
-  finish <- function() {
-    if (!is.null(stream)) stream$release()
-    stream <<- NULL
-  }
-  source <- new_source(rewind, next_block, NULL, "an Arrow stream", finish)
-  source$columns <- reading({
-    rewind()
-    on.exit(finish())
+  stream_of <- function(open) nanoarrow::as_nanoarrow_array_stream(open())
+  columns <- reading({
+    stream <- stream_of(open)
+    on.exit(stream$release())
     names(stream$get_schema()$children)
   }, 0)
-  source
+  source_of_items(list(open), columns, "an Arrow stream", function(open) {
+    stream <- stream_of(open)
+    list(close = function() stream$release(), read = function() {
+      array <- stream$get_next()
+      if (!is.null(array)) as.data.frame(array)
+    })
+  })
 }
 
 needs_package <- function(package, what, hint = NULL) {

@@ -23,11 +23,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
-  data$y <- (data$response - unit$center) / unit$scale
-  data[c("center", "scale")] <- unit[c("center", "scale")]
-  data$sd_y <- unit$sd
-  data$shift <- log_density_shift(data$n, sum_of_logs(data$weights), unit$scale)
+                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
@@ -48,21 +44,16 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
-  if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
-  check_variables_in(source$columns, formula, given)
-  list(formula = formula, given = given, grouped = grouped)
-}
-
-# Refuses a variable from outside the data with more than one value, because it would have to come in blocks as well.
-check_variables_in <- function(columns, formula, given) {
-  used <- unlist(lapply(c(formula, given[names(given) != "na.action"]), all.vars))
-  for (name in setdiff(used, columns)) {
+  # a variable from outside the data with more than one value would have to come in blocks as well
+  for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     if (is.null(value) || (!is.function(value) && length(value) != 1L)) {
       abort_input("formula", sprintf("`%s`, which is not a column of the source", name),
-                  sprintf("of columns of the source: %s", list_quoted(columns, most = 20L)))
+                  sprintf("of columns of the source: %s", list_quoted(source$columns, most = 20L)))
     }
   }
+  if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
+  list(formula = formula, given = given, grouped = grouped)
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
@@ -79,7 +70,12 @@ block_rows <- function(recipe, block, variables = NULL) {
   labels <- row.names(mf)
   used <- names(mf)[input_variables(terms)]
   inputs <- coded_variables(mf, match(used, names(mf)), recipe$grouped)
-  check_known(variables, inputs)
+  for (i in seq_along(variables)) {
+    seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
+    if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
+    abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
+                "a source that gives the same rows in every pass")
+  }
   rows <- rows_of_frame(mf, if (is.null(variables)) inputs else variables, labels)
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
   offset <- if (is.null(rows$offset)) 0 else rows$offset
@@ -87,34 +83,21 @@ block_rows <- function(recipe, block, variables = NULL) {
        largest = max(0, abs(response), abs(offset)), offset_squares = offset_squares(rows))
 }
 
-check_known <- function(variables, inputs) {
-  for (i in seq_along(variables)) {
-    seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
-    if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
-    abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
-                "a source that gives the same rows in every pass")
-  }
-}
-
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
 
-# Returns a block as cleaned rows of positive weight: list(x, y, weights, n, center, scale, shift).
+# Returns a block as cleaned rows of positive weight, see cleaned().
 clean_block <- function(whole, block) {
   rows <- block_rows(whole$recipe, block, whole$variables)
-  keep <- if (is.null(rows$w)) TRUE else rows$w > 0
-  y <- (rows$r[keep] - whole$center) / whole$scale
-  list(x = rows$x[keep, , drop = FALSE], y = y, weights = rows$w[keep], n = length(y), center = whole$center,
-       scale = whole$scale, shift = list(constant = 0, rows = 0, ss = 0))
+  cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Goes over the source of `whole` and counts the pass.
-whole_pass <- function(whole, visit, merge, so_far = new.env()) {
+# Goes over the source of `whole`, joins the values of f(rows, ...) for cleaned rows, and counts the pass. `more` are
+# further arguments of f.
+whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
-  source_pass(whole$source, visit, merge, so_far)
+  needed <- whole[setdiff(names(whole), c("source", "passes"))] # visits on workers do not take the source with them
+  source_pass(whole$source, visit_rows(clean_block, needed, f, more), merge, so_far)
 }
-
-# Returns what clean_block() needs; visits on workers do not take the source with them.
-without_source <- function(whole) whole[setdiff(names(whole), c("source", "passes"))]
 
 # ---- the first pass -------------------------------------------------------------------------------------------------
 
@@ -143,32 +126,31 @@ survey_visit <- function(recipe, size) {
     list(omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
          log_w = sum_of_logs(w), weighted = any(rows$w != 1), largest = rows$largest,
          offset_squares = rows$offset_squares, name = rows$name, terms = attr(mf, "terms"),
-         sample = reservoir(list(values = values, r = r, w = w), length(r), size))
+         sample = reservoir(list(list(key = stats::runif(length(r)), values = values, r = r, w = w)), size))
   }
 }
 
 survey_merge <- function(a, b) {
-  if (length(b$moments)) a$variables <- Map(merge_variables, a$variables, b$variables)
+  if (length(b$moments)) {
+    a$moments <- if (length(a$moments)) merge_moments(a$moments, b$moments) else b$moments
+    a$variables <- Map(merge_variables, a$variables, b$variables)
+  }
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
-  a$moments <- either(merge_moments)(a$moments, b$moments)
   a$sample <- reservoir_merge(a$sample, b$sample)
   a
 }
 
 merge_variables <- function(a, b) {
-  kinds <- c(a$kind, b$kind)
-  if (setequal(kinds, c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
+  if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
   if (!same_kind(a, b)) {
     abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
                 "a source whose columns have one kind")
   }
-  if (a$kind == "group") a[c("levels", "plain")] <- Map(union, a[c("levels", "plain")], b[c("levels", "plain")])
-  if (a$kind == "factor") {
-    for (what in c("levels", "used")) a[[what]] <- union(a[[what]], b[[what]])
-    a$declared <- a$declared && b$declared
-  }
+  joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
+  a[joined] <- Map(union, a[joined], b[joined])
+  if (a$kind == "factor") a$declared <- a$declared && b$declared
   a
 }
 
@@ -205,30 +187,26 @@ merge_moments <- function(a, b) {
 
 # ---- a random sample of rows that come one after the other ----------------------------------------------------------
 
-# Draws a random key for each row. The sample is the rows with the smallest keys, in their order. `most` is the largest
-# key that can still be in the sample: rows beyond it are dropped at once, other rows when there are too many.
-reservoir <- function(rows, n, size) {
-  reservoir_cut(list(size = size, most = 1, chunks = list(c(list(key = stats::runif(n)), rows))))
+# The sample of rows with random keys is the rows with the smallest keys, in their order. `most` is the largest key that
+# can still be in the sample: rows beyond it are dropped at once, other rows when there are too many.
+reservoir <- function(chunks, size, most = 1) {
+  rows <- bind_blocks(chunks)
+  if (length(rows$key) > size) {
+    most <- sort(rows$key, partial = size)[size]
+    rows <- take_sampled(rows, which(rows$key <= most))
+  }
+  list(size = size, most = most, chunks = list(rows))
 }
 
 reservoir_merge <- function(a, b) {
   a$most <- min(a$most, b$most)
   a$chunks <- c(a$chunks, lapply(b$chunks, function(rows) take_sampled(rows, which(rows$key <= a$most))))
-  if (sum(vapply(a$chunks, function(rows) length(rows$key), 0L)) > 2 * a$size) reservoir_cut(a) else a
-}
-
-reservoir_cut <- function(sample) {
-  rows <- bind_blocks(sample$chunks)
-  if (length(rows$key) > sample$size) {
-    sample$most <- sort(rows$key, partial = sample$size)[sample$size]
-    rows <- take_sampled(rows, which(rows$key <= sample$most))
-  }
-  sample$chunks <- list(rows)
-  sample
+  many <- sum(vapply(a$chunks, function(rows) length(rows$key), 0L)) > 2 * a$size
+  if (many) reservoir(a$chunks, a$size, a$most) else a
 }
 
 # Returns the rows of the sample: list(key, values, r, w).
-reservoir_rows <- function(sample) reservoir_cut(sample)$chunks[[1L]]
+reservoir_rows <- function(sample) reservoir(sample$chunks, sample$size)$chunks[[1L]]
 
 take_sampled <- function(rows, i) {
   lapply(rows, function(v) if (is.list(v)) take_sampled(v, i) else if (is.matrix(v)) v[i, , drop = FALSE] else v[i])

@@ -39,40 +39,57 @@ random_state <- function() {
 }
 
 # Evaluates `expr` with random numbers from a seed and restores the state of R's own.
-with_random_seed <- function(seed, expr) {
+with_fixed_seed <- function(expr, seed = 1) {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
   set.seed(seed)
   expr
 }
 
-with_fixed_seed <- function(expr) with_random_seed(1, expr)
-
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# Calls visit(block) for every block with rows and joins the values by merge(a, b); returns NULL if there are no rows.
-# Visits may run in other processes: `visit` is returned by a function whose arguments are all that it needs. The order
-# of merging changes rounding only. The environment `so_far` has, also after an error or an interrupt, the `value` and
-# the number of `rows` so far.
+# Calls visit(block) for every block with rows and joins the values that are not NULL by merge(a, b); returns NULL if
+# there are none. Visits may run in other processes: `visit` is returned by a function whose arguments are all that it
+# needs. The order of merging changes rounding only. The environment `so_far` has, also after an error or an interrupt,
+# the `value` and the number of `rows` so far.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
 }
 
-# Returns a merge() that takes NULL for no rows.
-either <- function(merge) {
-  force(merge)
-  function(a, b) if (is.null(a)) b else if (is.null(b)) a else merge(a, b)
-}
-
 # Returns a visit that calls f(rows, ...) with the rows that read(from, block) makes of a block, and the arguments in
 # `more`. It returns NULL for a block without rows.
-visit_rows <- function(read, from, f, more) {
+visit_rows <- function(read, from, f = list, more = list()) {
   lapply(list(read, from, f, more), force)
   function(block) {
     rows <- read(from, block)
-    if (rows$n) do.call(f, c(list(rows), more))
+    if (nrow(rows$x)) do.call(f, c(list(rows), more))
   }
+}
+
+# Makes a source of items that are read one after the other, such as files. open(item) returns list(read, close): read()
+# returns the next block of the item or NULL, and close() may be missing.
+source_of_items <- function(items, columns, label, open) {
+  now <- NULL
+  at <- 0L
+  finish <- function() {
+    if (!is.null(now$close)) now$close()
+    now <<- NULL
+  }
+  next_block <- function() {
+    repeat {
+      rows <- if (!is.null(now)) now$read()
+      if (!is.null(rows)) return(rows)
+      finish()
+      at <<- at + 1L
+      if (at > length(items)) return(NULL)
+      now <<- open(items[[at]])
+    }
+  }
+  new_source(function() {
+    finish()
+    at <<- 0L
+  }, next_block, columns, label, finish)
 }
 
 # The number of rows in a block of rows in memory.
@@ -80,8 +97,7 @@ part_block <- 65536L
 
 # Returns a source of the rows of a data frame.
 rows_in_memory <- function(rows) {
-  next_block <- NULL
-  new_source(function() next_block <<- read_slices(rows, part_block), function() next_block(), names(rows), "rows")
+  source_of_items(list(rows), names(rows), "rows", function(rows) list(read = read_slices(rows, part_block)))
 }
 
 # Returns a function that returns the next `block` rows at each call, and NULL after the last row.
@@ -105,8 +121,13 @@ pass_in_turn <- function(source, visit, merge, so_far) {
     block <- read_block(source, so_far$rows)
     if (is.null(block)) return(so_far$value)
     if (!nrow(block)) next
-    value <- in_block(visit(block), so_far$rows, nrow(block))
-    so_far$value <- if (is.null(so_far$value)) value else merge(so_far$value, value)
+    # row names begin anew in each block, so errors about rows name the block
+    value <- tryCatch(visit(block), pfdtc_error_input = function(e) {
+      e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message,
+                           show_count(so_far$rows + 1), show_count(so_far$rows + nrow(block)))
+      stop(e)
+    })
+    if (!is.null(value)) so_far$value <- if (is.null(so_far$value)) value else merge(so_far$value, value)
     so_far$rows <- so_far$rows + nrow(block)
   }
 }
@@ -135,39 +156,38 @@ reading <- function(expr, before) {
   })
 }
 
-# Adds the block to errors about its rows, because row names begin anew in each block.
-in_block <- function(expr, before, n) {
-  tryCatch(expr, pfdtc_error_input = function(e) {
-    e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message, show_count(before + 1),
-                         show_count(before + n))
-    stop(e)
-  })
-}
-
 # ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
 # Predicts block by block. `predict_block(block)` is predict() of a block. With `file` the predictions are written as
 # CSV, a line for each row; without, they are returned. `request` identifies the call, so that the same call continues
 # an interrupted file; NULL begins anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
+  none <- function() abort_input("newdata", "a source without rows", "of at least one row")
   if (is.null(file)) {
     blocks <- source_pass(source, function(block) list(predict_block(block)), c)
-    return(if (is.null(blocks)) no_rows_to_predict() else bind_blocks(blocks))
+    return(if (is.null(blocks)) none() else bind_blocks(blocks))
+  }
+  # R's connections report a full disk for large writes only, so the size of the file and its lines are checked as well
+  full <- function(written = NULL) {
+    only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
+    abort_input("file", "full", "writable", hint = "The disk may be full.",
+                message = sprintf("`file` \"%s\" does not take %s rows%s.", file, show_count(wanted), only))
   }
   check_output_file(file)
   part <- part_of_file(file, request)
   check_output_file(part)
   if (is.null(request)) unlink(part)
-  done <- rows_written(part)
+  wanted <- done <- rows_written(part)
   con <- tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
     abort_input("file", sprintf("\"%s\"", file), "a file that can be written", hint = conditionMessage(e))
   })
-  finished <- FALSE
   on.exit({
     close(con)
-    if (!finished) leave_part_of_file(part, file, request)
+    rows <- rows_written(part)
+    if (is.null(request) || !rows) unlink(part) else
+      tell_classed("kept", sprintf("The predictions of %s rows are kept beside \"%s\". %s", show_count(rows),
+                                   basename(file), "The same call continues from there."))
   })
-  wanted <- done
   write_rows <- function(p) {
     table <- as_table(p)
     size <- file.size(part)
@@ -176,39 +196,26 @@ predict_source <- function(source, predict_block, file, request = NULL) {
     tryCatch({
       utils::write.table(table, con, sep = ",", row.names = FALSE, col.names = first, qmethod = "double")
       flush(con)
-    }, error = function(e) if (is_time_limit(e)) stop(e) else file_is_full(file, wanted))
-    if (file.size(part) == size) file_is_full(file, wanted)
+    }, error = function(e) if (is_time_limit(e)) stop(e) else full())
+    if (file.size(part) == size) full()
   }
   seen <- 0
   visit <- function(block) {
     left <- seq_len(nrow(block))[seen + seq_len(nrow(block)) > done]
-    if (length(left)) write_rows(predict_block(block[left, , drop = FALSE]))
     seen <<- seen + nrow(block)
-    seen
+    if (length(left)) write_rows(predict_block(block[left, , drop = FALSE]))
   }
   if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else
-    source_pass(source, visit, max)
+    source_pass(source, visit, c)
   flush(con)
   written <- rows_written(part)
-  if (written < wanted) file_is_full(file, wanted, written)
-  finished <- TRUE
+  if (written < wanted) full(written)
   close(con)
   on.exit()
-  if (wanted == 0) {
-    unlink(part)
-    no_rows_to_predict()
-  }
+  if (wanted == 0) unlink(part)
+  if (wanted == 0) none()
   if (!file.rename(part, file)) abort_input("file", sprintf("\"%s\"", file), "a file that can be replaced")
   invisible(file)
-}
-
-no_rows_to_predict <- function() abort_input("newdata", "a source without rows", "of at least one row")
-
-# R's connections report a full disk for large writes only, so the size of the file and its lines are checked as well.
-file_is_full <- function(file, wanted, written = NULL) {
-  abort_input("file", "full", "writable", message = sprintf(
-    "`file` \"%s\" does not take %s rows%s.", file, show_count(wanted),
-    if (is.null(written)) "" else sprintf(", only %s", show_count(written))), hint = "The disk may be full.")
 }
 
 # Checks that `file` is new or a regular file. A device, a pipe or a link would be replaced by the file.
@@ -229,13 +236,6 @@ part_of_file <- function(file, request) {
   on.exit(unlink(noted))
   saveRDS(request, noted, compress = FALSE)
   sprintf("%s.%s.part", file, substr(tools::md5sum(noted), 1L, 8L))
-}
-
-leave_part_of_file <- function(part, file, request) {
-  rows <- rows_written(part)
-  if (is.null(request) || !rows) return(unlink(part))
-  tell_classed("kept", sprintf("The predictions of %s rows are kept beside \"%s\". The same call continues from there.",
-                               show_count(rows), basename(file)))
 }
 
 # Counts the lines of a file below its first line, and removes an incomplete last line.

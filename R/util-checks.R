@@ -39,16 +39,14 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
 # Returns positive finite numbers. `length` is their number; NULL allows any number above 0.
 check_positive <- function(x, argument, length = NULL) {
   n <- base::length(x)
+  numbers <- is_plain_numeric(x) && !is.logical(x) && n && (is.null(length) || n == length)
+  bad <- if (numbers) which(!is.finite(x) | x <= 0)[1L]
+  if (numbers && is.na(bad)) return(as.double(x))
   want <- if (is.null(length)) "positive numbers" else if (length == 1) "a positive number" else
     sprintf("%d positive numbers", as.integer(length))
-  if (!is_plain_numeric(x) || is.logical(x) || !n || (!is.null(length) && n != length)) {
-    abort_input(argument, describe(x), want)
-  }
-  bad <- which(!is.finite(x) | x <= 0)[1L]
-  if (!is.na(bad)) {
-    abort_input(argument, paste0(describe(as.double(x[bad])), if (n > 1L) sprintf(" (element %d)", bad)), want)
-  }
-  as.double(x)
+  got <- if (!numbers) describe(x) else
+    paste0(describe(as.double(x[bad])), if (n > 1L) sprintf(" (element %d)", bad))
+  abort_input(argument, got, want)
 }
 
 # Returns a number for which ok(x) is TRUE.
@@ -61,16 +59,6 @@ check_at_least_0 <- function(x, argument) check_number(x, argument, "a number of
 
 check_level <- function(level) {
   check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
-}
-
-# Checks that weights lie where their squares and fourth powers are representable. A weight of 0 drops its row.
-check_weight_sizes <- function(weights) {
-  bad <- which(weights != 0 & (weights < 1e-60 | weights > 1e60))[1L]
-  if (!is.na(bad)) {
-    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "0, or between 1e-60 and 1e60",
-                hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
-  }
-  weights
 }
 
 # Returns a whole number from `min` to `max`, as an integer if it fits. `max_is` names the maximum in words.
@@ -151,6 +139,13 @@ is_finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 
+is_dates_as_text <- function(x) {
+  if (!is.factor(x) && !is.character(x)) return(FALSE)
+  text <- utils::head(unique(as.character(x[!is.na(x)])), 100L)
+  date <- "^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T].*)?$"
+  length(text) > 0L && all(grepl(date, text))
+}
+
 describe_column <- function(x) {
   if (is.factor(x)) return("a factor")
   if (is.object(x)) return(sprintf("class \"%s\"", class(x)[1L]))
@@ -159,24 +154,23 @@ describe_column <- function(x) {
 
 # Returns a hint how to make numbers of a value that is not numeric, or NULL.
 reason_not_numeric <- function(x) {
-  if (inherits(x, "POSIXlt")) {
-    "as.POSIXct() makes an input of it."
-  } else if (inherits(x, "POSIXt")) {
-    "Make numbers of times in a unit of your choice: as.numeric(time) / 3600 counts hours."
-  } else if (inherits(x, "difftime")) {
-    "Make numbers of time differences: as.numeric(x, units = \"days\")."
-  } else if (is_time(x)) {
-    "Make numbers of dates in a unit of your choice: as.numeric(date) counts days, as.numeric(date) / 365.25 years."
-  } else if (inherits(x, c("sfc", "sfg", "sf"))) {
-    "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
-  } else if (inherits(x, "Spatial")) {
-    "as.data.frame() makes a data frame whose columns include the coordinates."
-  } else if (is.character(x) && any(grepl("~", x, fixed = TRUE))) {
-    "as.formula() makes a formula of text."
+  points <- "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
+  by_class <- c(
+    POSIXlt = "as.POSIXct() makes an input of it.",
+    POSIXt = "Make numbers of times in a unit of your choice: as.numeric(time) / 3600 counts hours.",
+    difftime = "Make numbers of time differences: as.numeric(x, units = \"days\").",
+    Date = paste("Make numbers of dates in a unit of your choice: as.numeric(date) counts days,",
+                 "as.numeric(date) / 365.25 years."),
+    sfc = points, sfg = points, sf = points,
+    Spatial = "as.data.frame() makes a data frame whose columns include the coordinates.",
+    integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
+  found <- by_class[inherits(x, names(by_class), which = TRUE) > 0L]
+  if (length(found)) return(found[[1L]])
+  if (is.character(x) && any(grepl("~", x, fixed = TRUE))) return("as.formula() makes a formula of text.")
+  if (is_dates_as_text(x)) {
+    "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
   } else if (is.factor(x) || is.character(x)) {
     "The formula method codes factors and character variables."
-  } else if (inherits(x, "integer64")) {
-    "as.numeric(), with the package bit64 loaded, makes numbers of them."
   }
 }
 
@@ -202,8 +196,8 @@ reason_not_numeric <- function(x) {
 #' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile over the training inputs for `tol` of [pfdtc()]: 1 is the maximum.
 #' @param trace keep the inducing points every `trace` iterations; 0: never.
-#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` (class
-#'   `pfdtc_message_progress`).
+#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` and of
+#'   [cross_validate()] (class `pfdtc_message_progress`).
 #' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is a valid `control`, too.
 #' @examples
@@ -213,27 +207,27 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
                           threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                           optimise_rows = NULL, restarts = NULL, priors = TRUE, fix = character(),
                           tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf) {
-  if (!is.character(fix) || anyNA(fix)) {
-    abort_input("fix", describe(fix), "names of hyperparameters, as coef() gives them")
-  }
-  structure(class = "pfdtc_control", list(
-    maxit = if (!is.null(maxit)) check_count(maxit, "maxit", min = 0), reltol = finite_at_least_0(reltol, "reltol"),
-    jitter = if (!is.null(jitter)) finite_at_least_0(jitter, "jitter"),
-    block = if (!is.null(block)) check_count(block, "block"), threads = check_count(threads, "threads"),
-    memory = check_at_least_0(memory, "memory"),
-    optimise_rows = if (!is.null(optimise_rows) && !identical(optimise_rows, Inf)) {
-      check_count(optimise_rows, "optimise_rows")
-    } else {
-      optimise_rows
-    },
-    restarts = if (!is.null(restarts)) check_count(restarts, "restarts"), priors = check_flag(priors, "priors"),
-    fix = fix,
-    tol_quantile = check_number(tol_quantile, "tol_quantile", "a number above 0 and at most 1",
-                                function(x) !is.logical(x) && x > 0 && x <= 1),
-    trace = check_count(trace, "trace", min = 0),
-    progress = check_flag(progress, "progress"), quiet = !missing(progress) && !progress,
-    max_seconds = check_at_least_0(max_seconds, "max_seconds")))
+  values <- mget(names(formals()), environment())
+  checked <- Map(function(check, value, name) check(value, name), control_checks[names(values)], values, names(values))
+  structure(class = "pfdtc_control", c(checked, quiet = !missing(progress) && !progress))
 }
+
+# The check of each argument of pfdtc_control(): a function of the value and the argument's name.
+control_checks <- local({
+  count <- function(min) function(x, name) check_count(x, name, min = min)
+  or_null <- function(check) function(x, name) if (!is.null(x)) check(x, name)
+  at_least_0 <- function(x, name) check_number(x, name, "a finite number of at least 0", function(x) x >= 0 && x < Inf)
+  list(maxit = or_null(count(0)), reltol = at_least_0, jitter = or_null(at_least_0), block = or_null(count(1)),
+       threads = count(1), memory = function(x, name) check_at_least_0(x, name),
+       optimise_rows = or_null(function(x, name) if (identical(x, Inf)) x else check_count(x, name)),
+       restarts = or_null(count(1)), priors = function(x, name) check_flag(x, name), fix = function(x, name) {
+         if (is.character(x) && !anyNA(x)) return(x)
+         abort_input(name, describe(x), "names of hyperparameters, as coef() gives them")
+       }, tol_quantile = function(x, name) {
+         check_number(x, name, "a number above 0 and at most 1", function(x) !is.logical(x) && x > 0 && x <= 1)
+       }, trace = count(0), progress = function(x, name) check_flag(x, name),
+       max_seconds = function(x, name) check_at_least_0(x, name))
+})
 
 check_control <- function(control) {
   if (inherits(control, "pfdtc_control")) return(control)
@@ -247,22 +241,15 @@ check_control <- function(control) {
   do.call(pfdtc_control, control)
 }
 
-finite_at_least_0 <- function(x, argument) {
-  if (identical(x, Inf)) abort_input(argument, describe(x), "a finite number of at least 0")
-  check_at_least_0(x, argument)
-}
-
 #' @export
 print.pfdtc_control <- function(x, ...) {
-  show <- function(v) {
-    if (is.null(v)) return("NULL")
-    if (!length(v)) return("none")
-    if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
-  }
-  given <- names(formals(pfdtc_control))
-  fields <- vapply(stats::setNames(nm = given), function(name) show(x[[name]]), "")
+  shown <- vapply(names(formals(pfdtc_control)), function(name) {
+    v <- x[[name]]
+    if (is.null(v)) "NULL" else if (!length(v)) "none" else
+      if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
+  }, "")
   cat("Control of a fit:\n")
-  text <- paste(sprintf("%s = %s", names(fields), fields), collapse = ", ")
+  text <- paste(sprintf("%s = %s", names(shown), shown), collapse = ", ")
   cat(wrap(text, initial = "  ", prefix = "  "), sep = "\n")
   invisible(x)
 }
@@ -286,6 +273,8 @@ check_dots_empty <- function(dots_names, known) {
     sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
   } else if (name %in% c("family", "approx")) {
     "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
+  } else if (name %in% c("h", "n.ahead")) {
+    "forecast(<fit>, h = <steps>) predicts a series at the times ahead; see ?forecast.gp_fit."
   } else {
     did_you_mean(name, known)
   }

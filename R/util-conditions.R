@@ -117,12 +117,14 @@ list_quoted <- function(x, quote = "`", most = 5L) {
   paste(paste(shown[-length(shown)], collapse = ", "), "and", shown[length(shown)])
 }
 
-# Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar.
-did_you_mean <- function(name, known) {
-  if (!length(known)) return(NULL)
+# Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar. For
+# the `value` of an argument, whose error lists the known ones, the hint is the most similar or NULL.
+did_you_mean <- function(name, known, value = FALSE) {
+  if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
-  if (min(apart) < nchar(name) / 2) return(sprintf("Did you mean `%s`?", known[which.min(apart)]))
-  sprintf("Possible names: %s.", list_quoted(known, most = 20L))
+  like <- if (value) "Did you mean \"%s\"?" else "Did you mean `%s`?"
+  if (min(apart) < nchar(name) / 2) return(sprintf(like, known[which.min(apart)]))
+  if (!value) sprintf("Possible names: %s.", list_quoted(known, most = 20L))
 }
 
 clip <- function(text, width = 60L) if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")

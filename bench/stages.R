@@ -34,7 +34,7 @@ stages_of <- function(train) {
   keep("best of them, on more rows", problem, theta)
   best <- inside$choose(inside$candidates(pool, s, theta), inside$judge_by_rows)$best
   keep("kernel", best$problem, best$theta)
-  result <- inside$climb(best$problem, best$theta, inside$budget("whole", c(8L, 6L, 6L)))
+  result <- inside$climb(best$problem, best$theta, "whole", c(8L, 6L, 6L))
   keep("all rows that count", best$problem, result$theta)
   if (pool$few) {
     keep("exact evidence", best$problem, inside$learn_exactly(best$problem, result)$theta)

@@ -117,7 +117,7 @@ attack_functionals <- function(seed, kind = "sums") {
     exact <- ref_functionals(Ky, ref_composite(k, x, new) %*% t(C), diag(C %*% ref_composite(k, new) %*% t(C)), y)
     size <- drop(abs(C) %*% sqrt(diag(ref_composite(k, new))))^2
   } else {
-    prior <- native_slope_variance(k, new, 1L)
+    prior <- native(ffi_slope_variance, engine_model(kernel = k), new, 1L)
     exact <- ref_functionals(Ky, ref_slopes(k, x, new, 1L), prior$prior, y)
     size <- prior$size
   }

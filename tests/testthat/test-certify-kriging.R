@@ -278,9 +278,12 @@ test_that("the errors of A enlarge q by 1 / (1 - tau / s2), tau = slack k max w"
   tau <- 0.1 * 2
   sums <- list(prior = 1, size = 1, sor = 0.1, J = 5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0, xh = 0.1,
                JQ = 0.6)
-  found <- native_certify_kriged(post, p$x, model, norms, 3L, 3, sums)
+  certified <- function(sums) {
+    native(ffi_certify_kriged, engine_posterior(post, p$x, model), norms_to_engine(norms), 3L, 3, sums)
+  }
+  found <- certified(sums)
   expect_equal(found$q, 0.4 / 0.5 / (1 - tau / 0.5), tolerance = 1e-6)
   sums$J <- 2.5 # above q: the lower bound is J - q
-  expect_equal(native_certify_kriged(post, p$x, model, norms, 3L, 3, sums)$var_lower, 2.5 - 0.4 / 0.5 / (1 - tau / 0.5),
+  expect_equal(certified(sums)$var_lower, 2.5 - 0.4 / 0.5 / (1 - tau / 0.5),
                tolerance = 1e-6)
 })

@@ -86,6 +86,20 @@ test_that("near rows, subsamples and fits by tolerance have folds too", {
   expect_equal(attr(with_seed(1, cross_validate(by_tol, 3)), "overall")$n, 60)
 })
 
+test_that("folds that last are counted, unless progress was set", {
+  skip_if(interactive())
+  fit <- function(...) {
+    pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", control = list(...))
+  }
+  old <- tell_progress
+  at_once <- list(tell_progress = function(control, since, text) old(control, since, text, after = 0))
+  heard <- capture_messages(with_replaced(at_once, cross_validate(fit(), 3)))
+  expect_match(heard, "[123] of 3 folds")
+  expect_length(heard, 3L)
+  expect_silent(cross_validate(fit(), 3)) # it takes less than five seconds
+  expect_silent(with_replaced(at_once, cross_validate(fit(progress = FALSE), 3)))
+})
+
 test_that("folds are random, reproducible, and of nearly equal size; groups stay whole", {
   fit <- cv_fit()
   sizes <- table(with_seed(1, make_folds(fit, fit$data, 7, NULL)))

@@ -135,7 +135,8 @@ test_that("a jitter that counts is the proposition's too", {
       ref <- if (nu$p) ref_nu_subset(p$rows, p$x, p$y, p$kernel, p$noise, p$weights) else
         ref_nu_sor(p$x[p$rows, , drop = FALSE], p$x, p$y, p$kernel, p$noise, p$weights)
       for (jitter in c(1e-3, 0.1)) {
-        value <- native_pf_divergence(p$z, p, new_model(kernel, p$noise), nu, jitter)$value
+        value <- native(ffi_pf_divergence, engine_points(p$z, new_model(kernel, p$noise), jitter), engine_rows(p), nu,
+                        engine_control(nrow(p$x)))$value
         expect_close(value, ref_pf(p$z, p$x, p$y, p$kernel, p$noise, ref, p$weights, jitter, constant = TRUE), 1e-9,
                      paste(label_of(p), format(aux), jitter))
       }

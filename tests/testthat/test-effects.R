@@ -134,7 +134,7 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
   run <- function(par, slopes = TRUE) {
     now <- list(kernel = kernel(par), noise = exp(par[8]))
     pool$weights <- pool$weights / exp(drop(basis) * par[9])
-    integrated_likelihood(pool, now, seq_len(n), near, slopes, vecchia_input(pool, n, NULL), basis)
+    integrated_likelihood(pool, now, seq_len(n), near, slopes, engine_input(pool, n, NULL), basis)
   }
   dense <- function(par) {
     now <- list(kernel = kernel(par), noise = exp(par[8]))

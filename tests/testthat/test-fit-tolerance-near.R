@@ -75,38 +75,37 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
   job <- list2env(list(data = data, plan = plan, goal = plan$goal, state = no_state(), candidates = list(), started = 0,
                        learned = list(model = new_model(complete_kernel(short, d$x), 0.02)),
                        left = function() Inf, late = function() FALSE))
-  with_seed(1, search_near(job, data$x[1:20, ], NULL))
-  found <- candidates_frame(job$candidates)
-  expect_identical(found$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found))])
-  expect_gt(nrow(found), 1)
-  expect_false(is.unsorted(rev(found$sd)))
+  with_seed(1, search_rows(job, data$x[1:20, ], NULL))
+  found <- job$candidates
+  expect_identical(vapply(found, `[[`, 1L, "neighbours"), c(40L, 80L, 160L)[seq_along(found)])
+  expect_gt(length(found), 1)
+  expect_false(is.unsorted(rev(vapply(found, `[[`, 1, "sd"))))
   # an interrupt of the second candidate leaves the first
   job$candidates <- list()
   job$state <- no_state()
-  with_interrupted("construct_near", 2, with_seed(1, search_near(job, data$x[1:20, ], NULL)))
-  expect_identical(candidates_frame(job$candidates)$neighbours, 40L)
-  expect_identical(candidates_frame(list(job$best))[3:4], found[1L, 3:4])
+  with_interrupted("construct_near", 2, with_seed(1, search_rows(job, data$x[1:20, ], NULL)))
+  expect_identical(vapply(job$candidates, `[[`, 1L, "neighbours"), 40L)
+  expect_identical(job$best[c("mean", "sd")], found[[1L]][c("mean", "sd")])
 })
 
 test_that("a search that lasts tells a line a candidate, unless it was told not to", {
-  goal <- function(...) goal_settings(0.02, pfdtc_control(...))
-  one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
   ago <- proc.time()[["elapsed"]] - 60
   if (!interactive()) {
-    expect_message(tell_candidates(goal(), ago)(one), class = "pfdtc_message_progress",
-                   "0.02.*30.*0.01.*0.031.*6")
-    expect_silent(suppressMessages(tell_candidates(goal(), ago)(one)))
-    expect_silent(tell_candidates(goal(), ago + 60)(one))
+    expect_message(tell_progress(pfdtc_control(), ago, "so far"), class = "pfdtc_message_progress", "so far")
+    expect_silent(suppressMessages(tell_progress(pfdtc_control(), ago, "so far")))
+    expect_silent(tell_progress(pfdtc_control(), ago + 60, "so far"))
     p <- smooth_data(60)
-    old <- tell_candidates
-    at_once <- list(tell_candidates = function(goal, started) old(goal, started, after = 0))
+    old <- tell_progress
+    at_once <- list(tell_progress = function(control, since, text) old(control, since, text, after = 0))
     heard <- capture_messages(fit <- with_seed(1, with_replaced(at_once, {
       pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
     })))
-    expect_length(heard, nrow(fit$tol$tried))
+    tried <- fit$tol$tried
+    expect_length(heard, nrow(tried))
+    expect_match(heard[1], sprintf("0.1: %d .*%s.*%s", tried$m[1], signif(tried$mean[1], 2), signif(tried$sd[1], 2)))
   }
-  expect_silent(tell_candidates(goal(progress = FALSE), ago)(one))
-  expect_silent(tell_candidates(goal(progress = TRUE), ago)(one))
+  expect_silent(tell_progress(pfdtc_control(progress = FALSE), ago, "so far"))
+  expect_silent(tell_progress(pfdtc_control(progress = TRUE), ago, "so far"))
 })
 
 test_that("a reference that certifies by near rows, but has too few points to be the fit, is not all that is tried", {

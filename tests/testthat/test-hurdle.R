@@ -79,7 +79,25 @@ test_that("methods of fits answer for both fits of a hurdle", {
   expect_output(print(summary(fit)), "above 0:.*Leave-one-out")
   again <- stats::update(fit, data = d[1:40, ])
   expect_identical(stats::nobs(again), 40L)
-  expect_error(evidence_bounds(fit), "zero", class = "pfdtc_error_input")
+  about <- report(fit)
+  expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
+  for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate)) {
+    expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
+  }
+})
+
+test_that("weights and subsets are evaluated as by pfdtc(), also from the dots of another function", {
+  d <- hurdle_data()
+  d$w <- rep(1:2, 30)
+  by_dots <- function(...) fixed_hurdle(y ~ x, d, ...)
+  twice <- fixed_hurdle(y ~ x, rbind(d, d[d$w == 2, ]))
+  new <- data.frame(x = c(1, 3))
+  for (fit in list(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", weights = w),
+                   by_dots(weights = d$w))) {
+    expect_equal(predict(fit, new), predict(twice, new), tolerance = 1e-6)
+  }
+  expect_equal(predict(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 3), new),
+               predict(fixed_hurdle(y ~ x, d[d$x < 3, ]), new))
 })
 
 test_that("one seed gives independent draws of both parts and leaves R's generator as it was", {
@@ -122,6 +140,8 @@ test_that("responses that are no hurdle are refused by name", {
   refused(gp_hurdle(I(y + 1) ~ x, d), "without zeros")
   refused(gp_hurdle(I(0 * y) ~ x, d), "all rows")
   refused(gp_hurdle(factor(y) ~ x, d), "numbers")
+  refused(gp_hurdle(as.numeric(seq_along(y) == 3) ~ x, d), "one row")
+  refused(gp_hurdle(I(z * 1e150) ~ x, d), "e\\+150")
   refused(gp_hurdle(~ x, d), "response")
   fit <- fixed_hurdle(y ~ x, hurdle_data())
   refused(predict(fit, type = "link"), "type")

@@ -69,7 +69,8 @@ test_that("greedy selection stops when what is left of K is rounding", {
   # twins are explained by one another whatever rounding says, and nothing is explained by more than all
   for (seed in 1:20) {
     p <- problem("se", n = 9, seed = seed, lengthscale = c(3, 5))
-    found <- native_select(p$x[rep(1:9, 3), ], 27, complete_kernel(package_kernel(p$kernel), p$x), 0)
+    kernel <- engine_model(kernel = complete_kernel(package_kernel(p$kernel), p$x))
+    found <- native(ffi_select, kernel, p$x[rep(1:9, 3), ], 27L, 0)
     expect_identical(anyDuplicated((found$pivots - 1) %% 9), 0L)
     expect_true(all(found$t >= 0))
   }

@@ -112,7 +112,7 @@ test_that("a kernel whose likelihood cannot be computed is none to choose", {
                          c("lengthscale.x1", "variance"), pfdtc_control(progress = FALSE))
   problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "se"))
   expect_identical(mean(conditional_scores(problem, log(c(5, 1, 1e-30)))), Inf)
-  expect_identical(climb(problem, log(c(5, 1, 1e-30)), budget("whole", 3L))$value, -Inf)
+  expect_identical(climb(problem, log(c(5, 1, 1e-30)), "whole", 3L)$value, -Inf)
   fit <- tryCatch(learn(data, noise = 1e-30, control = list(fix = "noise")), pfdtc_error_numerical = function(e) NULL)
   if (!is.null(fit)) {
     expect_lt(fit$kernels$score[fit$kernels$chosen], Inf)
@@ -268,7 +268,7 @@ test_that("of many rows of a rough field, a thinned sample does not have the las
   s <- open_settings(data)
   pool <- with_fixed_seed(learning_rows(data, s))
   problem <- learning_problem(pool, s, "matern12")
-  run <- climb(problem, problem$unit + log(c(1, 1, 1, 0.01)), budget("starts", 6L))
+  run <- climb(problem, problem$unit + log(c(1, 1, 1, 0.01)), "starts", 6L)
   expect_lt(choose_exactly(list(problem = problem, theta = run$theta), run)$exact[["gain"]], 0)
 })
 

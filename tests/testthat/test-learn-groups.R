@@ -98,7 +98,7 @@ test_that("an interrupt while variances are learned ends with the best so far", 
   expect_match(later$message, "interrupt")
   expect_gt(value(later), value(start))
   expect_lte(value(later), value(fit(y ~ (1 | g))))
-  smooth <- with_interrupted("native_integrated", 6, fit(y ~ x + (1 | g)))
+  smooth <- with_interrupted("integrated_likelihood", 6, fit(y ~ x + (1 | g)))
   expect_match(smooth$message, "interrupt")
   expect_true(all(is.finite(c(predict(smooth), ranef.gp_fit(smooth)$g[[1L]]))))
 })

@@ -151,6 +151,25 @@ test_that("auxiliary distributions and inducing points are refused by name where
   expect_input_error(fit6(cbind(u = x6[, 1], v = x6[, 2]), inducing = cbind(u = 1:2, w = 3:4)), "`inducing`")
 })
 
+test_that("a data frame without its response is refused with the formula that fits it", {
+  expect_input_error(pfdtc(mtcars), "pfdtc(mpg ~ ., mtcars)")
+  expect_input_error(gp_exact(mtcars), "gp_exact(mpg ~ ., mtcars)")
+  expect_input_error(pfdtc(mtcars, "hp"), "pfdtc(hp ~ ., mtcars)")
+  expect_input_error(pfdtc(mtcars, hp ~ wt), "pfdtc(hp ~ wt, mtcars)")
+  expect_input_error(pfdtc(mtcars[1:3]), "pfdtc(mpg ~ ., data)")
+  expect_input_error(pfdtc(as.matrix(mtcars)), "`y`")
+})
+
+test_that("an impossible noise and an unknown family are refused with what is possible", {
+  for (bad in list(-1, "a", c(1, 2), NA, TRUE, Inf)) {
+    expect_input_error(fit6(noise = bad), "formula")
+    expect_input_error(fit6(noise = bad), "`noise`")
+  }
+  expect_input_error(pfdtc(x6, y6, family = "gausian"), "\"gaussian\"?")
+  expect_input_error(pfdtc(x6, y6, family = "multinom"), "\"multinomial\"?")
+  expect_input_error(pfdtc(x6, y6, family = "xyz"), "`family`")
+})
+
 test_that("flags and unknown arguments are refused, with the nearest known one", {
   for (name in c("center", "scale", "keep_data")) {
     for (bad in list(NA, 3, "yes", c(TRUE, FALSE))) {
@@ -171,8 +190,12 @@ test_that("constant y and one row are refused where something is to be learned o
   zero <- fit6(y = rep(2, 6), scale = FALSE, center = FALSE)
   expect_equal(predict(zero), ref_exact(x6, rep(2, 6), ref_kernel("se", c(2, 2), 3), 1)$mean(x6), tolerance = 1e-7)
 
-  expect_input_error(pfdtc(1, 1), "`y`")
+  # the first error names all that one row needs
+  for (needed in c("`y`", "kernel", "noise = 1", "hyper = \"fixed\"", "scale = FALSE")) {
+    expect_input_error(pfdtc(1, 1), needed)
+  }
   expect_input_error(pfdtc(1, 1, scale = FALSE), "`hyper`")
+  expect_input_error(pfdtc(1, 1, scale = FALSE), "kernel = ")
   expect_input_error(fit6(1, 1), "`y`")
   one <- fit6(1, 5, scale = FALSE, center = FALSE)
   p <- predict(one, c(1, 3, 100), se.fit = TRUE)

@@ -82,6 +82,30 @@ test_that("what cannot be plotted is refused, by name", {
   })
 })
 
+test_that("an unknown argument of a figure is an error that names it, and graphical parameters are not", {
+  fit <- fit_cars()
+  draw_nowhere({
+    expect_error(plot(fit, wich = "map"), "`wich`.*`which`", class = "pfdtc_error_input")
+    expect_input_error(plot(fit, which = "residuals", colour = 2), "colour")
+    expect_input_error(plot(fit_mixed(y ~ a + b), which = "map", n = 4, level_of = 2), "level_of")
+    expect_input_error(plot_trace(fit, agianst = "seconds"), "agianst")
+    expect_input_error(plot_fits(list(fit), pionts = FALSE), "pionts")
+    expect_input_error(plot(certify(fit, effort = "fast"), maim = ""), "maim")
+    expect_input_error(plot(partial_dependence(fit, "speed", n = 3), maim = ""), "maim")
+    expect_error(plot_trace(fit, "evaluation", 3), "name", class = "pfdtc_error_input")
+    expect_silent(plot(fit, las = 1, cex.axis = 0.8, bty = "l", sub = "below", xaxs = "i", tck = 0.01))
+    expect_silent(plot(fit_mixed(y ~ a + b), which = "map", n = 4, col.lab = 2, useRaster = FALSE))
+  })
+})
+
+test_that("the error about `which` has every figure, and the nearest name", {
+  fit <- fit_cars()
+  for (name in c(figures_drawn, checks_drawn)) {
+    expect_error(plot(fit, which = "leverage"), sprintf("\"%s\"", name), class = "pfdtc_error_input")
+  }
+  expect_error(plot(fit, which = "choises"), "Did you mean \"choices\"", class = "pfdtc_error_input")
+})
+
 test_that("plot_trace() draws what the optimiser saw, renewals apart", {
   fit <- fit_mixed(y ~ a)
   renewed <- fit_mixed(y ~ a, aux = aux_refresh(every = 2, start = aux_sor(rows = 1:4)))

@@ -139,6 +139,8 @@ test_that("what cannot be answered is refused, by name", {
   expect_input_error(predict(fit, new, interval = "tolerance"), "interval")
   expect_input_error(predict(fit, new, type = "average"), "type")
   expect_input_error(predict(fit, new, type = "class"), "type")
+  expect_error(predict(fit, new, type = "respones"), "Did you mean \"response\"", class = "pfdtc_error_input")
+  for (h in list(6, 6L)) expect_error(predict(fit, h = h), "forecast.*newdata", class = "pfdtc_error_input")
   expect_input_error(predict(fit, new, se.fit = NA), "se.fit")
   for (level in list(0, 1, NA_real_, "a", c(0.5, 0.9))) {
     expect_input_error(predict(fit, new, level = level, interval = "credible"), "level")

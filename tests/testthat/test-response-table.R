@@ -195,6 +195,9 @@ test_that("each combination of arguments of predict() works or is refused by nam
         expect_error(do.call(predict, args), class = "pfdtc_error_input")
       }
     }
+    if (kind %in% c("classes", "labels", "ordered")) {
+      expect_error(predict(fits[[kind]], type = "prob"), "type = \"response\"", class = "pfdtc_error_input")
+    }
     # an unknown interval comes with those that this fit has
     said <- expect_input_error(predict(fits[[kind]], interval = "nonsense"), "interval")
     told <- vapply(predict_intervals, grepl, NA, conditionMessage(said), fixed = TRUE, USE.NAMES = FALSE)

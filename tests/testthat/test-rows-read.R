@@ -71,6 +71,13 @@ test_that("what is no sum of variables is refused with the reason", {
   expect_input_error(by_formula(y ~ z, d), "complex")
   expect_input_error(by_formula(y ~ a, transform(d, a = structure(a, class = "integer64"))), "bit64")
   expect_input_error(by_formula(y ~ a, transform(d, y = structure(y, class = "integer64"))), "`y`")
+  d$text <- format(d$day)
+  for (text in list(d$text, format(d$day, "%d.%m.%Y"), format(d$local, "%Y/%m/%d %H:%M"), factor(d$text))) {
+    expect_input_error(pfdtc(data.frame(a = d$a, text), d$y), "`text`")
+    expect_input_error(pfdtc(data.frame(a = d$a, text), d$y), "as.Date")
+  }
+  expect_input_error(by_formula(text ~ a, d), "as.Date")
+  expect_input_error(pfdtc(y ~ text, data.frame(y = 1:60, text = format(Sys.Date() + 1:60))), "as.Date")
   many <- data.frame(y = 1:60, id = sprintf("%.2f", 1:60 / 7))
   expect_input_error(pfdtc(y ~ id, many), "60")
   expect_identical(ncol(by_formula(y ~ id, transform(many, id = rep(id[1:40], length.out = 60)))$x), 40L)

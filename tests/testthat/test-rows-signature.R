@@ -92,19 +92,19 @@ test_that("rows at hand are compared one by one: what sums over 10^4 rows lose i
 test_that("functions of a row are fixed, look random, and leave R's random numbers alone", {
   x <- with_seed(4, matrix(stats::rnorm(4e4), 2e4))
   before <- get0(".Random.seed", globalenv(), inherits = FALSE)
-  phi <- pfdtc:::native_row_features(x, 3L)
+  phi <- native(ffi_row_features, x, 3L)
   expect_identical(get0(".Random.seed", globalenv(), inherits = FALSE), before)
-  expect_identical(pfdtc:::native_row_features(x[7:3, ], 3L), phi[7:3, ])
+  expect_identical(native(ffi_row_features, x[7:3, ], 3L), phi[7:3, ])
   expect_true(all(phi >= -1 & phi < 1))
   # means and products of 20,000 numbers of variance 1/3: within five standard errors
   expect_lt(max(abs(colMeans(phi))), 5 * sqrt(1 / 3 / 2e4))
   expect_lt(max(abs(crossprod(phi) / 2e4 - diag(3) / 3)), 5 / 3 / sqrt(2e4))
   edge <- cbind(c(0, -0, 1, 1 + 2^-52, 1 - 2^-53, -1, 2^-1074, 1e308))
-  f <- pfdtc:::native_row_features(edge, 1L)
+  f <- native(ffi_row_features, edge, 1L)
   expect_identical(f[1], f[2])
   expect_identical(f[c(4, 5)], f[c(3, 3)])
   expect_equal(length(unique(f)), 5L)
-  swapped <- pfdtc:::native_row_features(rbind(c(1, 2), c(2, 1)), 1L)
+  swapped <- native(ffi_row_features, rbind(c(1, 2), c(2, 1)), 1L)
   expect_false(swapped[1] == swapped[2])
 })
 

@@ -63,7 +63,7 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
   counts <- numeric(60)
   for (i in seq_len(times)) {
     merged <- Reduce(reservoir_merge, lapply(split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1))), function(rows) {
-      reservoir(list(values = list(v = cbind(rows)), r = rows + 0, w = NULL), length(rows), 12)
+      reservoir(list(list(key = runif(length(rows)), values = list(v = cbind(rows)), r = rows + 0, w = NULL)), 12)
     }))
     rows <- reservoir_rows(merged)
     expect_identical(drop(rows$values$v), as.integer(rows$r))
@@ -279,8 +279,8 @@ test_that("of many rows some are looked at, and print() says how many", {
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
   expect_equal(optimise_rows(data, 9, 250)$n, 9)
-  expect_null(describe_rows_used(list(nobs = 10)))
-  used <- describe_rows_used(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
+  expect_null(fit_fields[["Rows used"]](list(nobs = 10)))
+  used <- fit_fields[["Rows used"]](list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
   expect_match(used, "8,000.*50,000.*20,000 of 1,000,000 rows")
 })
 
