@@ -94,13 +94,6 @@ kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# Returns list(rows, found) for each 1,024 rows of x, with the result of krige().
-krige_all <- function(reference, data, x) {
-  lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L), function(rows) {
-    list(rows = rows, found = krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows))))
-  })
-}
-
 # Returns the size of groups that share neighbours. It grows with the number of rows.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
@@ -143,17 +136,8 @@ engine_speed <- function(kernel, x, control) {
 
 # ---- one functional -------------------------------------------------------------------------------------------------
 
-# Returns the rows of the data that rank first among the nearest neighbours of the functional's rows.
-rows_near_functional <- function(fun, i, kernel, data, control) {
-  n_c <- min(kriging_rows(), nrow(data$x))
-  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
-  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
-  near <- native_neighbours(kernel, data$x, n_c, query = about, control = control)
-  rows <- unique(c(t(near)))
-  utils::head(rows[rows > 0L], n_c)
-}
-
-# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows.
+# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows. S are
+# the rows that rank first among the nearest neighbours of the functional's rows.
 # `sd_lower`: a lower bound of the exact sd, in units of y.
 krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   model <- model_of(reference)
@@ -165,7 +149,11 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   one <- some_functionals(fun, i)
   cross_at(one, data$x, function(rows, K) k[rows] <<- drop(K))
   k <- root * k
-  S <- rows_near_functional(fun, i, kernel, data, reference$control)
+  n_c <- min(kriging_rows(), nrow(data$x))
+  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
+  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
+  near <- unique(c(t(native_neighbours(kernel, data$x, n_c, query = about, control = reference$control))))
+  S <- utils::head(near[near > 0L], n_c)
   x_S <- data$x[S, , drop = FALSE]
   root_S <- rep_len(root, nrow(data$x))[S]
   K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)

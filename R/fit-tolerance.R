@@ -142,9 +142,13 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
+  few <- rows$x[evenly(nrow(rows$x), 64L), , drop = FALSE]
+  kriged <- if (kriging_rows() < 1) Inf else
+    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
+  own <- max(certify_posterior(reference, values_at(model_of(reference)$kernel, few))$mean_error)
   least <- goal$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {
-    correction <- exact_mean(reference, data, accuracy_at(reference, data, rows$x, least),
+    correction <- exact_mean(reference, data, accuracy_of(reference, least, kriged, own)$goal,
                              list(passes = 50L, left = left), solution_so_far(reference$correction))
     if (!is.null(correction)) reference$correction <- correction
     inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
