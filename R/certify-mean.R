@@ -18,7 +18,7 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
   state <- solve_exact(reference, data, budget$passes, goal(near), from, precondition = precondition,
                        in_time = in_time, ...)
-  c(correct_residual(reference, data, state, sharp = if (is.null(sharp)) !near else sharp),
+  c(correct_residual(reference, data, state, sharp = sharp %||% !near),
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
 
@@ -93,7 +93,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   now <- if (!is.null(from$residual)) {
     list(v = from$v, r = from$residual, travelled = from$error$travelled) # where earlier iterations ended
   } else {
-    v <- if (!is.null(from$v)) from$v else if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
+    v <- from$v %||% if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
     list(v = v, r = system$y - system$product(v), travelled = c(v = norm2(v), r = 0))
   }
   rounding <- function() residual_rounding(reference, system$y, now$travelled)

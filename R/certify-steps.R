@@ -35,7 +35,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
                                    steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
-            passes = c(job$correction$passes, 0L)[1L], went = job$correction$went, left = job$left())
+            passes = job$correction$passes %||% 0L, went = job$correction$went, left = job$left())
 }
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ step_effects <- function(job, fun, inside) {
   if (!by_effects(job, fun)) return(inside)
   job$tell("more points and all effects")
   fit <- job$fit
-  m2 <- if (is.null(job$m2)) 4L * max(fit$m, min(200L, fit$nobs)) else job$m2
+  m2 <- job$m2 %||% (4L * max(fit$m, min(200L, fit$nobs)))
   rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
   found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
   inside <- narrow(inside, found)
@@ -160,11 +160,8 @@ step_all_rows <- function(job, fun, inside) {
   rows <- which(sd$half > sd$far / 20 & sd$half > floor)
   if (!length(rows)) return(inside)
   reference <- job$reference
-  most <- job$most
-  if (job$left() < Inf) {
-    each <- seconds_of_flops(reference, job$data, 4 * reference$m)
-    most <- min(most, floor((job$left() - seconds_of_flops(reference, job$data, reference$m^2)) / each))
-  }
+  seconds <- function(flops) if (job$left() == Inf) 0 else seconds_of_flops(reference, job$data, flops)
+  most <- min(job$most, floor((job$left() - seconds(reference$m^2)) / seconds(4 * reference$m)))
   rows <- rows[utils::head(order(-sd$half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   some <- some_functionals(fun, rows)
@@ -176,7 +173,7 @@ step_all_rows <- function(job, fun, inside) {
 # Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
-  most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
+  most <- job$test_points %||% max(16, reference$m %/% 4)
   if (fun$kind != "values" || most < 1) return(inside)
   more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
   if (!length(more) || seconds_of_flops(reference, job$data, 4 * (reference$m + length(more))^2) > job$left()) {

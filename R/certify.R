@@ -108,8 +108,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   fun <- values_at(model_of(fit)$kernel, new$x)
   inside <- posterior_certificate(p, fun, effort, reference, m2, test_points, max_seconds)
   about <- attributes(inside)
-  out <- certificate_frame(fit, new, if (is.null(about$at)) functionals_in_units(at_mode(fit), fun) else about$at,
-                           inside)
+  out <- certificate_frame(fit, new, about$at %||% functionals_in_units(at_mode(fit), fun), inside)
   if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,

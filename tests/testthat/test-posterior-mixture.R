@@ -108,7 +108,7 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   corners <- as.matrix(expand.grid(Map(function(w, a, b) w * exp(c(a, b)), w, low, high)))
   corners <- corners / rowSums(corners)
   expect_equal(largest_mixture_mean(means, at(low, high)), apply(means %*% t(corners), 1, max))
-  expect_equal(smallest_mixture_mean(means, at(low, high)), apply(means %*% t(corners), 1, min))
+  expect_equal(-largest_mixture_mean(-means, at(low, high)), apply(means %*% t(corners), 1, min))
   expect_equal(at(low, high)$upper, unname(apply(corners, 2, max)))
   expect_equal(at(low, high)$lower, unname(apply(corners, 2, min)))
   # brackets of thousands of units: any part may be all of it
