@@ -278,7 +278,7 @@ pf_distance <- function(aux, p) {
 # Returns `given`, or the auxiliary distribution of the fit if none was given.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
-    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- default_aux()
+    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
     if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")

@@ -75,12 +75,14 @@ step_effects <- function(job, fun, inside) {
   if (!by_effects(job, fun)) return(inside)
   job$tell("more points and all effects")
   fit <- job$fit
-  m2 <- job$m2 %||% (4L * max(fit$m, min(200L, fit$nobs)))
+  effects <- count_effects(model_of(fit)$kernel, job$data$x)
+  room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
+  m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
   rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
   found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
   inside <- narrow(inside, found)
   of_sd <- c(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower) / inside$sd_upper
-  many <- !job$tight && count_effects(model_of(fit)$kernel, job$data$x) > 1000
+  many <- !job$tight && effects > 1000
   job$done <- is.null(job$reference) && (many || all(of_sd < 1e-2))
   if (job$done) job$reference <- list(m = length(rows), scale = fit$scale, norms = list(t = attr(found, "t")))
   inside

@@ -188,22 +188,36 @@ from_seed <- function(seed, draws) {
   structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
 }
 
-# Returns simulate() at the rows of new_rows(), for one latent function.
+# Returns simulate() at the rows of new_rows(), for one latent function. New rows have one trial each. A row of weight 0
+# has no distribution (NA).
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
+  response <- response_of(object)
   f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
-  if (type == "response" && !response_of(object)$conjugate) {
-    draws <- draw_responses(object, draws, training)
+  if (type == "response" && !response$conjugate) {
+    check_distribution(object, "object")
+    draws <- response$link$inv(draws)
+    size <- 1
+    if (training) {
+      data <- training_data(object)
+      padded <- function(v) stats::napredict(object$na.action, v)
+      size <- padded(sizes_given(data))
+      draws[padded(all_rows(data, FALSE, TRUE)) == 1, ] <- NA
+    }
+    known <- !is.na(draws)
+    draws[known] <- response$draw(draws[known], rep_len(size, length(draws))[known], response$theta)
   } else if (type == "response") {
     w <- if (training) stats::weights(object)
     law <- noise_law(object, rows)
     if (!is.null(w)) law$noise <- object$noise / w
-    law$noise[!is.finite(law$noise)] <- NA # a response of weight 0 has no distribution
+    law$noise[!is.finite(law$noise)] <- NA
     draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
-  if (type == "response" && is_ordered(response_of(object))) draws <- classes_of(response_of(object), draws)
+  if (type == "response" && is_ordered(response)) {
+    draws <- lapply(as.data.frame(draws), function(k) factor(response$levels[k], response$levels, ordered = TRUE))
+  }
   data.frame(draws)
 }
 
@@ -226,36 +240,16 @@ residuals_other <- function(fit, type) {
     return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
   }
   if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
-  if (is.null(response$deviance)) return(sign(r) * padded(all_rows(data, deviances_at(fit, response, data), NA)))
-  sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
-}
-
-# Returns the roots of twice the difference from the largest log likelihood, at the latent mean.
-deviances_at <- function(fit, response, data) {
-  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  f <- latent_at(fit, data$x)$mean + data$sites$offset
-  best <- response$best(data$sites, response$theta)
-  open <- !is.finite(best)
-  top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
-  sqrt(pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0))
-}
-
-# Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).
-draw_responses <- function(fit, f, training) {
-  response <- response_of(fit)
-  check_distribution(fit, "object")
-  mean <- response$link$inv(f)
-  size <- 1
-  if (training) {
-    data <- training_data(fit)
-    padded <- function(v) stats::napredict(fit$na.action, v)
-    size <- padded(sizes_given(data))
-    mean[padded(all_rows(data, FALSE, TRUE)) == 1, ] <- NA
+  if (is.null(response$deviance)) { # the difference from the largest log likelihood, at the latent mean
+    sites <- engine_sites(fit$likelihood, data$sites, fit$center)
+    f <- latent_at(fit, data$x)$mean + data$sites$offset
+    best <- response$best(data$sites, response$theta)
+    open <- !is.finite(best)
+    top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
+    deviance <- pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0)
+    return(sign(r) * padded(all_rows(data, sqrt(deviance), NA)))
   }
-  known <- !is.na(mean)
-  out <- mean
-  out[known] <- response$draw(mean[known], rep_len(size, length(f))[known], response$theta)
-  out
+  sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
 }
 
 # Methods that functions for lm() and glm() use.
@@ -354,7 +348,12 @@ frame_of_update <- function(object, call, new, caller) {
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)
-  lacking <- Filter(function(argument) missing_in(call[[argument]], caller), asked)
+  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's own functions, such as data(), are no values
+  known <- function(name) {
+    value <- get0(name, envir = caller, ifnotfound = sum)
+    !is.function(value) || !any(vapply(own, identical, NA, environment(value)))
+  }
+  lacking <- Filter(function(argument) !all(vapply(all.vars(call[[argument]]), known, NA)), asked)
   if (!length(lacking)) return(caller)
   frame <- new.env(parent = if (is.null(object$terms)) caller else environment(object$terms))
   if (is.null(object$terms)) {
@@ -371,13 +370,4 @@ frame_of_update <- function(object, call, new, caller) {
     if (exists(name, envir = caller)) assign(name, get(name, envir = caller), envir = frame)
   }
   frame
-}
-
-# Returns TRUE if a name in the expression has no value in the frame. R's own functions, such as data(), do not count.
-missing_in <- function(expression, frame) {
-  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace))
-  !all(vapply(all.vars(expression), function(name) {
-    value <- get0(name, envir = frame, ifnotfound = sum)
-    !is.function(value) || !any(vapply(own, identical, NA, environment(value)))
-  }, NA))
 }

@@ -54,12 +54,12 @@ check_asked <- function(response, ask) {
   }
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
-  if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (response$conjugate) "mean" else "latent"
+  other <- !response$conjugate
+  if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (other) "latent" else "mean"
   rows <- allowed[[response_kind(response)]]
   type <- if (is.character(ask$type) && length(ask$type) == 1L) predict_types[pmatch(ask$type, predict_types)]
   if (identical(type, "link")) type <- "latent"
   of <- sprintf("with %s responses", response$label)
-  quoted <- function(v) sprintf("\"%s\"", v)
   row <- if (is.character(type)) rows[[type]]
   if (is.null(row)) {
     hint <- if (is.character(type)) did_you_mean(ask$type, names(rows), TRUE)
@@ -71,38 +71,31 @@ check_asked <- function(response, ask) {
   ask$level <- check_level(ask$level)
   known <- is.character(ask$interval) && all(ask$interval %in% predict_intervals)
   ask$interval <- check_choice(ask$interval, if (known) predict_intervals else row$intervals, "interval")
-  beside <- sprintf("beside type = \"%s\" %s", ask$type, of)
+  beside <- sprintf("beside type = \"%s\" %s", type, of)
+  interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
-    abort_input("interval", paste(quoted(ask$interval), beside), list_quoted(row$intervals, "\""), hint =
+    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), list_quoted(row$intervals, "\""), hint =
                   if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
   for (flag in c(flags, "newdata")) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
   }
-  check_pairs(response, ask)
-  if (ask$type == "mean" && !response$conjugate && !is_ordered(response)) ask$type <- "response"
-  ask
-}
-
-# Checks pairs of arguments that exclude each other, whatever the type.
-check_pairs <- function(response, ask) {
-  other <- !response$conjugate
+  # pairs of arguments that exclude each other, whatever the type
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, sprintf("TRUE beside %s", beside), "FALSE there", hint = hint)
+    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE there", hint = hint)
   }
-  refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified",
-         sprintf("interval = \"%s\"", ask$interval), "Certificates need interval = \"credible\" or \"prediction\".")
-  refuse(other && ask$certified && ask$interval == "prediction", "certified", "interval = \"prediction\"",
-         "Use interval = \"credible\".")
+  refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
+         "Certificates need interval = \"credible\" or \"prediction\".")
+  refuse(other && ask$certified && ask$interval == "prediction", "certified", interval, "Use interval = \"credible\".")
   refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
   refuse(!is.null(response$transform) && ask$certified && ask$hyper_uncertainty && ask$interval == "credible" &&
-           ask$type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
-  population <- !ask$re && (ask$certified || ask$interval == "conformal" ||
-                              ask$type %in% c("loo", "loo_latent", "terms", "derivative"))
-  if (population) {
-    abort_input("re", "FALSE",
-                "TRUE beside `certified`, conformal intervals, terms, slopes and leave-one-out")
+           type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
+  if (!ask$re && (ask$certified || ask$interval == "conformal" ||
+                    type %in% c("loo", "loo_latent", "terms", "derivative"))) {
+    abort_input("re", "FALSE", "TRUE beside `certified`, conformal intervals, terms, slopes and leave-one-out")
   }
-  refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
-  refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")
+  refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", interval)
+  refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", interval)
+  if (type == "mean" && other && !is_ordered(response)) ask$type <- "response"
+  ask
 }

@@ -1,5 +1,5 @@
 # Prediction: rows asked for -> inputs in the fit's columns -> posterior in the units of y ->
-# the shapes of predict.lm()
+# the shapes of predict.lm(). predict-asked.R has the combinations of arguments that exist.
 
 #' Predict from a Gaussian process fit
 #'
@@ -68,80 +68,72 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           re = TRUE, na.action = stats::na.pass, file = NULL, ...) {
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names after
+                           hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
   ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
               certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
               newdata = !is.null(new), re = check_flag(re, "re"))
-  if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
-  if (is_spatial(new) && by_formula(object)) return(predict_at_places(object, new, ask))
+  if (is_source(new) || is_spatial(new) && by_formula(object)) return(predict_apart(object, new, ask, na.action, file))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
-  rows <- if (!ask$newdata) training_rows(object) else
-    if (ask$re) new_rows(object, new, na.action) else rows_of_population(object, new, na.action)
-  answer_asked(object, response, rows, new, ask)
+  answer_asked(object, response, new, ask, na.action)
 }
 
-# Returns the prediction at rows, for the arguments `ask` of predict(). `new` is its newdata.
-answer_asked <- function(fit, response, rows, new, ask) {
+# Returns the prediction for the arguments `ask` of predict(). `new` is its newdata.
+answer_asked <- function(fit, response, new, ask, na.action) {
+  rows <- if (is.null(new)) {
+    training_rows(fit)
+  } else if (ask$re) {
+    new_rows(fit, new, na.action)
+  } else { # the population does not need the groups
+    groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
+    if (is.data.frame(new)) new[setdiff(groups, names(new))] <- NA
+    suppressMessages(new_rows(fit, new, na.action), classes = "pfdtc_message_new_levels")
+  }
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
   if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
-  rows$size <- sizes_asked(fit, response, rows, new, ask)
-  f <- latent_asked(fit, rows, ask)
-  if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
-  if (is_ordered(response) && ask$type %in% c("response", "class")) {
-    f$mean <- stats::setNames(f$mean, rows$names)
-    return(predict_ordered(fit, response, f, ask))
+  # numbers of trials, where a distribution of responses is asked for
+  rows$size <- rep(1, length(rows$index))
+  if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
+    rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
+      stats::napredict(fit$na.action, sizes_given(training_data(fit))))
   }
+  f <- latent_asked(fit, rows, ask)
+  if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
+    return(predict_classes(fit, response, f, rows$names, ask))
+  }
+  levels <- response$levels
   switch(ask$type,
-         class = class_of(response, f),
-         density = log_densities(fit, response, responses_asked(fit, new), f, rows),
+         # the averaged probability is above 1/2 where f is positive, because links are symmetric
+         class = if (is.null(levels)) stats::setNames(as.integer(f$mean > 0), names(f$mean)) else
+           if (identical(levels, c("FALSE", "TRUE"))) f$mean > 0 else
+             stats::setNames(factor(levels[1L + (f$mean > 0)], levels = levels), names(f$mean)),
+         density = log_densities(fit, response, new, f, rows),
          survival = survival_asked(response, f, rows$names, ask$times, ask),
-         quantile = quantiles_asked(response, f, rows$names, ask$probs),
-         numbers_asked(response, f, rows$names, ask))
+         quantile = quantiles_asked(response, f, rows$names, ask$probs), {
+           said <- response_say(response, f, f, ask)
+           value <- in_shape(said, rows$names)
+           if (!ask$se.fit && !ask$full_cov) return(value)
+           c(list(fit = value, se.fit = stats::setNames(said$sd, rows$names)), if (ask$full_cov) list(cov = said$cov))
+         })
 }
 
-numbers_asked <- function(response, f, names, ask) {
-  said <- response_say(response, f, f, ask)
-  value <- in_shape(said, names)
-  if (!ask$se.fit && !ask$full_cov) return(value)
-  out <- list(fit = value, se.fit = stats::setNames(said$sd, names))
-  if (ask$full_cov) out$cov <- said$cov
-  out
-}
-
-# Predicts at the places of a spatial object, and returns one of the same class.
-predict_at_places <- function(fit, new, ask) {
-  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a spatial object")
+# Predicts at the rows of a source, block by block, or at the places of a spatial object, which has predictions then.
+predict_apart <- function(fit, new, ask, na.action, file) {
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source or a spatial object")
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
-  predictions_at(new, do.call(stats::predict, c(list(fit, rows_at_places(fit$frame, new)), args)))
-}
-
-# Returns new_rows() for a prediction of the population, which does not need the groups and gives no message about new
-# levels.
-rows_of_population <- function(fit, newdata, na.action) {
-  groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
-  if (is.data.frame(newdata)) newdata[setdiff(groups, names(newdata))] <- NA
-  withCallingHandlers(new_rows(fit, newdata, na.action),
-                      pfdtc_message_new_levels = function(m) invokeRestart("muffleMessage"))
-}
-
-# Predicts at the rows of a source, block by block.
-predict_blocks <- function(fit, source, ask, na.action, file) {
-  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source")
-  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
+  at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
+  if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
   # with na.pass each line of the file is a row
-  request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), source$columns, args)
-  predict_source(source, function(block) {
-    do.call(stats::predict, c(list(fit, block, na.action = na.action), args))
-  }, file, request)
+  request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), new$columns, args)
+  predict_source(new, function(block) at(block, na.action = na.action), file, request)
 }
 
 # Returns a vector, or with an interval a matrix, as predict.lm() does.
@@ -188,37 +180,17 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
-# Returns the trials of each row where a distribution of responses is asked for, else 1.
-sizes_asked <- function(fit, response, rows, newdata, ask) {
-  ones <- rep(1, length(rows$index))
-  if (!response$trials || !(ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) return(ones)
-  check_responses(ones, if (ask$newdata) new_trials(fit, newdata) else
-    stats::napredict(fit$na.action, sizes_given(training_data(fit))))
-}
-
-# Returns the class whose averaged probability is above 1/2. The sign of f decides, because links are symmetric.
-class_of <- function(response, f) {
-  levels <- response$levels
-  mean <- f$mean
-  if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
-  if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
-  stats::setNames(factor(levels[1L + (mean > 0)], levels = levels), names(mean))
-}
-
-# Returns list(y, size), the responses of the rows asked for.
-responses_asked <- function(fit, newdata) {
-  if (!is.null(fit$likelihood)) {
-    if (!is.null(newdata)) return(new_sites(fit, newdata))
-    data <- training_data(fit)
-    if (is.null(data$x_zero)) return(data$sites)
+# Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
+log_densities <- function(fit, response, newdata, f, rows) {
+  given <- if (response$conjugate) {
+    list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
+      as.double(responses_in(fit, newdata)))
+  } else {
+    if (is.null(newdata)) training_data(fit)$sites else new_sites(fit, newdata)
+  }
+  if (!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero)) {
     abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
   }
-  list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
-    as.double(responses_in(fit, newdata)))
-}
-
-# Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
-log_densities <- function(fit, response, given, f, rows) {
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
@@ -279,10 +251,9 @@ new_trials <- function(fit, newdata) {
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)
-  if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
+  if (has_labels(response) || is_ordered(response) && ask$type == "loo") return(loo_classes(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
-  if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))

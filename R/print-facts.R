@@ -1,47 +1,183 @@
 # Facts of a fit, one sentence each, for print(), summary() and report().
 
-# Returns what print() and summary() show of a fit: some of its elements, tables, and `fields`, the rows "label, text"
-# in the order of printing. NULL or NA is not printed.
+# The rows "label, text" in the order of printing: functions of the fit and its response. NULL or NA is not printed.
+fit_fields <- list(
+  Data = function(fit, response) {
+    omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
+    groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
+    inputs <- length(fit$frame$columns) - groups
+    variables <- length(fit$frame$variables) - groups
+    levels <- response$levels
+    paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
+           count_of(inputs, "input"),
+           if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+           if (groups) paste0(", ", count_of(groups, "group")),
+           if (has_ends(response) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
+           if (has_labels(response) || is_ordered(response)) {
+             sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
+           } else if (!is.null(levels)) {
+             sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L])
+           },
+           if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
+  },
+  # the parts that the title lacks: a shape parameter or a transform
+  Response = function(fit, response) {
+    if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
+    if (is_ordered(response)) return(describe_cuts(fit, response))
+    if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
+    paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
+          collapse = ", ")
+  },
+  Source = function(fit, response) {
+    if (is.null(fit$source)) return(NULL)
+    sprintf("%s, read %d times; %s", fit$source$label, fit$source$passes, if (!is.null(fit$data))
+      "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
+                                                 show_count(fit$source$sample)))
+  },
+  # coefficients of a linear mean have a table
+  Mean = function(fit, response) {
+    if (is_ordered(response)) return(NULL) # the mean is in the cut points
+    if ("(Intercept)" %in% rownames(fit$linear)) return("linear")
+    scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
+    if (length(fit$center) > 1L) return("constant for each class")
+    if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
+  },
+  # each term with its sd
+  Kernel = function(fit, response) {
+    theta <- stats::coef(fit)
+    words <- term_words(fit$kernel, fit$frame$columns)
+    variance <- theta[grepl("(^|[.])variance$", names(theta))]
+    own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
+    alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table of their own
+    variance <- variance[!alone]
+    own <- own[!alone]
+    if (any(alone) && !length(own)) return(NULL)
+    if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
+    with_numbers(paste0(gsub("%", "%%", own, fixed = TRUE), ", sd %s", collapse = "; "), sqrt(variance))
+  },
+  Noise = function(fit, response) {
+    if (!response$conjugate) return(NULL)
+    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else
+      paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
+        sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
+      })
+    with_numbers(paste0("sd %s", gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise))
+  },
+  # nugget, partial sill and practical ranges, the words of geostatistics, if the only inputs are two coordinates
+  Field = function(fit, response) {
+    columns <- fit$frame$columns
+    v <- fit$frame$variables
+    globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
+    flat <- length(columns) == 2L && any(grepl(horizontal_names, columns, TRUE)) &&
+      any(grepl(vertical_names, columns, TRUE))
+    if (!response$conjugate || !(globe || flat) || varies(fit$kernel)) return(NULL)
+    ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
+    range <- if (globe) sprintf("%g km", ranges) else
+      if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
+    with_numbers(paste("nugget %s, partial sill %s, practical range", range),
+                 c(fit$noise, total_variance(fit$kernel)))
+  },
+  # inducing points; an exact posterior has none
+  Posterior = function(fit, response) {
+    if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
+    how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
+                  random = "started at random rows", kmeans = "started by k-means", given = "start given",
+                  fit$inducing_method)
+    tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
+    points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
+    if (isTRUE(fit$m < fit$m_asked)) {
+      why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
+        "the data have no more different rows"
+      points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
+    }
+    if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response$words[["by"]], points))
+    left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
+      sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
+              if (response$conjugate) "" else "mean working ")
+    }
+    paste0(points, ", ", how, tried, left)
+  },
+  Neighbours = function(fit, response) {
+    if (is.null(fit$near)) return(NULL)
+    kept <- fit$near$rows$x
+    rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
+                                        show_bytes(8 * length(kept)))
+    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
+    paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
+           if (!response$conjugate) ", as working responses at the mode")
+  },
+  # `gain` is the mean log density without neighbours less that with them
+  Trial = function(fit, response) {
+    if (is.null(fit$trial)) return(NULL)
+    sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
+            fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
+  },
+  Auxiliary = function(fit, response) {
+    if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
+    format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
+  },
+  Estimation = function(fit, response) {
+    if (!response$conjugate) {
+      if (fit$hyper != "fixed") return(response$words[["learned"]])
+      open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
+      return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
+    }
+    text <- switch(fit$hyper, fixed = "fixed as given",
+                   evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
+                     describe_starts(fit$learned),
+                   pilot = "pilot VFE fit, then fixed",
+                   joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
+                     "jointly with the inducing points", fit$hyper)
+    code <- fit$pilot$convergence
+    if (is.null(code) || code == 0L) return(text)
+    stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
+                      paste("with code", code))
+    sprintf("%s; the pilot was stopped %s", text, stopped)
+  },
+  Optimiser = function(fit, response) {
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
+    if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
+    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it only in their control
+    how <- switch(as.character(fit$convergence),
+                  "1" = sprintf("stopped at `maxit` = %d%s", maxit, describe_late_gain(fit$trace)),
+                  "52" = "interrupted; the fit is the best so far", fit$message)
+    if (is.null(how) || !nzchar(how)) return(paste("code", fit$convergence))
+    if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
+    paste("converged:", how)
+  },
+  # the numbers of rows used for each purpose, if these are not all rows
+  "Rows used" = function(fit, response) {
+    rows <- fit$looked_at
+    if (!length(rows)) return(NULL)
+    text <- c(learn = "kernel and noise from %s", among = "their neighbours from %s", points = "inducing points from %s")
+    used <- intersect(names(text), names(rows))
+    sprintf("%s of %s rows; the posterior uses all rows",
+            paste(mapply(sprintf, text[used], vapply(rows[used], show_count, "")), collapse = ", "),
+            show_count(fit$nobs))
+  },
+  Accuracy = function(fit, response) describe_tolerance(fit),
+  Check = function(fit, response) {
+    if (is.null(fit$small_n)) return(NULL)
+    sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", fit$small_n$fit,
+            fit$small_n$linear, fit$small_n$mean)
+  },
+  Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
+
+# Returns what print() and summary() show of a fit: some of its elements, tables, and the texts of `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
              "source")
-  linear <- linear_coefficients(fit)
-  conjugate <- response_of(fit)$conjugate
+  fit$linear <- linear_coefficients(fit)
   inputs <- input_table(fit)
-  fields <- list(
-    Data = describe_data(fit), Response = describe_response(fit),
-    Source = if (!is.null(fit$source)) {
-      sprintf("%s, read %d times; %s", fit$source$label, fit$source$passes, if (!is.null(fit$data))
-        "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
-                                                   show_count(fit$source$sample)))
-    },
-    Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
-    Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
-    Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
-    Trial = if (!is.null(fit$trial)) { # `gain` is the mean log density without neighbours less that with them
-      sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
-              fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
-    },
-    Auxiliary = if (!is.null(fit$aux) && !isFALSE(fit$moved)) {
-      format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
-    }, Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
-    "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit),
-    Check = if (!is.null(fit$small_n)) {
-      sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", fit$small_n$fit,
-              fit$small_n$linear, fit$small_n$mean)
-    },
-    Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear,
-    groups = group_table(fit), fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = fit$linear,
+    groups = group_table(fit), fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
 }
 
 # Marks a text with "%s" in place of numbers, which are formatted with the digits of the call.
 with_numbers <- function(text, ...) structure(text, values = c(...))
-
-escape_percent <- function(text) gsub("%", "%%", text, fixed = TRUE)
 
 fill_numbers <- function(text, number) {
   values <- attr(text, "values")
@@ -50,10 +186,11 @@ fill_numbers <- function(text, number) {
 
 # Returns the first line of print(); a list with a `method` is enough for the short title of that method.
 fit_title <- function(fit) {
-  if (response_of(fit)$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
-  sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label,
+  response <- response_of(fit)
+  if (response$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
+  sprintf("Gaussian process, %s response%s, %s", response$label,
           if (fit_link(fit) %in% c("identity", "latent")) "" else sprintf(" (%s link)", fit_link(fit)),
-          response_of(fit)$words[["by"]])
+          response$words[["by"]])
 }
 
 posterior_title <- function(fit) {
@@ -63,45 +200,7 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
-describe_data <- function(fit) {
-  omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
-  groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
-  inputs <- length(fit$frame$columns) - groups
-  variables <- length(fit$frame$variables) - groups
-  levels <- response_of(fit)$levels
-  paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count_of(inputs, "input"),
-         if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
-         if (groups) paste0(", ", count_of(groups, "group")),
-         if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
-         if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
-           sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
-         } else if (!is.null(levels)) {
-           sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L])
-         },
-         if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
-}
-
-# Returns the parts of the response that the title lacks: a shape parameter or a transform.
-describe_response <- function(fit) {
-  if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
-  response <- response_of(fit)
-  if (is_ordered(response)) return(describe_cuts(fit, response))
-  if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
-  paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
-        collapse = ", ")
-}
-
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
-
-# Returns NULL without a mean. Coefficients of a linear mean have a table.
-describe_mean <- function(fit, linear) {
-  if (is_ordered(response_of(fit))) return(NULL) # the mean is in the cut points
-  if ("(Intercept)" %in% rownames(linear)) return("linear")
-  scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
-  if (length(fit$center) > 1L) return("constant for each class")
-  if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
-}
 
 # Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). A factor that reads all
 # inputs has no "in"; equal ones get numbers.
@@ -122,83 +221,6 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns each term of the kernel with its sd.
-describe_kernel <- function(fit) {
-  theta <- stats::coef(fit)
-  words <- term_words(fit$kernel, fit$frame$columns)
-  variance <- theta[grepl("(^|[.])variance$", names(theta))]
-  own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
-  alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table of their own
-  variance <- variance[!alone]
-  own <- own[!alone]
-  if (any(alone) && !length(own)) return(NULL)
-  if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
-  with_numbers(paste0(escape_percent(own), ", sd %s", collapse = "; "), sqrt(variance))
-}
-
-# Returns a sentence about the inducing points and neighbours of the posterior, NULL for an exact one.
-describe_points <- function(fit) {
-  if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-  how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
-                random = "started at random rows", kmeans = "started by k-means", given = "start given",
-                fit$inducing_method)
-  tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
-  points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
-  if (isTRUE(fit$m < fit$m_asked)) {
-    why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
-      "the data have no more different rows"
-    points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
-  }
-  if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response_of(fit)$words[["by"]], points))
-  left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
-    sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
-            if (response_of(fit)$conjugate) "" else "mean working ")
-  }
-  paste0(points, ", ", how, tried, left)
-}
-
-describe_neighbours <- function(fit) {
-  if (is.null(fit$near)) return(NULL)
-  kept <- fit$near$rows$x
-  rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
-                                      show_bytes(8 * length(kept)))
-  far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
-  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
-         if (!response_of(fit)$conjugate) ", as working responses at the mode")
-}
-
-# Returns the numbers of rows used for each purpose, if these are not all rows.
-describe_rows_used <- function(fit) {
-  rows <- fit$looked_at
-  if (!length(rows)) return(NULL)
-  text <- c(learn = "kernel and noise from %s", among = "their neighbours from %s", points = "inducing points from %s")
-  used <- intersect(names(text), names(rows))
-  sprintf("%s of %s rows; the posterior uses all rows",
-          paste(vapply(used, function(name) sprintf(text[[name]], show_count(rows[[name]])), ""), collapse = ", "),
-          show_count(fit$nobs))
-}
-
-# Returns how the hyperparameters were found.
-describe_estimation <- function(fit) {
-  response <- response_of(fit)
-  if (!response$conjugate) {
-    if (fit$hyper != "fixed") return(response_of(fit)$words[["learned"]])
-    open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
-    return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
-  }
-  text <- switch(fit$hyper, fixed = "fixed as given",
-                 evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
-                   describe_starts(fit$learned),
-                 pilot = "pilot VFE fit, then fixed",
-                 joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
-                   "jointly with the inducing points", fit$hyper)
-  code <- fit$pilot$convergence
-  if (is.null(code) || code == 0L) return(text)
-  stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
-                    paste("with code", code))
-  sprintf("%s; the pilot was stopped %s", text, stopped)
-}
-
 # Describes the starts. If one start alone reached the best value, the distance of the next best shows whether that
 # matters.
 describe_starts <- function(learned) {
@@ -211,86 +233,20 @@ describe_starts <- function(learned) {
   sprintf("log marginal likelihood, %d starts (best reached by %d%s)", nrow(learned), agree, next_best)
 }
 
-describe_convergence <- function(fit) {
-  idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
-  if (!response_of(fit)$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-  maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it only in their control
-  how <- switch(as.character(fit$convergence),
-                "1" = sprintf("stopped at `maxit` = %d%s", maxit, describe_late_gain(fit$trace)),
-                "52" = "interrupted; the fit is the best so far", fit$message)
-  if (is.null(how) || !nzchar(how)) return(paste("code", fit$convergence))
-  if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
-  paste("converged:", how)
-}
-
 # Returns the share of the improvement that the last 10 % of evaluations gave. It shows whether a larger `maxit` is
 # worth its time. Values before and after a renewed auxiliary distribution are not comparable.
 describe_late_gain <- function(trace) {
-  if (!is.null(trace$round)) return("")
-  value <- trace$objective[!is.na(trace$objective)]
-  if (length(value) < 20L) return("")
+  value <- if (is.null(trace$round)) trace$objective[!is.na(trace$objective)]
   best <- cummin(value)
   n <- length(best)
-  whole <- best[1L] - best[n]
-  if (!(whole > 0)) return("")
-  late <- 100 * (best[floor(0.9 * n)] - best[n]) / whole
+  if (n < 20L || !(best[1L] > best[n])) return("")
+  late <- 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
   sprintf("; the last 10 %% of evaluations gave %s %% of the improvement",
           if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
 }
 
-describe_rmse <- function(about) {
-  if (is.null(about$rmse)) return(NULL)
-  if (is.na(about$rmse)) {
-    return(paste("not known:", if (is.null(about$source)) "the fit was made with keep_data = FALSE" else
-      "a fit of a row source keeps no rows"))
-  }
-  with_numbers(paste0(if (!is.null(about$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), about$rmse_loo,
-               about$rmse)
-}
-
-describe_evidence <- function(about) {
-  family <- method_traits(about)
-  kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
-    if (family$some) sprintf("of the subsample of %d rows", about$m) else
-      if (family$sor || family$fitc) "of the approximate model" else
-        switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
-  with_numbers(sprintf("%%s (%s)", paste(c(kind, count_of(as.integer(about$df), "hyperparameter")), collapse = "; ")),
-               about$evidence)
-}
-
-# Lists the shares of the terms in the variance of all terms over the training rows.
-listed_shares <- function(about) {
-  share <- about$term_shares
-  if (is.null(share)) return(NULL)
-  words <- term_words(with_own_terms(about$kernel), about$columns)[names(share)]
-  toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
-}
-
-describe_time <- function(about) {
-  made <- about$evaluations[about$evaluations > 0]
-  words <- c(response = "transform and noise", learn = "hyperparameters", hyper = "hyperparameters",
-             objective = "inducing points", "other start" = "the second start")
-  names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
-  paste0(format(signif(sum(unlist(about$seconds)), 3)), " s",
-         if (length(made)) sprintf(" (function evaluations: %s)", paste(made, "for", names, collapse = ", ")))
-}
-
-# Returns nugget, partial sill and practical ranges of a fit whose only inputs are two coordinates, in the words of
-# geostatistics. The practical range is the distance at which the correlation of f has fallen to 0.05.
-describe_field <- function(fit) {
-  columns <- fit$frame$columns
-  v <- fit$frame$variables
-  globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
-  flat <- length(columns) == 2L && any(grepl(horizontal_names, columns, TRUE)) &&
-    any(grepl(vertical_names, columns, TRUE))
-  if (!response_of(fit)$conjugate || !(globe || flat) || varies(fit$kernel)) return(NULL)
-  ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
-  range <- if (globe) sprintf("%g km", ranges) else
-    if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
-  with_numbers(paste("nugget %s, partial sill %s, practical range", range), c(fit$noise, total_variance(fit$kernel)))
-}
-
-# Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does.
+# Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the
+# correlation of f is 0.05.
 practical_range <- function(column, kernel, d) {
   share <- function(log_r) {
     z <- replace(numeric(d), column, exp(log_r))
@@ -324,12 +280,4 @@ input_table <- function(fit) {
     table$unit[at] <- v$unit
   }
   table[!is.na(table$name), ]
-}
-
-# Returns what follows the noise's sd: its trend and tails, or that it is held for interpolation.
-describe_noise <- function(fit) {
-  if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
-  paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
-    sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
-  })
 }

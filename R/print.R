@@ -13,8 +13,12 @@ summary.gp_fit <- function(object, ...) {
   kept <- !is.null(fit$data)
   out <- c(fit_facts(fit), list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
   if (!response_of(fit)$conjugate) {
-    out$scores <- if (kept) summary_scores(training_scores(fit, seen = TRUE))
-    out$scores_loo <- if (kept && fit$nobs <= dense_rows) summary_scores(training_scores(fit))
+    scores <- function(...) {
+      s <- training_scores(fit, ...)
+      c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
+    }
+    out$scores <- if (kept) scores(seen = TRUE)
+    out$scores_loo <- if (kept && fit$nobs <= dense_rows) scores() # slow with neighbours on many rows
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
@@ -26,14 +30,24 @@ summary.gp_fit <- function(object, ...) {
   structure(out, class = "summary.gp_fit")
 }
 
-# Returns the scores that summary() shows. For a fit with neighbours they are slow on many rows, so the caller decides
-# whether to compute them.
-summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
-
 #' @export
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
-  print_kernels_tried(x$kernels)
+  cat("\n")
+  tried <- x$kernels
+  if (!is.null(tried)) {
+    # `se` is 0 for the kernel that the others are compared with, and NA for one compared by the log marginal likelihood
+    held_out <- !all(is.na(tried$se))
+    known <- held_out & !tried$chosen & !is.na(tried$se) & tried$se > 0
+    loss <- sprintf("%+.3f", tried$score - tried$score[tried$chosen][1L])
+    table <- data.frame("Kernels tried" = tried$kernel, loss = replace(loss, tried$chosen, "selected"),
+                        check.names = FALSE)
+    names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
+    if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
+    print_columns(table)
+    if (held_out && !all(known | tried$chosen)) cat("(no standard error: compared by log marginal likelihood)\n")
+    cat("\n")
+  }
   shares <- x$input_shares
   if (!is.null(shares)) {
     percent <- function(v) sprintf("%.0f %%", 100 * v)
@@ -41,20 +55,47 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
                              "With interactions" = percent(shares$total), check.names = FALSE))
     cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
   }
-  listed <- function(s) {
+  print_fields(summary_fields(x), digits)
+  invisible(x)
+}
+
+# Returns the fields that summary() adds to those of print().
+summary_fields <- function(x) {
+  scores <- function(s) {
     s <- s[!is.na(s)]
     if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
   }
-  print_fields(list(
-    "Variance by term" = listed_shares(x),
+  share <- x$term_shares
+  words <- if (!is.null(share)) term_words(with_own_terms(x$kernel), x$columns)[names(share)]
+  family <- method_traits(x)
+  evidence <- if (!response_of(x)$conjugate) response_of(x)$words[["evidence"]] else
+    if (family$some) sprintf("of the subsample of %d rows", x$m) else
+      if (family$sor || family$fitc) "of the approximate model" else
+        switch(x$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
+  made <- x$evaluations[x$evaluations > 0]
+  stages <- c(response = "transform and noise", learn = "hyperparameters", hyper = "hyperparameters",
+              objective = "inducing points", "other start" = "the second start")
+  stages <- ifelse(names(made) %in% names(stages), stages[names(made)], names(made))
+  list(
+    "Variance by term" = if (!is.null(share)) {
+      toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
+    },
     Residuals = if (!is.null(x$residuals)) {
       with_numbers("min %s, median %s, max %s", stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE))
     },
-    RMSE = describe_rmse(x), "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
-    "Log marginal likelihood" = describe_evidence(x),
+    RMSE = if (isTRUE(is.na(x$rmse))) {
+      paste("not known:", if (is.null(x$source)) "the fit was made with keep_data = FALSE" else
+        "a fit of a row source keeps no rows")
+    } else if (!is.null(x$rmse)) {
+      with_numbers(paste0(if (!is.null(x$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), x$rmse_loo, x$rmse)
+    },
+    "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
+    "Log marginal likelihood" = with_numbers(sprintf(
+      "%%s (%s)", paste(c(evidence, count_of(as.integer(x$df), "hyperparameter")), collapse = "; ")), x$evidence),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
-    Time = describe_time(x)), digits)
-  invisible(x)
+    Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
+      sprintf(" (function evaluations: %s)", paste(made, "for", stages, collapse = ", "))
+    }))
 }
 
 # Prints the part that print() and summary() share.
@@ -109,7 +150,12 @@ print_columns <- function(table) {
 print_parameters <- function(about, show) {
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
-  parts <- split_lengthscales(names(theta), about$inputs$name)
+  # names such as "se(a,b).lengthscale.b": the number of the input or 0, and the factor before "lengthscale"
+  ends <- paste0("lengthscale.", about$inputs$name)
+  input <- vapply(names(theta), function(name) {
+    which((startsWith(name, "lengthscale.") | endsWith(name, paste0(".", ends))) & endsWith(name, ends))[1L]
+  }, 1L, USE.NAMES = FALSE)
+  parts <- data.frame(input = ifelse(is.na(input), 0L, input), factor = sub("[.]?lengthscale[.].*$", "", names(theta)))
   if (any(parts$input > 0L)) {
     inputs <- sort(unique(parts$input[parts$input > 0L]))
     factors <- unique(parts$factor[parts$input > 0L])
@@ -146,32 +192,6 @@ print_parameters <- function(about, show) {
     rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
   }
   print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
-}
-
-# Splits names such as "se(a,b).lengthscale.b": the factor before "lengthscale", and the number of the input or 0.
-split_lengthscales <- function(names, columns) {
-  end <- vapply(names, function(name) {
-    which(endsWith(name, paste0("lengthscale.", columns)) & startsWith(name, "lengthscale.") |
-            endsWith(name, paste0(".lengthscale.", columns)))[1L]
-  }, 1L, USE.NAMES = FALSE)
-  data.frame(input = ifelse(is.na(end), 0L, end), factor = sub("[.]?lengthscale[.].*$", "", names))
-}
-
-# Prints the kernels tried. `se` is 0 for the kernel that the others are compared with, and NA for a kernel compared by
-# the log marginal likelihood.
-print_kernels_tried <- function(kernels) {
-  if (is.null(kernels)) return(cat("\n"))
-  held_out <- !all(is.na(kernels$se))
-  known <- if (held_out) !kernels$chosen & !is.na(kernels$se) & kernels$se > 0 else FALSE
-  loss <- sprintf("%+.3f", kernels$score - kernels$score[kernels$chosen][1L])
-  table <- data.frame("Kernels tried" = kernels$kernel, loss = replace(loss, kernels$chosen, "selected"),
-                      check.names = FALSE)
-  names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
-  if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", kernels$se), NA)
-  cat("\n")
-  print_columns(table)
-  if (held_out && !all(known | kernels$chosen)) cat("(no standard error: compared by log marginal likelihood)\n")
-  cat("\n")
 }
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
@@ -211,16 +231,6 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
     print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
     return(invisible(x))
   }
-  cat(wrap(certificate_title(x), exdent = 2), sep = "\n")
-  print_fields(certificate_fields(x))
-  rows <- utils::head(seq_len(nrow(x)), n)
-  if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
-  more <- nrow(x) - length(rows)
-  if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
-  invisible(x)
-}
-
-certificate_title <- function(x) {
   m2 <- attr(x, "m2")
   passes <- attr(x, "passes")
   seconds <- attr(x, "seconds")
@@ -229,7 +239,14 @@ certificate_title <- function(x) {
            if (isTRUE(passes > 0)) sprintf("%.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
   what <- if (is.null(attr(x, "of"))) "row" else attr(x, "of")
-  sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), paste(how, collapse = ", "))
+  cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), toString(how)), exdent = 2),
+      sep = "\n")
+  print_fields(certificate_fields(x))
+  rows <- utils::head(seq_len(nrow(x)), n)
+  if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
+  more <- nrow(x) - length(rows)
+  if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
+  invisible(x)
 }
 
 # Returns the fields for print(). The bounds are about the exact GP with the hyperparameters of the fit.

@@ -37,31 +37,42 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
   about <- fit_facts(fit)
   fact <- lapply(about$fields, function(text) if (!is.null(text)) fill_numbers(text, number))
-  levels <- response_of(fit)$levels
+  response <- response_of(fit)
+  name <- response_name(fit)
   theta <- stats::coef(fit)
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
-  table <- c(
-    Response = response_name(fit), Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
-    Success = if (response_of(fit)$reads == "classes" && length(levels) == 2L) sprintf("\"%s\"", levels[2L]),
-    Data = fact$Data, Method = about$title,
-    Kernel = fact$Kernel, Noise = fact$Noise, Units = report_units(fit), stats::setNames(value, names(theta)),
-    Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
-    "Certified error" = report_certificate(fit, newdata, number),
-    "Log marginal likelihood" = report_evidence(fit), "Leave-one-out" = report_loo(fit, number),
-    Time = sprintf("%s s", number(sum(fit$seconds))), Software = sprintf("pfdtc %s", format(fit$version)))
-  table <- table[!is.na(table)]
-  structure(list(text = report_text(fit, table), table = data.frame(what = names(table), value = unname(table))),
-            class = "pfdtc_report")
-}
-
-# Returns the unit of each hyperparameter.
-report_units <- function(fit) {
-  name <- response_name(fit)
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", fit_link(fit)) else
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
-  paste0("sds are ", scale, ", lengthscales in units of their inputs")
+  evidence <- stats::logLik(fit)
+  ends <- sprintf("%.1f", c(attr(evidence, "lower"), attr(evidence, "upper")))
+  evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
+    if (is.infinite(attr(evidence, "upper"))) paste("at least", ends[1L]) else
+      if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
+  table <- c(
+    Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
+    Success = if (response$reads == "classes" && length(response$levels) == 2L) {
+      sprintf("\"%s\"", response$levels[2L])
+    },
+    Data = fact$Data, Method = about$title, Kernel = fact$Kernel, Noise = fact$Noise,
+    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs"), stats::setNames(value, names(theta)),
+    Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
+    "Certified error" = report_certificate(fit, newdata, number),
+    "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),
+    "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
+    Software = sprintf("pfdtc %s", format(fit$version)))
+  table <- table[!is.na(table)]
+
+  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
+  sentence <- function(name, format = paste0(name, ": %s.")) if (!is.na(table[name])) sprintf(format, table[name])
+  text <- paste(c(
+    sprintf("A Gaussian process was fitted to %s (%s) by %s.", name, table["Data"], table["Software"]),
+    sentence("Family", "Likelihood: %s."), sentence("Kernel"), sentence("Noise"), sentence("Units", "Here %s."),
+    sentence("Estimation"), sprintf("Posterior: %s.", made_of),
+    if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
+    sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
+  structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
 
 report_certificate <- function(fit, newdata, number) {
@@ -80,16 +91,6 @@ report_certificate <- function(fit, newdata, number) {
               "probabilities" else "rates", most(off)))
 }
 
-report_evidence <- function(fit) {
-  value <- stats::logLik(fit)
-  ends <- sprintf("%.1f", c(attr(value, "lower"), attr(value, "upper")))
-  text <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", value) else
-    if (is.infinite(attr(value, "upper"))) paste("at least", ends[1L]) else
-      if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
-  laplace <- response_of(fit)$approx == "laplace"
-  paste0(text, if (laplace) " (Laplace approximation)")
-}
-
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
   if (response_of(fit)$conjugate) {
@@ -102,17 +103,6 @@ report_loo <- function(fit, number) {
   s <- training_scores(fit)
   paste0("NLPD ", number(s$nlpd), if (is.na(s$brier)) paste("; RMSE", number(s$rmse)) else
     sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy))
-}
-
-report_text <- function(fit, table) {
-  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
-  sentence <- function(name, format = paste0(name, ": %s.")) if (!is.na(table[name])) sprintf(format, table[name])
-  paste(c(
-    sprintf("A Gaussian process was fitted to %s (%s) by %s.", table["Response"], table["Data"], table["Software"]),
-    sentence("Family", "Likelihood: %s."), sentence("Kernel"), sentence("Noise"), sentence("Units", "Here %s."),
-    sentence("Estimation"), sprintf("Posterior: %s.", made_of),
-    if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
-    sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
 }
 
 #' @rdname report

@@ -204,6 +204,10 @@ few_points <- 50L
 # Default number of nearest neighbours in a prediction. bench/near.R
 default_neighbours <- 40L
 
+# The same beside groups, whose rows often lie together, as at the sites of a map. The RMSE of the mean, in sds of the
+# exact posterior, is .03 to .05, with 40 neighbours .07 (bench/groups.R). Training rows keep 40.
+neighbours_beside_groups <- 60L
+
 # The same for a row to predict that is far from the data, as under clouds: its nearest rows lie on one side
 # (src/neighbours.c). In holes of Matern fields the error of the mean is about half of that with 40 (bench/gaps.R), and
 # 4,000 cells under clouds have RMSE 1.58, not 1.70, and interval score 6.99, not 7.29; with 100 for each row 1.61 and
@@ -272,5 +276,6 @@ near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
 # next_points() first looks at `rows` rows for each input (at most `most`) and at `cloud` rows about the best data for
-# each input. L-BFGS then starts from the best `starts` of them (bench/next-points.R).
-design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)
+# each input. L-BFGS then starts from the best `starts` of them (bench/next-points.R). Without noise, a row is next to a
+# measured one if it differs from it by at most `next_to` of the range in each input.
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4)

@@ -279,8 +279,8 @@ test_that("of many rows some are looked at, and print() says how many", {
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
   expect_equal(optimise_rows(data, 9, 250)$n, 9)
-  expect_null(describe_rows_used(list(nobs = 10)))
-  used <- describe_rows_used(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
+  expect_null(fit_fields[["Rows used"]](list(nobs = 10)))
+  used <- fit_fields[["Rows used"]](list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
   expect_match(used, "8,000.*50,000.*20,000 of 1,000,000 rows")
 })
 
