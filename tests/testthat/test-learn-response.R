@@ -11,7 +11,8 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
   list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
-       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x))
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
+       profile = "matern32")
 }
 
 positive_rows <- function(n, seed = 1) {
@@ -89,7 +90,7 @@ test_that("with many rows, those that count keep their neighbours and their dens
   with_replaced(list(transform_rows = 300L, learning_sizes = utils::modifyList(learning_sizes, few),
                      response_rule = replace(response_rule, "predicted", 20)), {
     from <- rows_around(case$data, problem, theta, "response")
-    from[c("s", "scale")] <- list(s, case$data$scale)
+    from[c("s", "scale", "profile")] <- list(s, case$data$scale, "matern32")
     thin <- response_problem(from, NULL)
     expect_lt(thin$pool$n, 350)
     at <- function(problem, ...) {
