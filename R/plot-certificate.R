@@ -272,15 +272,12 @@ certified_errors_figure <- function(data, log) {
   keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
                       c(looks$col, "grey30", "grey30", if (zero) "grey30"),
                       c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
-  over_m_figure(unname(panels), data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)),
-                c(nrow(cases) / 2, 2L), list(xlab = "inducing points", ylab = "error"), top = 2.8, cex = 0.85)
+  figure(unname(panels), data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)),
+         over_m_par(c(nrow(cases) / 2, 2L), 2.8, 0.85), list(xlab = "inducing points", ylab = "error"))
 }
 
-# Makes a figure of panels over the number of inducing points with common axis titles.
-over_m_figure <- function(panels, value, keys, legend, shape, outer, top, cex) {
-  figure(panels, value, keys, legend, outer = outer,
-         par = panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex))
-}
+# Returns panels_par() for panels over the number of inducing points, with common axis titles.
+over_m_par <- function(shape, top, cex) panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex)
 
 # Makes a panel of certified errors. `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
 certified_panel <- function(d, all, looks, title, log) {
