@@ -161,9 +161,9 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     upr_certified = band(certificate$mean_upper, certificate$sd_upper, 1),
     exact = on_scale(fit, truth, type, noise)$mean, se.exact = sqrt(truth$var),
     lwr_exact = band(truth$mean, sqrt(truth$var), -1), upr_exact = band(truth$mean, sqrt(truth$var), 1))
-  s <- with_marks(s, base, fit, data, points && !is.null(base$data), type)
+  s <- with_marks(c(s, list(curves = data)), base, fit, points, type)
   structure(data, class = c("pfdtc_certificate", "data.frame"), effort = effort,
-            figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
+            figure = c(s[setdiff(names(s), c("all", "grid", "curves"))], list(level = level, response = slice_label(fit, type))))
 }
 
 # Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
