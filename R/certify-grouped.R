@@ -98,15 +98,6 @@ variances_at.with_effects <- function(b, post, x) {
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
 }
 
-mode_at.with_effects <- function(b, x) features_with_effects(b, b$at$factors, x)$mean
-
-form_of_rows.with_effects <- function(b, ratio) effect_forms(b, b$middle$factors, rep(1, length(ratio)), ratio)
-
-forms_at.with_effects <- function(b, form, x) {
-  at <- features_with_effects(b, b$middle$factors, x)
-  list(eta = variances_at.with_effects(b, b$middle, x)$eta, spread = effect_root(b, b$middle$factors, form, at))
-}
-
 # Returns Z'v for the design Z of a grouping, as a matrix with p effects in rows and a column for each level.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])

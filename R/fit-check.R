@@ -61,7 +61,8 @@ check_fit_parts <- function(fit, argument) {
   signature <- fit$signature
   positive <- function(v) is_number(v) && v > 0
   optional <- function(v, class) is.null(v) || inherits(v, class)
-  number <- function(v) is.null(v) || is.numeric(v) && length(v) == 1L # `evidence` may be infinite and `sd_y` NA
+  one <- function(v) is.numeric(v) && length(v) == 1L
+  number <- function(v) is.null(v) || one(v) # `evidence` may be infinite and `sd_y` NA
   need(kernel = is_good_kernel(fit$kernel, d), noise = positive(fit$noise), scale = positive(fit$scale),
        nobs = positive(fit$nobs),
        center = is.numeric(fit$center) && length(fit$center) > 0L && all(is.finite(fit$center)),
@@ -76,7 +77,25 @@ check_fit_parts <- function(fit, argument) {
          !anyNA(unlist(signature[c("sums", "size")])))
   check_fit_factors(fit, d, need)
   if (!is.null(fit$norms)) check_fit_norms(fit, need)
-  if (!is.null(fit$data)) check_fit_data(fit$data, d, need)
+  data <- fit$data
+  if (is.null(data)) return()
+  n <- NROW(data$x)
+  group <- data$group
+  used <- if (is.null(group)) n else length(group)
+  w <- data$weights
+  zero <- data$x_zero
+  given <- used + NROW(zero)
+  for_each <- function(v) is.null(v) || are_numbers(v, given)
+  need(`data$x` = n > 0L && is_table(data$x, n, d), `data$y` = are_numbers(data$y, n) && is.finite(sum(data$y)),
+       `data$weights` = is.null(w) || are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0,
+       `data$group` = is.null(group) || is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n,
+       `data$n` = is_number(data$n) && data$n == used,
+       `data$center` = one(data$center), `data$scale` = one(data$scale), `data$sd_y` = one(data$sd_y),
+       `data$shift` = is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_number, NA)),
+       `data$x_zero` = is.null(zero) || is_table(zero, NROW(zero), d),
+       `data$response` = are_numbers(data$response, given), `data$offset` = for_each(data$offset),
+       `data$prior_weights` = for_each(data$prior_weights) &&
+         (is.null(zero) || sum(data$prior_weights == 0) == NROW(zero)))
 }
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
@@ -168,28 +187,6 @@ check_fit_norms <- function(fit, need) {
   need(correction = complete(correction$norms) && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
          are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss) &&
          !is.list(correction$made_from) && length(correction$made_from) > 0L)
-}
-
-check_fit_data <- function(data, d, need) {
-  n <- NROW(data$x)
-  group <- data$group
-  used <- if (is.null(group)) n else length(group)
-  w <- data$weights
-  zero <- data$x_zero
-  given <- used + NROW(zero)
-  number <- function(v) is.numeric(v) && length(v) == 1L
-  for_each <- function(v) is.null(v) || are_numbers(v, given)
-  need(`data$x` = n > 0L && is_table(data$x, n, d), `data$y` = are_numbers(data$y, n) && is.finite(sum(data$y)),
-       `data$weights` = is.null(w) || are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0,
-       `data$group` = is.null(group) || is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n,
-       `data$n` = is_number(data$n) && data$n == used,
-       `data$center` = number(data$center), `data$scale` = number(data$scale), `data$sd_y` = number(data$sd_y),
-       `data$shift` = is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_number, NA)),
-       `data$x_zero` = is.null(zero) || is_table(zero, NROW(zero), d),
-       `data$response` = are_numbers(data$response, given),
-       `data$offset` = for_each(data$offset),
-       `data$prior_weights` = for_each(data$prior_weights) &&
-         (is.null(zero) || sum(data$prior_weights == 0) == NROW(zero)))
 }
 
 # Refuses a fit as damaged. The hint depends on whether another version made the fit.

@@ -36,14 +36,14 @@ new_fit <- function(data, done, s, state, parts) {
 
 # Returns a fit with the posterior p, whose model and rows are those of p$fit. Nothing is optimised. The fit keeps the
 # rows `data`.
-fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
+fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
   new_gp(if (exact) "gp_exact" else "gp_dtc", p$model,
-         c(parts, list(factors = p$factors, evidence = evidence), if (!exact) p["norms"], list(...)),
+         c(parts, list(factors = p$factors, evidence = log_evidence(p)), if (!exact) p["norms"], list(...)),
          c(list(call = call, data = data), p$fit[intersect(same, names(p$fit))], list(
            hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L,
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
@@ -128,6 +128,7 @@ construct_near <- function(data, done, s, state) {
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
+      if (is.null(s$again$neighbours)) train <- min(train, default_neighbours)
       return(near_grouped_posterior(data, done$z, done$model, some, train, sample.int(nrow(data$x)),
                                     done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
     }
@@ -167,7 +168,9 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # before merging
+      z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
+      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
       count_evaluations(state, "pilot", pilot)
       pilot
     }, otherwise = start)
@@ -201,13 +204,13 @@ free_parameters <- function(model, s) {
 
 # Learns hyperparameters by VFE at fixed inducing points `z`.
 # Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
-learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyperparameters") {
+learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
   # while lengthscales move, some may make k(Z, Z) singular: the jitter is above rounding from the start
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
   # a millionth of the gain in log marginal likelihood is far below any difference that matters
-  result <- run_minimise(problem, s$steps, label, maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
+  result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }

@@ -1,12 +1,12 @@
 # The stages that choose inducing points and move them. `s` is the part `posterior` of the plan.
 
 # Returns list(z, t): the points and, if they were chosen greedily, the mean residual prior variance of a row.
-points_stage <- function(data, learned, s, state, m = s$m) {
+points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
-    chosen <- start_points(data, smooth_model(learned$model), m, s$inducing, s$run)
+    chosen <- start_points(data, smooth_model(learned$model), s$m, s$inducing, s$run)
     list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
-  }, otherwise = list(z = choose_points(data$x, min(m, nrow(data$x)), NULL, "random")$z))
+  }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
 # Returns mean(w E_nn) / noise, E the residual prior variance; Inf if the points were not chosen greedily.
@@ -96,7 +96,7 @@ second_start <- function(data, now, s, state, begin) {
 # try_points(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # between renewals
   left <- steps$maxit
   how <- s$aux
   step <- 0.1

@@ -27,34 +27,30 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures the gain of a rival over inducing points and neighbours of the same rows.
-look_at_rival <- function(name, rival, sizes) {
-  function(now, plan, state) {
-    now$look[name] <- list(NULL)
-    gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
-                                                 rival, sizes), otherwise = NULL)
-    if (!is.null(gain)) now$look[[name]] <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
-    now
-  }
+# Measures the gain of a rival, by its name in `rivals`, over inducing points and neighbours of the same rows.
+look_at_rival <- function(now, plan, state, name, sizes) {
+  now$look[name] <- list(NULL)
+  gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
+                                               rivals[[name]], sizes), otherwise = NULL)
+  if (!is.null(gain)) now$look[[name]] <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  now
 }
 
-# Predicts f at x by the candidate's inducing points alone, by few of them with neighbours, or by the exact posterior:
-# list(mean, var).
-predict_by_points <- function(one, rows, x, run) {
-  posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
-  p <- native_predict(posterior, one$start$z, one$learned$model, x)
-  list(mean = p$mean, var = p$sor_variance + p$unexplained)
-}
-
-predict_exact <- function(one, rows, x, run) {
-  model <- one$learned$model
-  p <- native_exact_predict(native_exact(rows, model, run), rows$x, model$kernel, x)
-  list(mean = p$mean, var = p$variance)
-}
-
-predict_by_few <- function(one, rows, x, run) {
-  predict_beside(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
-}
+# Predictions of f at x by a candidate: list(mean, var).
+rivals <- list(
+  points = function(one, rows, x, run) { # inducing points alone
+    posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
+    p <- native_predict(posterior, one$start$z, one$learned$model, x)
+    list(mean = p$mean, var = p$sor_variance + p$unexplained)
+  },
+  few = function(one, rows, x, run) { # few inducing points with neighbours
+    predict_beside(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
+  },
+  dense = function(one, rows, x, run) { # the exact posterior
+    model <- one$learned$model
+    p <- native_exact_predict(native_exact(rows, model, run), rows$x, model$kernel, x)
+    list(mean = p$mean, var = p$variance)
+  })
 
 predict_beside <- function(z, model, rows, around, x, count, run) {
   near <- near_posterior(rows, z, model, count, count, control = run)
@@ -63,7 +59,7 @@ predict_beside <- function(z, model, rows, around, x, count, run) {
 
 # Returns the gain in log density at each held-out row, a column for each candidate: `rival` against the first
 # candidate's points with neighbours. NULL if it cannot be computed.
-held_gains <- function(data, tried, plan, rival = predict_by_points, sizes = trial_rows) {
+held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
   others <- sample(setdiff(seq_len(n), held), min(sizes[["among"]], n - length(held)))

@@ -62,8 +62,8 @@ gaussian_steps <- list(
     now
   },
   trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_rival("dense", predict_exact, exact_trial)(...),
-  few = function(...) look_at_rival("few", predict_by_few, few_trial)(...),
+  dense = function(...) look_at_rival(..., "dense", exact_trial),
+  few = function(...) look_at_rival(..., "few", few_trial),
   make = function(now, plan, state, finish = NULL) {
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))

@@ -135,7 +135,7 @@ points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
 functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, reference, m2, max_seconds) {
   box <- read_boxes(fit, lower, upper)
   kernel <- model_of(fit)$kernel
-  fun <- boxes_at(kernel, box$lower, box$upper)
+  fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
     # the numbers of points per input of a rule and of a coarser one grow with the width in lengthscales

@@ -160,13 +160,16 @@ little_noise_model <- function(model, s, profile, held = NULL) {
 
 # Returns TRUE if the prior may be what keeps the noise up: it has not faded, and the noise is small already. Responses
 # that are rounded or repeated have noise. A kernel of many inputs explains few rows without noise by its lengthscales.
+# Columns that share a lengthscale are one input.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
+  shared <- as_sum(s$kernel)$leaves[[1L]]$shared
+  inputs <- if (is.null(shared)) ncol(pool$x) else max(shared)
   s$priors && pool$few && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
     pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
     theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
-    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, ncol(pool$x)) > 0.1
+    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, inputs) > 0.1
 }
 
 because_of_noise <- function(learned) {

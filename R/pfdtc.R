@@ -25,7 +25,8 @@
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 40 (200 far from the data) or 0.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 0, or 40 (60 beside groups, 200 far
+#'   from the data).
 #' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.

@@ -92,7 +92,8 @@ decide_posterior <- function(facts, asked, look) {
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
+  default <- if (grouped) neighbours_beside_groups else default_neighbours
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default else 0L
   near <- min(near, facts$n)
   short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || !is.null(look$few))
   if (open && short && near > 0L) m <- min(m, few_points)
@@ -223,7 +224,7 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
 points_settings <- function(asked, control, learn) {
   given <- is.matrix(asked$inducing)
   objective <- method_traits(asked)$objective
-  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
+  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
        try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",

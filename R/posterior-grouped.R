@@ -75,10 +75,15 @@ smooth_at <- function(p, fun) {
        var = pmax(fun$prior - colSums(a^2), 0) + colSums(crossprod(p$factors$W[own, , drop = FALSE], a)^2))
 }
 
-refuse_grouped <- function(what) {
+refuse_grouped <- function(kind, certificate = FALSE) {
+  what <- if (kind %in% c("sums", "slopes")) kind else "these functionals"
+  if (certificate) {
+    abort_input("certified", "TRUE", "FALSE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
+                message = sprintf("Certificates of %s do not exist for groups with this family beyond 2,000 rows.", what))
+  }
   abort_input("fit", "one with groups on inducing points", "one without groups, or with an exact posterior",
-              message = sprintf("%s are not available for groups beside inducing points.", what),
-              hint = "Fit at most 5,000 rows, for which the posterior is exact.")
+              message = sprintf("Groups beside inducing points have no %s.", what),
+              hint = "Fit at most 5,000 rows (2,000 with a family), for which the posterior is that of all rows.")
 }
 
 # Returns the sum of what rows can reduce, what the points leave, and the prior covariance of new levels.

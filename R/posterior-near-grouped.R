@@ -138,7 +138,7 @@ terms_of_near_grouped <- function(p, fun) {
 remade_fit.grouped_near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
-  fit$near <- near_grouped_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, near$rank, fit$jitter,
+  fit$near <- near_grouped_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, near$rank, fit$jitter,
                                      p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit

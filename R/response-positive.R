@@ -199,15 +199,13 @@ rate_of <- function(mean) {
 
 cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
 
-# Returns, for each y, the f at which cdf(f), which falls in f, equals pnorm(-u).
-bisect_cdf <- function(cdf, u, y) {
-  low <- 0 * y - 700
-  high <- 0 * y + 700
+# Returns the point between `low` and `high` where below(point), TRUE at first, becomes FALSE.
+bisect <- function(below, low, high) {
   for (i in 1:60) {
     middle <- (low + high) / 2
-    above <- cdf(middle) > stats::pnorm(-u)
-    low[above] <- middle[above]
-    high[!above] <- middle[!above]
+    is_below <- below(middle)
+    low[is_below] <- middle[is_below]
+    high[!is_below] <- middle[!is_below]
   }
   (low + high) / 2
 }
@@ -220,7 +218,8 @@ truncated_row <- list(
     log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
   },
   cdf = function(y, mean, size, theta) cdf_above_0(y, rate_of(mean)),
-  limit = function(u, y, size, theta, link) bisect_cdf(function(f) cdf_above_0(y, exp(f)), u, y),
+  limit = function(u, y, size, theta, link) bisect(function(f) cdf_above_0(y, exp(f)) > stats::pnorm(-u), 0 * y - 700,
+                                                         0 * y + 700),
   quantile = function(p, mean, size, theta) {
     m <- pmin(rate_of(mean), large_count)
     ifelse(mean > m + 1, mean + sqrt(mean) * stats::qnorm(p),

@@ -55,6 +55,14 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu))
 }
 
+# Returns the variance of the number of the class, averaged over f ~ N(mean, sd^2).
+variance_of_class <- function(response, mean, sd) {
+  known <- which(!is.na(mean))
+  P <- class_shares(response, mean[known], sd[known])
+  k <- seq_len(ncol(P))
+  replace(mean, known, drop(P %*% k^2) - drop(P %*% k)^2)
+}
+
 # Returns, for each row of `sites`, the log of the average of p(y | f) over f ~ N(mu, v). mu includes the offset of the
 # row. The trapezoid rule is laid around the mode of p(y | f) N(f; mu, v).
 log_predictive <- function(likelihood, sites, mu, v) {
@@ -107,7 +115,8 @@ predictive_cdf <- function(response, y, size, mu, s) {
 # Returns the f at which y has cdf pnorm(-u): by the formula of the response's row in the table, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
-  bisect_cdf(function(f) response$cdf(y, response$link$inv(f), size, response$theta), u, y)
+  bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
+         0 * y + 700)
 }
 
 # Returns the smallest response whose cdf is at least p, by bisection. `high` is the q-quantile of y given the

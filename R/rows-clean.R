@@ -74,8 +74,9 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
 }
 
 # Cleans finite doubles of the right lengths, with weights of at least 0. `name` is the name of the response in
-# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL.
-clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge) {
+# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL. `merge`: merge equal
+# rows? A number is the largest share of distinct rows. `unit` has a given centre, scale and sd of the response.
+clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
   x_zero <- NULL
@@ -87,7 +88,9 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     w <- w[w > 0]
   }
   if (!is.null(w) && all(w == 1)) w <- NULL
-  unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
+  if (is.null(unit)) {
+    unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
+  }
   # inputs have mean and sd; 0/1 columns and constant ones 0 and 1
   input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
   for (j in which(!indicator)) {
@@ -99,7 +102,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     if (scale) input$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
   }
   y <- (r - unit$center) / unit$scale
-  m <- if (merge) merge_equal_rows(x, y, w) else list(x = x, y = y, weights = w, group = NULL, rows = 0, ss = 0)
+  m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else as.double(merge))
   names(response) <- labels
   structure(class = "pfdtc_data", list(
     x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale,
@@ -295,14 +298,6 @@ optimise_rows <- function(data, asked, m) {
   rows <- sort(sample.int(n, most))
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
-}
-
-# Draws m rows before merging and returns the distinct ones.
-random_points <- function(data, m) {
-  rows <- sample.int(data$n, m)
-  if (!is.null(data$group)) rows <- unique(data$group[rows])
-  z <- data$x[rows, , drop = FALSE]
-  z[!duplicated(z), , drop = FALSE]
 }
 
 # Returns at most `most` of n rows, evenly spaced in their order.

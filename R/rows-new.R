@@ -14,8 +14,7 @@ by_formula <- function(fit) fit$frame$method == "formula"
 new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else rows_by_matrix(fit$frame, newdata)
-  complete <- rep(TRUE, nrow(new$x))
-  if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
+  complete <- stats::complete.cases(new$x)
   most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
     largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
@@ -96,7 +95,23 @@ rows_by_formula <- function(frame, newdata) {
   x <- bind_columns(frame$variables, mf)
   tell_new_levels(frame$variables, x)
   check_complete(x, frame$variables, labels, "newdata", allow_na = TRUE)
-  list(x = x, offset = new_offset(frame, mf, rows), row_names = labels)
+  # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
+  offset <- evaluate_new(stats::model.offset(mf))
+  total <- if (is.null(offset)) 0 else offset
+  if (!is.null(frame$offset)) {
+    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
+    if (identical(frame$offset, NA)) {
+      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
+    }
+    value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
+    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
+      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
+    }
+    total <- total + as.double(value)
+  }
+  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
+  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
+  list(x = x, offset = as.double(total), row_names = labels)
 }
 
 evaluate_new <- function(expr) {
@@ -141,27 +156,6 @@ check_new_variables <- function(mf, variables) {
     }
   }
   mf
-}
-
-# Returns the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does.
-new_offset <- function(frame, mf, newdata) {
-  n <- nrow(mf)
-  offset <- evaluate_new(stats::model.offset(mf))
-  total <- if (is.null(offset)) 0 else offset
-  if (!is.null(frame$offset)) {
-    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    if (identical(frame$offset, NA)) {
-      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
-    }
-    value <- evaluate_new(eval(frame$offset, newdata, environment(frame$terms)))
-    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
-      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
-    }
-    total <- total + as.double(value)
-  }
-  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
-  if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
-  as.double(total)
 }
 
 # ---- rows with a response -------------------------------------------------------------------------------------------
@@ -255,21 +249,15 @@ data_of_rows <- function(data, rows, fit) {
     out["na_action"] <- data["na_action"]
     return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels), rows$offset))
   }
-  r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
-  used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
-  merged <- merge_equal_rows(rows$x[keep, , drop = FALSE], (r - data$center) / data$scale, used, most)
-  for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
-  data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
-  data$n <- sum(keep)
-  data$shift <- log_density_shift(data$n, sum_of_logs(used), data$scale, merged$rows, merged$ss)
-  data$response <- rows$response
+  made <- clean_data(rows$x, unname(rows$response), "newdata", w, rows$offset, rep(TRUE, ncol(rows$x)),
+                     names(rows$response), FALSE, FALSE, most, unit = data)
+  changed <- c("x", "y", "weights", "group", "twins", "x_zero", "n", "shift", "response", "offset", "prior_weights")
+  data[changed] <- made[changed]
   if (!is.null(fit$transform)) {
     data$given_response <- stats::setNames(rows$given, names(rows$response))
     data$shift$constant <- data$shift$constant + sum(log_slope(fit$transform, unname(rows$given))[keep])
   }
-  data["offset"] <- list(rows$offset)
-  data["prior_weights"] <- list(w)
   if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
   data
 }

@@ -71,9 +71,10 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
 
 # Returns the formula of a call. Stops if it is not a formula of variables.
 check_formula <- function(call, envir) {
-  if (is.null(call$formula)) abort_input("formula", "missing", "a formula such as y ~ x1 + x2")
   formula <- eval(call$formula, envir)
-  if (!inherits(formula, "formula")) abort_input("formula", describe(formula), "a formula such as y ~ x1 + x2")
+  if (!inherits(formula, "formula")) {
+    abort_input("formula", if (is.null(call$formula)) "missing" else describe(formula), "a formula such as y ~ x1 + x2")
+  }
   sides <- as.list(formula)[-1L]
   if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
     abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
@@ -145,23 +146,15 @@ add_formula <- function(data, terms, variables, call) {
 
 # Returns the columns of the model frame that are inputs, in the order of the terms.
 input_variables <- function(terms) {
-  if (!attr(terms, "response")) {
-    abort_input("formula", "one without a response", "such as y ~ x1 + x2", message = "`formula` has no response.",
-                hint = "Write it as y ~ x1 + x2.")
-  }
   labels <- attr(terms, "term.labels")
+  used <- if (length(labels)) unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
+  wrong <- if (!attr(terms, "response")) "one without a response" else if (!length(labels)) "one without inputs" else
+    if (attr(terms, "response") %in% used) "one with the response on both sides"
+  if (!is.null(wrong)) abort_input("formula", wrong, "a response and inputs, such as y ~ x1 + x2")
   crossed <- labels[attr(terms, "order") > 1L]
   if (length(crossed)) {
     abort_input("formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
                 hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
-  }
-  if (!length(labels)) {
-    abort_input("formula", "one without inputs", "such as y ~ x1 + x2", message = "`formula` has no inputs.",
-                hint = "Write it as y ~ x1 + x2.")
-  }
-  used <- unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
-  if (attr(terms, "response") %in% used) {
-    abort_input("formula", "one with the response on both sides", "a formula with the response on its left side only")
   }
   used
 }

@@ -23,11 +23,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
-  data$y <- (data$response - unit$center) / unit$scale
-  data[c("center", "scale")] <- unit[c("center", "scale")]
-  data$sd_y <- unit$sd
-  data$shift <- log_density_shift(data$n, sum_of_logs(data$weights), unit$scale)
+                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
@@ -136,8 +132,8 @@ survey_visit <- function(recipe, size) {
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) {
-    a$variables <- Map(merge_variables, a$variables, b$variables)
     a$moments <- if (length(a$moments)) merge_moments(a$moments, b$moments) else b$moments
+    a$variables <- Map(merge_variables, a$variables, b$variables)
   }
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
@@ -147,17 +143,14 @@ survey_merge <- function(a, b) {
 }
 
 merge_variables <- function(a, b) {
-  kinds <- c(a$kind, b$kind)
-  if (setequal(kinds, c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
+  if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
   if (!same_kind(a, b)) {
     abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
                 "a source whose columns have one kind")
   }
-  if (a$kind == "group") a[c("levels", "plain")] <- Map(union, a[c("levels", "plain")], b[c("levels", "plain")])
-  if (a$kind == "factor") {
-    for (what in c("levels", "used")) a[[what]] <- union(a[[what]], b[[what]])
-    a$declared <- a$declared && b$declared
-  }
+  joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
+  a[joined] <- Map(union, a[joined], b[joined])
+  if (a$kind == "factor") a$declared <- a$declared && b$declared
   a
 }
 

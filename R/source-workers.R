@@ -7,9 +7,20 @@ rows_parts <- function(parts) {
   crew <- find_crew()
   id <- next_source()
   passes <- 0L
+  # one task for each part; values are merged in the order of the parts, and each part has its own seed
   pass <- function(source, visit, merge, so_far) {
     passes <<- passes + 1L
-    pass_on_workers(id, parts, visit, merge, so_far, whole = passes == 1L)
+    seeds <- sample.int(.Machine$integer.max, length(parts))
+    add_up <- function(results) {
+      values <- Filter(Negate(is.null), lapply(results, `[[`, "value"))
+      so_far$value <- if (length(values)) Reduce(merge, values)
+      so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
+    }
+    # data frames are sent at once in the first pass, later only to workers that turn out to lack them
+    add_up(crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
+      list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
+    }, add_up))
+    so_far$value
   }
   columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(part_columns, list(id, i, parts[[i]])))[[1L]]$value
   not_in_turn <- function() abort_input("data", "rows on workers", "a source that can be read block by block here")
@@ -29,22 +40,6 @@ frame_on_workers <- function(data) {
 next_source <- function() {
   engine$sources <- if (is.null(engine$sources)) 1L else engine$sources + 1L
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
-}
-
-# Runs one task for each part and merges their values in the order of the parts. Each part has its own seed, drawn in
-# this session. `whole`: send data frames at once, not only to workers that turn out to lack them.
-pass_on_workers <- function(id, parts, visit, merge, so_far, whole) {
-  seeds <- sample.int(.Machine$integer.max, length(parts))
-  add_up <- function(results) {
-    values <- Filter(Negate(is.null), lapply(results, `[[`, "value"))
-    so_far$value <- if (length(values)) Reduce(merge, values)
-    so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
-  }
-  task <- function(i, whole) {
-    list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
-  }
-  add_up(crew_run(find_crew(), length(parts), whole, task, add_up))
-  so_far$value
 }
 
 # Returns a function (kernel, v, control) for k(x, x) v, with the pairs of rows shared among the workers. Each worker
@@ -114,74 +109,74 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 # its part of the data, which workers without that part ask for. Tasks wait until a worker is free. `so_far(results)` is
 # called if an error or an interrupt ends the run.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
-  work <- list2env(list(crew = crew, n = n, task = task, whole = rep(whole, n), lost = integer(n), results = list(),
-                        waiting = seq_len(n), flying = list(), slots = max(1L, crew$size())))
-  in_order <- function() work$results[order(as.integer(names(work$results)))]
+  whole <- rep(whole, n)
+  lost <- integer(n)
+  results <- flying <- list()
+  waiting <- seq_len(n)
+  slots <- max(1L, crew$size())
+  in_order <- function() results[order(as.integer(names(results)))]
+  # drops the worker that lost a task or failed to start it; TRUE if other workers are left
+  leaves_others <- function(flight) !is.null(crew$exclude) && crew$exclude(flight)
+  lose <- function(i, e) {
+    lost[i] <<- lost[i] + 1L
+    slots <<- max(1L, slots - 1L)
+    text <- sprintf("Part %d of %d was lost with its worker", i, n)
+    if (lost[i] > 2L) {
+      abort_source(sprintf("%s three times. The last error: %s", text, conditionMessage(e)), parent = e, rows = 0)
+    }
+    tell_classed("worker", paste0(text, ". Another worker does it again."))
+    waiting <<- c(i, waiting)
+  }
+  start <- function(i) {
+    what <- task(i, whole[i])
+    flight <- tryCatch(crew$start(what[[1L]], what[[2L]]), error = function(e) e)
+    if (!inherits(flight, "error")) {
+      flying[[as.character(i)]] <<- flight
+      waiting <<- waiting[-1L]
+    } else if (leaves_others(flight)) { # another worker takes the part
+      slots <<- max(1L, slots - 1L)
+    } else if (length(flying)) { # the other workers are busy
+      slots <<- length(flying)
+    } else {
+      waiting <<- waiting[-1L]
+      lose(i, flight)
+    }
+  }
   done <- FALSE
   on.exit(if (!done) so_far(in_order()))
-  while (length(work$waiting) || length(work$flying)) {
-    launch_parts(work)
-    landed <- names(work$flying)[vapply(work$flying, crew$landed, NA)]
-    for (i in landed) land_part(work, i)
+  while (length(waiting) || length(flying)) {
+    while (length(waiting) && length(flying) < slots) start(waiting[1L])
+    landed <- names(flying)[vapply(flying, crew$landed, NA)]
+    for (name in landed) {
+      i <- as.integer(name)
+      flight <- flying[[name]]
+      flying[[name]] <- NULL
+      result <- value_of_task(crew, flight, sprintf("(On a worker, in part %d of %d.)", i, n))
+      if (inherits(result, "error")) {
+        leaves_others(flight)
+        lose(i, result)
+      } else if (isTRUE(result$absent)) {
+        whole[i] <- TRUE
+        waiting <- c(i, waiting)
+      } else {
+        results[[name]] <- result
+      }
+    }
     if (!length(landed)) Sys.sleep(0.005)
   }
   done <- TRUE
   in_order()
 }
 
-launch_parts <- function(work) {
-  while (length(work$waiting) && length(work$flying) < work$slots) {
-    i <- work$waiting[1L]
-    what <- work$task(i, work$whole[i])
-    flight <- tryCatch(work$crew$start(what[[1L]], what[[2L]]), error = function(e) e)
-    if (!inherits(flight, "error")) {
-      work$flying[[as.character(i)]] <- flight
-      work$waiting <- work$waiting[-1L]
-    } else if (leaves_others(work, flight)) { # another worker takes the part
-      work$slots <- max(1L, work$slots - 1L)
-    } else if (length(work$flying)) { # the other workers are busy
-      work$slots <- length(work$flying)
-    } else {
-      work$waiting <- work$waiting[-1L]
-      lose_part(work, i, flight)
-    }
-  }
-}
-
-# Drops the worker that lost a task or failed to start it. Returns TRUE if other workers are left.
-leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
-
-land_part <- function(work, name) {
-  i <- as.integer(name)
-  flight <- work$flying[[name]]
-  result <- tryCatch(work$crew$value(flight), error = function(e) e)
-  work$flying[[name]] <- NULL
-  if (inherits(result, "error")) {
-    leaves_others(work, flight)
-    lose_part(work, i, result)
-  } else if (!is.null(result$error)) {
-    e <- result$error
-    text <- sprintf("%s (On a worker, in part %d of %d.)", conditionMessage(e), i, work$n)
-    if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(text, parent = e, rows = 0)
-    e$message <- text
-    stop(e)
-  } else if (isTRUE(result$absent)) {
-    work$whole[i] <- TRUE
-    work$waiting <- c(i, work$waiting)
-  } else {
-    work$results[[name]] <- result
-  }
-}
-
-lose_part <- function(work, i, e) {
-  work$lost[i] <- work$lost[i] + 1L
-  work$slots <- max(1L, work$slots - 1L)
-  if (work$lost[i] > 2L) {
-    abort_source(sprintf("Part %d of %d was lost with its worker three times. The last error: %s", i, work$n,
-                         conditionMessage(e)), parent = e, rows = 0)
-  }
-  tell_classed("worker", sprintf("Part %d of %d was lost with its worker. Another worker does it again.", i, work$n))
-  work$waiting <- c(i, work$waiting)
+# Returns the value of a task that has ended, or an error if its worker died. Raises the errors of the task itself.
+value_of_task <- function(crew, flight, where) {
+  result <- tryCatch(crew$value(flight), error = function(e) e)
+  if (inherits(result, "error") || is.null(result$error)) return(result)
+  e <- result$error
+  text <- paste(conditionMessage(e), where)
+  if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(text, parent = e, rows = 0)
+  e$message <- text
+  stop(e)
 }
 
 # Returns list(name, size(), start(f, args), landed(), value(), exclude()). start() returns a `flight`, a task under

@@ -110,7 +110,9 @@ for (name in names(sets)) {
 # Whole default fits, processor seconds on a busy core, one thread (before: many terms and pairs of inputs were tried,
 # and 20 levels had a lengthscale each):
 # 506 rows, 4 numeric inputs, 1 factor of 46 levels: 1.2 s, held-out log loss 0.2665 (before the same)
-# 951 rows, 8 numeric inputs, 11 factors of 20 levels: 8 s, 0.2852 (before 75 s, 0.2878)
+# 951 rows, 8 numeric inputs, 11 factors of 20 levels: 8.3 s on a core shared by eight, where the case above takes
+# 2.6 s, 0.2852 (before columns that share a lengthscale counted as one input in may_lack_noise(): 33 s in the same
+# hour, 0.2852; at first 75 s where the case above takes 1.2 s, 0.2878)
 # AppliedPredictiveModeling's solubility, 208 0/1 columns and 20 others, 350 of its rows: 11.1 s, 1.954 (before, without
 # additive terms, 29.3 s, 1.983); all 951 rows: 24.9 s, 0.7475 (with the information of all rows 41.8 s, 0.7471)
 # More than 40 levels together, half of the rows held out, two splits: one lengthscale a factor | one a level

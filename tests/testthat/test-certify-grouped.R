@@ -114,6 +114,22 @@ test_that("thousands of levels have narrow certificates without points for the l
   expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
   expect_lt(max(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower), 1e-3)
   expect_lt(attr(inside, "t"), 1e-3)
+  # boxes are sums over the points of a rule
+  box <- linear_functional(fit, lower = data.frame(x1 = 0.2, x2 = 0.3, g = "1"), upper = c(x1 = 0.4), certified = FALSE)
+  grid <- predict(fit, data.frame(x1 = seq(0.201, 0.399, by = 0.002), x2 = 0.3, g = "1"), full_cov = TRUE)
+  expect_close(c(box$mean, box$sd), c(mean(grid$fit), sqrt(mean(grid$cov))), 1e-4)
+  expect_lt(box$quadrature, 1e-6)
+})
+
+test_that("so many levels that more points exceed the memory are certified with fewer points", {
+  p <- grouped_problem(5, 1000, 400)
+  kernel <- kernel_matern(3 / 2, 0.3, 1, inputs = ~ x1 + x2) + kernel_group(~ g, variance = 1)
+  fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, kernel = kernel, noise = 0.09, hyper = "fixed", m = 50,
+                                neighbours = 0))
+  exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, like = fit), p$new, se.fit = TRUE))
+  # 800 points beside 400 effects would take 2.6 MB
+  inside <- with_options(list(pfdtc.max_memory = 1.5e6), suppressMessages(certify(fit, p$new)))
+  expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
 })
 
 test_that("certificates of families contain the mode and the sd of the whole kernel", {
@@ -141,6 +157,9 @@ test_that("certificates of families contain the mode and the sd of the whole ker
     bounds <- suppressMessages(evidence_bounds(fit))
     expect_true(bounds[["lower"]] <= whole + 1e-8 && whole <= bounds[["upper"]] + 1e-8)
     expect_lt(diff(bounds), 1e-2)
+    contrast <- function(certified) linear_functional(fit, c(1, -1), p$new[3:4, ], certified = certified)
+    expect_gt(contrast(FALSE)$sd, 0)
+    expect_error(contrast(TRUE), "certified = FALSE", class = "pfdtc_error_input")
   })
 })
 

@@ -63,7 +63,7 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
   })
   fit <- gp_exact(data$x[rows, , drop = FALSE], data$y[rows], kernel = kernel_matern(3 / 2, 0.3, 4), noise = 0.04,
                   hyper = "fixed", center = FALSE, scale = FALSE)
-  p <- predict_exact(one, take_rows(cleaned, rows), cleaned$x[held, , drop = FALSE], NULL)
+  p <- rivals$dense(one, take_rows(cleaned, rows), cleaned$x[held, , drop = FALSE], NULL)
   want <- predict(fit, data$x[held, , drop = FALSE], se.fit = TRUE)
   expect_equal(p$mean, unname(want$fit), tolerance = 1e-8)
   expect_equal(sqrt(p$var), unname(want$se.fit), tolerance = 1e-8)

@@ -70,30 +70,48 @@ test_that("terms and sums are those of the exact process", {
   expect_close(sums$var, c(w %*% expected$cov[1:3, 1:3] %*% w, w %*% expected$cov[6:8, 6:8] %*% w), 1e-8)
 })
 
-test_that("neighbours and effects together are nearly exact for a rough function, effects too", {
-  d <- with_seed(2, {
-    n <- 700
-    d <- data.frame(a = stats::runif(n), b = stats::runif(n), g = factor(sample(rep_len(1:50, n))))
-    K <- native_kernel_matrix(complete_kernel(kernel_matern(3 / 2, 0.1, 1), as.matrix(d[1:2])), as.matrix(d[1:2]),
-                              as.matrix(d[1:2]))
-    d$y <- drop(crossprod(chol(K + diag(1e-8, n)), stats::rnorm(n))) + stats::rnorm(50)[d$g] + stats::rnorm(n, sd = 0.3)
-    d
+# Rows of a Matern 3/2 process with 50 levels; `together`: the rows of a level lie close to each other.
+rough_grouped <- function(n, together) {
+  with_seed(2, {
+    g <- sample(rep_len(1:50, n))
+    x <- matrix(stats::runif(2 * n), n)
+    if (together) x <- x[g, ] + 0.03 * matrix(stats::rnorm(2 * n), n)
+    K <- native_kernel_matrix(complete_kernel(kernel_matern(3 / 2, 0.1, 1), x), x, x)
+    f <- drop(crossprod(chol(K + diag(1e-8, n)), stats::rnorm(n))) + stats::rnorm(50)[g]
+    data.frame(a = x[, 1], b = x[, 2], g = factor(g), y = f + stats::rnorm(n, sd = 0.3))
   })
-  k <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ a + b) + kernel_group(~ g, variance = 1)
-  fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = k, noise = 0.09, hyper = "fixed", m = 60,
-                                neighbours = 40))
-  exact <- suppressMessages(gp_exact(y ~ a + b, d[1:600, ], like = fit))
-  expect_s3_class(posterior_of(fit), "grouped_near")
-  a <- predict(fit, d[601:700, ], se.fit = TRUE)
-  b <- predict(exact, d[601:700, ], se.fit = TRUE)
-  expect_lt(sqrt(mean(((a$fit - b$fit) / b$se.fit)^2)), 0.05) # 0.02 to 0.05 in three designs of bench/groups.R
-  expect_lt(sqrt(mean((a$se.fit / b$se.fit - 1)^2)), 0.01)
-  at <- terms_at(kernels_of_terms(model_of(exact)$kernel), exact$x[1:100, ])
-  ours <- posterior_at(posterior_of(fit), at)$var[101:200]
-  expect_lt(sqrt(mean((sqrt(ours / posterior_at(posterior_of(exact), at)$var[101:200]) - 1)^2)), 0.01)
-  inside <- suppressMessages(certify(fit, d[601:620, ]))
-  expect_true(all(inside$mean_lower <= b$fit[1:20] + 1e-7 & b$fit[1:20] <= inside$mean_upper + 1e-7))
-  expect_true(all(inside$sd_lower <= b$se.fit[1:20] * (1 + 1e-7) & b$se.fit[1:20] <= inside$sd_upper * (1 + 1e-7)))
+}
+rough_kernel <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ a + b) + kernel_group(~ g, variance = 1)
+
+test_that("neighbours and effects together are nearly exact for a rough function, effects too", {
+  for (together in c(FALSE, TRUE)) {
+    d <- rough_grouped(700, together)
+    fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = rough_kernel, noise = 0.09, hyper = "fixed", m = 60,
+                                  neighbours = 40))
+    if (together) fit$near$neighbours <- neighbours_beside_groups
+    exact <- suppressMessages(gp_exact(y ~ a + b, d[1:600, ], like = fit))
+    expect_s3_class(posterior_of(fit), "grouped_near")
+    a <- predict(fit, d[601:700, ], se.fit = TRUE)
+    b <- predict(exact, d[601:700, ], se.fit = TRUE)
+    expect_lt(sqrt(mean(((a$fit - b$fit) / b$se.fit)^2)), 0.05) # .02 to .04 in bench/groups.R
+    expect_lt(sqrt(mean((a$se.fit / b$se.fit - 1)^2)), 0.01)
+    first <- exact$x[!duplicated(exact$x[, 3]), ]
+    at <- terms_at(kernels_of_terms(model_of(exact)$kernel), first)
+    of_group <- nrow(first) + seq_len(nrow(first))
+    ours <- posterior_at(posterior_of(fit), at)$var[of_group]
+    expect_lt(sqrt(mean((sqrt(ours / posterior_at(posterior_of(exact), at)$var[of_group]) - 1)^2)), 0.01)
+    inside <- suppressMessages(certify(fit, d[601:620, ]))
+    expect_true(all(inside$mean_lower <= b$fit[1:20] + 1e-7 & b$fit[1:20] <= inside$mean_upper + 1e-7))
+    expect_true(all(inside$sd_lower <= b$se.fit[1:20] * (1 + 1e-7) & b$se.fit[1:20] <= inside$sd_upper * (1 + 1e-7)))
+  }
+})
+
+test_that("beside groups a row to predict has 60 neighbours by default, and a training row 40", {
+  fit <- with_replaced(list(exact_rows = 100L), suppressMessages(
+    pfdtc(y ~ a + b, rough_grouped(300, TRUE), kernel = rough_kernel, noise = 0.09, hyper = "fixed")))
+  expect_identical(c(fit$near$neighbours, fit$near$train_neighbours), c(60L, 40L))
+  again <- remade_fit(posterior_of(fit), fit$data, model_of(fit))
+  expect_identical(again$near[c("neighbours", "C")], fit$near[c("neighbours", "C")])
 })
 
 test_that("leave-one-out with all rows as neighbours is that of the exact process", {
