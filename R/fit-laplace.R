@@ -174,14 +174,6 @@ learn_on_classes <- function(data, s, start, state) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-working_points <- function(now, plan, state) {
-  z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
-  if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
-  now$start <- list(z = z)
-  now$look$rho <- NA_real_
-  now
-}
-
 working_points <- function(data, learned, s, m, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)

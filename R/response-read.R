@@ -117,7 +117,7 @@ as_likelihood <- function(family, approx = "laplace") {
 # successes or counts, trials, and weights that multiply log likelihoods; the last two are NULL if all are 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
-  numbers <- function(want, ok) list(y = read_numbers(response, argument, n, want, ok))
+  numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
   out <- switch(row$reads,
                 classes = read_binomial(response, weights, argument, n),
                 labels = read_labels(response, argument, n),
@@ -153,7 +153,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
 }
 
 # Returns a numeric response, each of which is ok().
-read_numbers <- function(response, argument, n, want, ok) {
+read_numbers <- function(response, argument, n, ok, want) {
   y <- check_vector(response, argument, n)
   bad <- which(!ok(y))
   if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
@@ -208,8 +208,8 @@ read_binomial <- function(response, weights, argument, n) {
     levels <- c("FALSE", "TRUE")
     response <- as.double(response)
   }
-  y <- read_numbers(response, argument, n, "two classes, shares of successes between 0 and 1, or cbind(successes, failures)",
-                    function(y) y >= 0 & y <= 1)
+  y <- read_numbers(response, argument, n, function(y) y >= 0 & y <= 1,
+                    "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
   if (all(y == 0 | y == 1)) return(list(y = y, levels = levels))
   if (is.null(weights)) {
     abort_input("weights", "none beside shares of successes", "the number of trials of each row")

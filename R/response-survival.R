@@ -117,7 +117,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     L <- unname(as.double(L))
     U <- unname(as.double(U))
   } else {
-    y <- if (positive) read_numbers(response, argument, n, "positive numbers", function(y) y > 0) else
+    y <- if (positive) read_numbers(response, argument, n, function(y) y > 0, "positive numbers") else
       check_vector(response, argument, n)
     limit <- if (is.null(likelihood$ends)) c(-Inf, Inf) else likelihood$ends
     L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
