@@ -213,7 +213,8 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
 # Returns the diagonal of the Cholesky factor of A.
 root_diagonal <- function(A) {
   diag(A) <- diag(A) - 1
-  diag(with_dense_products(native_factor(A, numeric(nrow(A))), engine_control(nrow(A)))$C)
+  diag(with_dense_products(native(ffi_factor, A, numeric(nrow(A)), 0L, doing = "The Cholesky factorisation"),
+                           engine_control(nrow(A)))$C)
 }
 
 # Returns (root' x I) m, where the levels of m's rows run faster than their effects.

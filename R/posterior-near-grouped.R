@@ -37,7 +37,8 @@ em_steps <- 5L
 finish_near_effects <- function(sums, m, groupings) {
   P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
   v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-  f <- native_factor(P, v, inverse = TRUE)
+  # C C' = I + P, x = (I + P)^{-1} v, and the inverse
+  f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
   n_effects <- vapply(groupings, effects_of_grouping, 0)
   first <- m + cumsum(n_effects) - n_effects
   effects <- Map(function(g, first) {
