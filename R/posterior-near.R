@@ -25,7 +25,7 @@ near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = 
 
 # Returns the posterior with neighbours of these rows, as near_posterior() has computed it.
 near_view <- function(near, rows, z, model, control = NULL) {
-  structure(list(model = model, control = control, rows = rows, z = z, near = near), class = c("near", "posterior"))
+  new_posterior("near", model, NULL, rows, z = z, near = near, control = control)
 }
 
 posterior_at.near <- function(p, fun, joint = FALSE) {

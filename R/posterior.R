@@ -41,8 +41,8 @@ posterior_of <- function(fit) {
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }
 
-new_posterior <- function(class, model, fit, rows, ...) {
-  structure(list(model = model, control = fit$control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
+new_posterior <- function(class, model, fit, rows, ..., control = fit$control) {
+  structure(list(model = model, control = control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
 }
 
 # Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
@@ -159,18 +159,16 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
-  if (joint && is.null(at$cov)) at$cov <- covariance_of_population(p, x, at$var)
+  if (joint && is.null(at$cov)) { # off the diagonal, rows with a new level each have the covariance of the population
+    if (!has_own_levels(p$model$kernel)) {
+      abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
+    }
+    for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
+    at$cov <- posterior_values(p, x, TRUE)$cov
+    diag(at$cov) <- at$var
+  }
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
-}
-
-# Off the diagonal, rows with a new level each have the covariance of the population.
-covariance_of_population <- function(p, x, var) {
-  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
-  for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
-  cov <- posterior_values(p, x, TRUE)$cov
-  diag(cov) <- var
-  cov
 }
 
 # Converts the moments of functionals to units of y; `shift` is added to the mean.
