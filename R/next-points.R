@@ -192,7 +192,7 @@ bounds_given <- function(given, argument, specs, default) {
     abort_input(argument, describe(given), "numbers")
   }
   given <- as.list(given)
-  own <- if (is.null(names(given))) names else names(given)
+  own <- names(given) %||% names
   good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
   if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good)) {
     abort_input(argument, describe(given), sprintf("a number for each of %s", list_quoted(names)))

@@ -71,6 +71,6 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
   structure(class = "forecast", list(
     method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
-    upper = ends("upr"), x = past(if (is.null(data$given_response)) data$response else data$given_response),
+    upper = ends("upr"), x = past(data$given_response %||% data$response),
     fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
 }
