@@ -144,12 +144,17 @@ prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_pri
 # typical distance between two rows), the mean square of y for the variance, a tenth of that for the noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
-  table <- parameter_units(kernel, data$x, power)
-  value <- kernel_values(kernel)
-  lacking <- is.na(value)
-  value[lacking] <- (table$unit * table$start)[lacking]
-  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
+}
+
+# Returns the kernel with typical values where it has none: typical(units) has them in their units, `power` is the unit
+# of the variance.
+with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
+                                power = laplace_priors$variance * s$likelihood$unit^2) {
+  units <- parameter_units(kernel, x, power)
+  value <- kernel_values(kernel)
+  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
 }
 
 # Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.
