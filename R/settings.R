@@ -235,9 +235,7 @@ learned_names <- function(asked, compiled) {
     what <- sub("[.].*", "", lacking[1L])
     argument <- if (what == "noise") "noise" else "kernel"
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
-                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
-                                  lacking[1L], by),
+    abort_input(argument, sprintf("without a value for %s, which %s needs", lacking[1L], by), "complete",
                 hint = if (what == "noise") "Give noise = <variance>." else
                   if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
                     "Give it to the factor that it belongs to.")
