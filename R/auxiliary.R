@@ -54,7 +54,7 @@ aux_subset <- function(size = NULL, rows = NULL) new_aux("subset", size = size, 
 #' @export
 aux_refresh <- function(every = 10, start = aux_sor()) {
   start <- check_aux(start, "start")
-  if (is.finite(aux_every(start))) abort_input("start", "aux_refresh()", "another auxiliary distribution")
+  if (!is.null(start$every)) abort_input("start", "aux_refresh()", "another auxiliary distribution")
   new_aux("refresh", every = check_count(every, "every"), start = start)
 }
 
@@ -109,9 +109,6 @@ print.pfdtc_aux <- function(x, ...) {
 
 # ---- properties of a description ---------------------------------------------------------------------------------
 
-# Returns the number of iterations between renewals, Inf if there are none.
-aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
-
 # Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
@@ -121,9 +118,6 @@ fill_aux <- function(aux, n, m, made = NULL) {
   fill <- aux_kinds[[aux$kind]]$fill
   if (is.null(fill)) aux else fill(aux, n, m, made)
 }
-
-# Returns the default auxiliary distribution of the package.
-default_aux <- function() aux_white()
 
 #' @rdname aux_sor
 #' @export
@@ -169,9 +163,15 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-fill_size <- function(how, n, ...) {
-  if (is.null(how$rows)) how$size <- subset_size(how, n)
-  how
+# Returns a row of aux_kinds for a distribution that is made from some rows.
+made_from_rows <- function(what, make) {
+  list(objective = "pf", make = make, fill = function(how, n, ...) {
+    if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
+    how
+  }, text = function(how) {
+    paste(what, "on", if (!is.null(how$rows)) sprintf("%d given rows", length(how$rows)) else if (is.null(how$size))
+      "a tenth of the rows (at most 1000)" else sprintf("%d random rows", how$size))
+  })
 }
 
 # A row for each kind of description:
@@ -183,22 +183,22 @@ fill_size <- function(how, n, ...) {
 #   keeps_reference  does the fit keep its reference?
 aux_kinds <- list(
   # The mean at the rows is that of the exact posterior. The objective does not need its values.
-  white = list(objective = "white", text = function(how) white_text(how$variance),
-               make = function(how, data, model, ...) {
-                 new_auxiliary("white", model, label = white_text(how$variance), variance = as.double(how$variance))
-               }),
-  sor = list(objective = "pf", fill = fill_size, text = function(how) paste("SoR on", aux_rows_text(how)),
-             make = function(how, data, model, m, control, ...) {
-               sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
-             }),
-  subset = list(objective = "pf", fill = fill_size,
-                text = function(how) paste("exact posterior on", aux_rows_text(how)),
-                make = function(how, data, model, ...) {
-                  rows <- auxiliary_rows(how, data)
-                  aux <- exact_on_rows(data, rows, model)
-                  aux$rows <- rows
-                  aux
-                }),
+  white = list(objective = "white", text = function(how) {
+    sprintf("the exact posterior mean with white noise of %s the observation noise",
+            if (how$variance == 1) "the variance of" else sprintf("%s times the variance of", format(how$variance)))
+  }, make = function(how, data, model, ...) {
+    structure(list(objective = "white", label = format(how), model = model, variance = as.double(how$variance)),
+              class = "pfdtc_auxiliary")
+  }),
+  sor = made_from_rows("SoR", function(how, data, model, m, control, ...) {
+    sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
+  }),
+  subset = made_from_rows("exact posterior", function(how, data, model, ...) {
+    rows <- auxiliary_rows(how, data)
+    aux <- exact_on_rows(data, rows, model)
+    aux$rows <- rows
+    aux
+  }),
   refresh = list(objective = "pf", text = function(how) {
     sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
@@ -249,7 +249,7 @@ auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
   if (is.null(rows)) {
-    size <- subset_size(how, n)
+    size <- aux_kinds[[how$kind]]$fill(how, n)$size
     if (size > n) abort_input("size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
     rows <- sample.int(n, size)
   } else if (max(rows) > n) {
@@ -322,24 +322,9 @@ solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL
-  new_auxiliary("pf", model, label, p = as.integer(p), U = U, W = W, sign = c(sign, 1))
+  structure(list(objective = "pf", label = label, model = model, p = as.integer(p), U = U, W = W, sign = c(sign, 1)),
+            class = "pfdtc_auxiliary")
 }
-
-new_auxiliary <- function(objective, model, label, ...) {
-  structure(list(objective = objective, label = label, model = model, ...), class = "pfdtc_auxiliary")
-}
-
-white_text <- function(variance) {
-  sprintf("the exact posterior mean with white noise of %s the observation noise",
-          if (variance == 1) "the variance of" else sprintf("%s times the variance of", format(variance)))
-}
-
-aux_rows_text <- function(x) {
-  if (!is.null(x$rows)) return(sprintf("%d given rows", length(x$rows)))
-  if (is.null(x$size)) "a tenth of the rows (at most 1000)" else sprintf("%d random rows", x$size)
-}
-
-subset_size <- function(how, n) if (is.null(how$size)) min(ceiling(n / 10), 1000) else how$size
 
 reference_size <- function(how, m, n) min(if (is.null(how$m2)) 4 * m else how$m2, n)
 

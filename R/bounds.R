@@ -52,12 +52,10 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
   out <- theorem_frame(p, own, eps, new)
-  for (name in names(eps)) attr(out, name) <- eps[[name]]
-  attr(out, "w2") <- eps$eps
-  if (!subset) return(out)
-  about <- ratio_bound(fit, p, if (effort == "reference") reference)
+  about <- c(eps, w2 = eps$eps)
+  if (subset) about <- c(about, ratio_bound(fit, p, if (effort == "reference") reference))
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
-  for (name in names(about)) attr(out, name) <- about[[name]]
+  attributes(out) <- c(attributes(out), about)
   out
 }
 
@@ -141,24 +139,18 @@ subset_posterior <- function(fit, data) {
   exact_posterior(some, model, native_exact(some, model))
 }
 
-# Bounds log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where log Z_nu is the
-# log marginal likelihood of nu's rows. `lower` is a lower bound of log Z. The result is for the scaled y, without the
-# term of merged rows.
-log_density_ratio <- function(fit, data, lower) {
-  noise <- model_of(fit)$noise
-  w <- merged_weights(data)
-  here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
-  -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
-}
-
-# Returns the paper's form of the theorem. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
+# Returns the paper's form of the theorem, for the scaled y without the term of merged rows. It bounds
+# log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where log Z_nu is the log
+# marginal likelihood of nu's rows. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
 ratio_bound <- function(fit, p, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
   data <- p$rows
-  ratio <- log_density_ratio(fit, data, lower)
   model <- p$model
   noise <- model$noise
+  w <- merged_weights(data)
+  here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
+  ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
   d2 <- (pf_distance(aux, p) * noise)^2 # s2^2 d_pF^2
   rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_constant(data, model, aux)
@@ -233,7 +225,16 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   }
   family <- method_traits(fit)
   if (family$sor) return(Inf)
-  bound <- if (family$fitc) fitc_bound(fit) else fit$evidence - if (family$some) subsample_rest(fit) else 0
+  bound <- if (family$fitc) fitc_bound(fit) else fit$evidence
+  data <- if (family$some) needs_data(fit, "fit")
+  rest <- setdiff(seq_along(data$y), fit$chosen)
+  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows outside the subsample, in units of y
+    p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
+    w <- merged_weights(data)[rest]
+    noise <- model_of(fit)$noise
+    bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
+                        length(rest) * log(data$scale))
+  }
   max(exact$evidence - bound, 0) # rounding may make it negative
 }
 
@@ -241,19 +242,6 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
 kl_marginal <- function(a, b) {
   ratio <- a$var / b$var
   mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
-}
-
-# Returns -sum E log N(y_n; f_n, s2 / w_n) over the rows outside the subsample, in units of y.
-subsample_rest <- function(fit) {
-  data <- needs_data(fit, "fit")
-  rest <- setdiff(seq_along(data$y), fit$chosen)
-  if (!length(rest)) return(0)
-  p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
-  w <- merged_weights(data)[rest]
-  model <- model_of(fit)
-  noise <- model$noise
-  sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
-    length(rest) * log(data$scale)
 }
 
 # Returns the bound of the log marginal likelihood at FITC's distribution N(m, V) of the whitened inducing values:
@@ -290,7 +278,7 @@ pf_distance <- function(aux, p) {
 # Returns `given`, or the auxiliary distribution of the fit if none was given.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
-    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- default_aux()
+    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
     if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")

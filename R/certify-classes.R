@@ -13,7 +13,7 @@ class_rounds <- 3L
 # Returns the bounds: the mode at the rows (`at`), |g|_E, |r|, and the posteriors `lo` and `hi` for alpha W and beta W.
 class_bounds <- function(fit, data) {
   sites <- sites_of_fit(fit, data)
-  at <- laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
+  at <- mode_again(fit, data, sites)
   n <- nrow(data$x)
   m <- nrow(fit$inducing)
   model <- new_model(fit$kernel, 1)
@@ -27,31 +27,22 @@ class_bounds <- function(fit, data) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  b$E <- residual_blocks(b)
+  # E = K - A'A for groups of rows
+  b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
+    x <- data$x[i, , drop = FALSE]
+    A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
+    list(rows = i, E = native_kernel_matrix(fit$kernel, x, x) - crossprod(A))
+  })
   b$g_E <- (1 + b$growth) * min(sum(vapply(b$E, function(e) {
     g <- b$g[e$rows, , drop = FALSE]
     sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * b$most * sum(colSums(abs(g))^2))
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
   size <- sqrt(b$most * sum(at$beta^2)) # of f
-  off <- b$slack * b$most * size_of_weights(at) + 4 * .Machine$double.eps * (1 + size) # rounding of f
+  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # rounding of f
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   with_class_ranges(b)
-}
-
-# Returns |alpha| over all contrasts j, where f_j(x) = k(x, Z) alpha_j.
-size_of_weights <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
-
-# Returns E = K - A'A for groups of rows: list(rows, E).
-residual_blocks <- function(b, most = 1000L) {
-  n <- nrow(b$data$x)
-  rows <- split(sample.int(n), (seq_len(n) - 1L) %/% most)
-  lapply(rows, function(i) {
-    x <- b$data$x[i, , drop = FALSE]
-    A <- forwardsolve(b$at$L, native_kernel_matrix(b$model$kernel, b$fit$inducing, x))
-    list(rows = i, E = native_kernel_matrix(b$model$kernel, x, x) - crossprod(A))
-  })
 }
 
 # Narrows the bounds e [n, K] of the centred modes at the rows in several rounds.
@@ -88,25 +79,20 @@ class_range <- function(b, e, average) {
   list(alpha = pmin(ends[, 1L], 1) * (1 - 1e-12), beta = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Adds to b the posteriors with weights alpha W and beta W.
+# Adds to b the posteriors with weights c W, c = alpha and beta. `lam` is an upper bound of the largest eigenvalue of (c
+# W)^{1/2} E (c W)^{1/2}: W <= diag(p), and row sums by groups.
 with_class_weights <- function(b, range) {
   posterior <- function(times) {
-    sites <- replace(b$sites, "weight", list(b$w * times))
-    at <- laplace_at(b$data$x, sites, b$fit$kernel, b$fit$inducing, b$fit$jitter, b$fit$control, b$fit$factors,
-                     want = 1L, maxit = 0L)
-    c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = class_lam(b, times)))
+    at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
+    by_rows <- vapply(b$E, function(e) {
+      d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
+      max(d * ((abs(e$E) + b$slack * b$most) %*% d))
+    }, 0)
+    lam <- (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
+    c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = lam))
   }
   b[c("lo", "hi")] <- list(posterior(range$alpha), posterior(range$beta))
   b
-}
-
-# Returns an upper bound of the largest eigenvalue of (c W)^{1/2} E (c W)^{1/2}: W <= diag(p), and row sums by groups.
-class_lam <- function(b, times) {
-  rows <- sum(vapply(b$E, function(e) {
-    d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
-    max(d * ((abs(e$E) + b$slack * b$most) %*% d))
-  }, 0))
-  (1 + b$growth) * min(rows, sum(times * b$trace * b$left))
 }
 
 # Returns bounds for contrasts (rows of `gamma`) at points with covariances S at alpha W and at beta W, residual prior
@@ -158,7 +144,7 @@ pair_certificate <- function(b, x) {
   own <- at(b$at)
   shift <- unname(b$fit$center)
   middle <- own$mean %*% t(gamma)
-  e <- e + 2 * b$slack * pmax(b$most, prior) * size_of_weights(b$at) + b$growth * abs(middle)
+  e <- e + 2 * b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(middle)
   f <- list(mean = own$mean, var = with_rest(own$S, own$left))
   odds <- as_log_odds(f, shift)
   most <- function(v, kept) do.call(pmax, asplit(v[, kept, drop = FALSE], 2L))
@@ -204,27 +190,23 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns the bounds on the fit's own points. If these leave prior variance, returns the bounds on `m2` of the rows.
-bounds_of_classes <- function(fit, effort, m2) {
-  data <- needs_data(fit, "fit")
-  own <- with_fixed_seed(class_bounds(fit, data))
-  if (effort == "fast" || own$t < 1e-9) return(list(own))
-  n <- nrow(data$x)
-  most <- max(class_points[["most"]] %/% (own$K - 1L), fit$m)
-  m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n, most) else check_count(m2, "m2", max = n)
-  if (m2 <= fit$m) return(list(own))
-  z <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
-  more <- laplace_at(data$x, own$sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
-  fit$inducing <- z
-  fit$jitter <- more$jitter
-  fit$factors <- more[c("L", "C", "beta")]
-  list(own, with_fixed_seed(class_bounds(fit, data)))
-}
-
 # Returns list(fitted, inside) at the rows of x, with attributes m2 and t. `fitted` is the certificate on the fit's own
-# points, and `inside` its intersection with the certificate of the reference.
+# points. If these leave prior variance, `inside` is its intersection with the certificate on `m2` of the rows.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
-  used <- bounds_of_classes(fit, effort, m2)
+  data <- needs_data(fit, "fit")
+  n <- nrow(data$x)
+  own <- with_fixed_seed(class_bounds(fit, data))
+  used <- list(own)
+  if (effort != "fast" && own$t >= 1e-9) {
+    most <- max(class_points[["most"]] %/% (own$K - 1L), fit$m)
+    m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n, most) else check_count(m2, "m2", max = n)
+    if (m2 > fit$m) {
+      fit$inducing <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
+      fit$factors <- laplace_at(data$x, own$sites, fit$kernel, fit$inducing, rounding_jitter(m2), fit$control)
+      fit$jitter <- fit$factors$jitter
+      used <- list(own, with_fixed_seed(class_bounds(fit, data)))
+    }
+  }
   each <- lapply(used, pair_certificate, x = x)
   highest <- function(what) do.call(pmax, lapply(each, what))
   lowest <- function(what) do.call(pmin, lapply(each, what))
@@ -234,16 +216,26 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
   for (end in c("sd_upper", "share_upper", "odds_sd")) inside[[end]] <- lowest(function(c) c[[end]])
   inside <- c(inside, probability_ends(fitted$pairs, inside))
   structure(list(fitted = fitted, inside = inside), t = used[[length(used)]]$t,
-            m2 = if (length(used) > 1L) nrow(used[[2L]]$fit$inducing))
+            m2 = if (length(used) > 1L) nrow(fit$inducing))
 }
 
-# Computes certify() for several classes: the result has a row for each row asked for and each class.
+# Computes certify() for several classes: the result has a row for each row asked for and each class, with its log odds
+# against the first class, and its probability averaged over f and at the mode.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)
   levels <- response_of(fit)$levels
+  fitted <- found$fitted
+  inside <- found$inside
+  mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
+  error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
-    one <- certificate_of_class(found$fitted, found$inside, k)
+    at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
+    one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),
+                      mean_upper = at(inside$upper), sd = at(fitted$sd), sd_lower = at(inside$sd_lower),
+                      sd_upper = at(inside$sd_upper), response = fitted$share[, k],
+                      response_lower = inside$share_lower[, k], response_upper = inside$share_upper[, k],
+                      mode = mode[, k], mode_lower = inside$mode_lower[, k], mode_upper = inside$mode_upper[, k])
     data.frame(row = seq_along(new$index), class = factor(levels[k], levels), one[new$index, ])
   }))
   out <- out[order(out$row, out$class), ]
@@ -266,19 +258,6 @@ probability_ends <- function(pairs, inside) {
   at <- function(sums) matrix(1 / (1 + sums), nrow(inside$lower))
   list(mode_lower = pmax(at(each(inside$upper, inside$lower)) * (1 - room), 0),
        mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
-}
-
-# Returns a class's log odds against the first class with their bounds, and its probability: averaged over f, and at
-# the mode.
-certificate_of_class <- function(fitted, inside, k) {
-  i <- which(fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k)
-  at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, i]
-  mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
-  data.frame(mean = at(fitted$mean), mean_error = at(pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)),
-               mean_lower = at(inside$lower), mean_upper = at(inside$upper), sd = at(fitted$sd),
-               sd_lower = at(inside$sd_lower), sd_upper = at(inside$sd_upper), response = fitted$share[, k],
-               response_lower = inside$share_lower[, k], response_upper = inside$share_upper[, k],
-               mode = mode[, k], mode_lower = inside$mode_lower[, k], mode_upper = inside$mode_upper[, k])
 }
 
 # Returns ends(latent, level) of credible intervals that contain those of the exact GP's Laplace posterior, as

@@ -52,36 +52,38 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
 
-# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). In the norm of
-# (K + s2 I)^{-1}, |h|^2 = J - exact variance, which the intervals `known` bound. With a correction
-#   |exact mean - (k_x'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
-# up to rounding in r, in k_x'v and in w'r.
+# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). `known` are
+# intervals of earlier steps.
 kriged_interval <- function(found, reference, correction, data, x, known) {
   at <- found$order
   model <- model_of(reference)
-  out <- list(mean_lower = rep(-Inf, nrow(x)), mean_upper = rep(Inf, nrow(x)))
-  out$sd_lower[at] <- in_units(model, sqrt(found$var_lower))
-  out$sd_upper[at] <- in_units(model, sqrt(found$var_upper))
-  if (is.null(correction$residual)) return(out)
-  on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
-  mean <- native_kernel_cross_matvec(model$kernel, data$x, root_weights(data) * correction$v, x,
-                                     reference$control)[at] + kriged_sums(found, correction$residual)
-  half <- kriged_half(mean, found, nrow(found$W), colSums(on_rows^2), prior_at(model, x)[at], correction, model,
-                      known$sd_lower[at])
-  out$mean_lower[at] <- in_units(model, mean - half)
-  out$mean_upper[at] <- in_units(model, mean + half)
-  out
+  if (!is.null(correction$residual)) {
+    found$mean <- native_kernel_cross_matvec(model$kernel, data$x, root_weights(data) * correction$v, x,
+                                             reference$control)[at] + kriged_sums(found, correction$residual)
+    found$rr <- kriged_sums(replace(found, "W", 1), correction$residual^2)
+  }
+  out <- kriged_bounds(found, nrow(found$W), prior_at(model, x)[at], correction, model, known$sd_lower[at])
+  lapply(out, function(v) replace(numeric(nrow(x)), at, v))
 }
 
-# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, and `rr` the sum of squares of r
-# on the rows with weights. `size` is k(x, x) or the functional's size; `sd_lower` is a lower bound of the exact sd.
-kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower) {
+# Returns the intervals in the order of `found`: mean is k_x'v + w'r, and rr the sum of squares of r on the rows with
+# weights, `n_c` in number. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction
+#   |exact mean - (k_x'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
+# up to rounding in r, in k_x'v and in w'r. `size` is k(x, x) or the functional's size; `sd_lower` is a lower bound of
+# the exact sd.
+kriged_bounds <- function(found, n_c, size, correction, model, sd_lower) {
+  out <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = in_units(model, sqrt(found$var_lower)),
+              sd_upper = in_units(model, sqrt(found$var_upper)))
+  if (is.null(correction$residual)) return(out)
   eps <- .Machine$double.eps
   error <- correction$error
   h <- sqrt(kriged_h2(found, (sd_lower / model$scale)^2 * (1 - 8 * eps)))
   half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) + sqrt(size) * error$sum +
-    sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * rr) + 4 * eps * abs(mean)
-  half * (1 + 1e-14)
+    sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * found$rr) +
+    4 * eps * abs(found$mean)
+  half <- half * (1 + 1e-14)
+  out[c("mean_lower", "mean_upper")] <- list(in_units(model, found$mean - half), in_units(model, found$mean + half))
+  out
 }
 
 # Returns an upper bound of |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less a lower bound of the exact variance.
@@ -92,13 +94,6 @@ kriged_h2 <- function(found, var_lower = 0) {
 # Returns w'r for each row of x.
 kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
-}
-
-# Returns list(rows, found) for each 1,024 rows of x, with the result of krige().
-krige_all <- function(reference, data, x) {
-  lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L), function(rows) {
-    list(rows = rows, found = krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows))))
-  })
 }
 
 # Returns the size of groups that share neighbours. It grows with the number of rows.
@@ -143,17 +138,8 @@ engine_speed <- function(kernel, x, control) {
 
 # ---- one functional -------------------------------------------------------------------------------------------------
 
-# Returns the rows of the data that rank first among the nearest neighbours of the functional's rows.
-rows_near_functional <- function(fun, i, kernel, data, control) {
-  n_c <- min(kriging_rows(), nrow(data$x))
-  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
-  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
-  near <- native_neighbours(kernel, data$x, n_c, query = about, control = control)
-  rows <- unique(c(t(near)))
-  utils::head(rows[rows > 0L], n_c)
-}
-
-# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows.
+# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows. S are
+# the rows that rank first among the nearest neighbours of the functional's rows.
 # `sd_lower`: a lower bound of the exact sd, in units of y.
 krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   model <- model_of(reference)
@@ -165,7 +151,11 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   one <- some_functionals(fun, i)
   cross_at(one, data$x, function(rows, K) k[rows] <<- drop(K))
   k <- root * k
-  S <- rows_near_functional(fun, i, kernel, data, reference$control)
+  n_c <- min(kriging_rows(), nrow(data$x))
+  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
+  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
+  near <- unique(c(t(native_neighbours(kernel, data$x, n_c, query = about, control = reference$control))))
+  S <- utils::head(near[near > 0L], n_c)
   x_S <- data$x[S, , drop = FALSE]
   root_S <- rep_len(root, nrow(data$x))[S]
   K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)
@@ -189,15 +179,9 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
     lapply(list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
                 J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
                 ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww), as.double))
-  out <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = in_units(model, sqrt(found$var_lower)),
-              sd_upper = in_units(model, sqrt(found$var_upper)))
-  if (is.null(correction$residual)) return(out)
-  found$ww <- ww
   r_S <- correction$residual[S]
-  mean <- sum(k * correction$v) + sum(w * r_S)
-  half <- kriged_half(mean, found, n_terms, sum(r_S^2), one$size, correction, model, sd_lower)
-  out[c("mean_lower", "mean_upper")] <- list(in_units(model, mean - half), in_units(model, mean + half))
-  out
+  about <- list(mean = sum(k * correction$v) + sum(w * r_S), rr = sum(r_S^2), ww = ww)
+  kriged_bounds(c(found, about), n_terms, one$size, correction, model, sd_lower)
 }
 
 # Returns (K_S + s2 I)^{-1} k_S, or other weights if the factorisation fails: any weights give a valid interval.

@@ -82,13 +82,12 @@ bounds_at_mode <- function(fit, data, tight) {
       list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
     })))
   }
-  mode <- function(...) laplace_at(data$x, sites, fit$kernel, z, control = fit$control, ...)
   if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the user gave the points
     z <- fit$inducing <- distinct_points(z, fit$kernel)
-    fit$factors <- mode(jitter = rounding_jitter(nrow(z)))
+    fit$factors <- laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
     fit$jitter <- fit$factors$jitter
   }
-  at <- mode(jitter = fit$jitter, start = fit$factors, want = 1L, maxit = 0L)
+  at <- mode_again(fit, data, sites)
   bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
 }
 
@@ -110,46 +109,26 @@ gaussian_problem <- function(b, at) {
   b
 }
 
-# Adds to b what follows from f, slopes g and weights W at the rows.
+# Adds to b what follows from f, slopes g and weights W at the rows. `g_E` is an upper bound of |g|_E, by groups of rows
+# or sum |g_n| sqrt(E_nn). `r` is one of |r|: rounding changes the sum A g and, through f, the slope g.
 bounds_around <- function(b, at) {
   b$at <- at
-  b$left <- pmax(at$W, 0) * at$left
-  b$W_top <- max(abs(at$W))
-  b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
-  b$g_E <- norm_of_slopes(b)
-  b$r <- residual_norm(b)
-  b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  b
-}
-
-# Returns the bounds without vectors over the rows, as a kept reference has them.
-bounds_without_rows <- function(b) {
-  b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
-  b$between[c("lower", "upper")] <- NULL
-  b$fit <- b$fit[c("control", "likelihood")]
-  b$at <- b$at[intersect(c("L", "C", "G", "beta", "jitter", "factors", "zeta"), names(b$at))]
-  for (post in c("middle", "lo", "hi")) b[[post]]$weights <- NULL
-  for (post in c("lo", "hi")) b$between[[post]]$weights <- NULL
-  b
-}
-
-# Returns an upper bound of |g|_E: by groups of rows, or sum |g_n| sqrt(E_nn).
-norm_of_slopes <- function(b) {
+  W <- pmax(at$W, 0)
+  g <- at$g
   m <- nrow(b$z)
   n <- nrow(b$data$x)
-  g <- b$at$g
+  b$left <- W * at$left
+  b$W_top <- max(abs(at$W))
+  b$t <- (1 + b$growth) * sum(W * (at$left + b$slack * b$most))
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
-  own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # v = g for beta = 0 and noise 1
+  own <- list(L = at$L, C = at$C, beta = numeric(m)) # v = g for beta = 0 and noise 1
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
-  (1 + b$growth) * min(norms$T1, by_row)
-}
-
-# Returns an upper bound of |r|. Rounding changes the sum A g and, through f, the slope g.
-residual_norm <- function(b) {
-  at <- b$at
-  sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(at$g) + at$W * (1 + abs(at$f))) +
+  b$g_E <- (1 + b$growth) * min(norms$T1, by_row)
+  b$r <- sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(g) + at$W * (1 + abs(at$f))) +
     sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
+  b$gamma <- sqrt(b$g_E^2 + b$r^2)
+  b
 }
 
 # ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
@@ -164,34 +143,13 @@ weighted_posterior.default <- function(b, weights, norms) {
     posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
 }
 
+weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
+
 # Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these variances leave out
 # `new`, the variance of levels that the rows do not have.
 variances_at <- function(b, post, x) UseMethod("variances_at")
 
 variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
-
-# Returns the mode at the rows of x, excluding the constant mean.
-mode_at <- function(b, x) UseMethod("mode_at")
-
-mode_at.default <- function(b, x) native_predict(b$at, b$z, b$model, x)$mean
-
-# Returns A diag(ratio) A', or what forms_at() reads in its place.
-form_of_rows <- function(b, ratio) UseMethod("form_of_rows")
-
-form_of_rows.default <- function(b, ratio) {
-  G <- weighted_or_null(b, ratio, norms = FALSE)$factors$G
-  if (!is.null(G)) G + diag(b$growth * sum(diag(G)), nrow(G))
-}
-
-# Returns list(eta, spread) at the rows of x: bounds of |h^W|_E, and of the root of C_x'`form` C_x.
-forms_at <- function(b, form, x) UseMethod("forms_at")
-
-forms_at.default <- function(b, form, x) {
-  forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
-                  list(b$middle$norms$Psi, form, b$middle$factors$G), x, engine_control(nrow(x), b$fit$control))
-  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-  list(eta = root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L), spread = root(2L))
-}
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
@@ -205,7 +163,13 @@ with_averages <- function(b) {
   if (is.null(b$between$hi)) return(b)
   d <- pmax(range$upper - b$at$W, b$at$W - range$lower)
   ratio <- ifelse(d > 0, d * (d / range$lower), 0)
-  if (all(ratio < 1e50)) b$between$second <- form_of_rows(b, ratio)
+  if (!all(ratio < 1e50)) return(b)
+  if (inherits(b, "with_effects")) {
+    b$between$second <- effect_forms(b, b$middle$factors, rep(1, length(ratio)), ratio)
+  } else {
+    G <- weighted_or_null(b, ratio, norms = FALSE)$factors$G
+    b$between$second <- if (!is.null(G)) G + diag(b$growth * sum(diag(G)), nrow(G))
+  }
   b
 }
 
@@ -221,8 +185,6 @@ posteriors_at_ends <- function(b, range) {
   hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
-
-weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
 # Bounds the mode if W may be negative: finds a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) for
 # the least W in the box, the conditions are rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n.
@@ -267,14 +229,24 @@ distance_at <- function(b, x) {
   bottom <- if (is.null(between$hi)) 0 else
     pmax(variances_at(b, between$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
   first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
-  second <- if (is.null(between$second)) Inf else second_distance(b, between, x, lo$unexplained, top)
+  second <- Inf
+  if (!is.null(between$second)) {
+    E <- sqrt(lo$unexplained + b$slack * b$most)
+    if (inherits(b, "with_effects")) {
+      at <- features_with_effects(b, b$middle$factors, x)
+      eta <- variances_at(b, b$middle, x)$eta
+      spread <- effect_root(b, b$middle$factors, between$second, at)
+    } else {
+      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
+                      list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
+                      engine_control(nrow(x), b$fit$control))
+      root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+      eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L) # a bound of |h^W|_E
+      spread <- root(2L)
+    }
+    second <- (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
+  }
   (1 + b$growth) * pmin(sqrt(prior) * b$gamma, first, second)
-}
-
-second_distance <- function(b, between, x, unexplained, top) {
-  forms <- forms_at(b, between$second, x)
-  E <- sqrt(unexplained + b$slack * b$most)
-  (E + forms$eta + sqrt(between$hi$norms$lam) * forms$spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
 # Returns an upper bound of the distance between functionals of the two modes. The crude and the first bound hold for
@@ -304,7 +276,9 @@ variances_of <- function(b, post, fun) {
 # functionals.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
-  mean <- if (fun$kind == "values") mode_at(b, fun$x) else drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta))
+  mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
+    if (inherits(b, "with_effects")) features_with_effects(b, b$at$factors, fun$x)$mean else
+      native_predict(b$at, b$z, b$model, fun$x)$mean
   e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
     b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   most <- variances_of(b, b$lo, fun)
@@ -335,7 +309,14 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  fit$bounds <- bounds_without_rows(bounds)
+  # what has a number for each row is left out
+  bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
+  bounds$between[c("lower", "upper")] <- NULL
+  bounds$fit <- bounds$fit[c("control", "likelihood")]
+  bounds$at <- bounds$at[intersect(c("L", "C", "G", "beta", "jitter", "factors", "zeta"), names(bounds$at))]
+  for (post in c("middle", "lo", "hi")) bounds[[post]]$weights <- NULL
+  for (post in c("lo", "hi")) bounds$between[[post]]$weights <- NULL
+  fit$bounds <- bounds
   fit[c("data", "reference", "near")] <- list(NULL)
   fit[c("posterior", "neighbours")] <- list("far", 0L)
   fit
@@ -351,8 +332,10 @@ find_laplace_reference <- function(fit, given) {
 
 # Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides. `psi` is minus the
 # log likelihood and prior density at the fit's mode.
-laplace_bracket <- function(b, psi = minus_log_density(b)) {
+laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
+  if (is.null(psi)) psi <- if (is.null(at$factors)) -(at$evidence + logdet(at$C) / 2) else
+    sum(at$beta^2, at$zeta^2) / 2 - sum(native_likelihood(b$sites, at$f)[1L, ])
   logdet_P <- function(factors) if (is.null(factors$logdet)) logdet(factors$C) else factors$logdet
   n <- nrow(b$data$x)
   slack <- b$slack * b$most
@@ -370,13 +353,6 @@ laplace_bracket <- function(b, psi = minus_log_density(b)) {
     sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
   c(lower = -psi - high / 2 + constant - room,
     upper = -psi + gap - low / 2 + constant + room + slack * sum(b$W_lower))
-}
-
-# Returns minus the log likelihood and prior density at the fit's mode.
-minus_log_density <- function(b) {
-  at <- b$at
-  if (is.null(at$factors)) return(-(at$evidence + logdet(at$C) / 2))
-  sum(at$beta^2, at$zeta^2) / 2 - sum(native_likelihood(b$sites, at$f)[1L, ])
 }
 
 laplace_evidence_bounds <- function(fit) {

@@ -6,14 +6,19 @@
 # does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
-  pass <- seconds_a_pass(reference, data, budget$left())
+  n <- nrow(data$x)
+  some <- min(n, 2048L)
+  # the seconds of a product with K, measured on some rows
+  pass <- if (budget$left() == Inf) 0 else system.time(
+    native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
+                          reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
   near <- precondition_by_near_rows(reference, data)
   in_time <- function() (1 + !near) * pass <= budget$left()
   if (budget$left() <= 0 || !in_time()) return(NULL)
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
   state <- solve_exact(reference, data, budget$passes, goal(near), from, precondition = precondition,
                        in_time = in_time, ...)
-  c(correct_residual(reference, data, state, sharp = if (is.null(sharp)) !near else sharp),
+  c(correct_residual(reference, data, state, sharp = sharp %||% !near),
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
 
@@ -23,17 +28,30 @@ solution_so_far <- function(correction) correction[c("v", "residual", "error", "
 # ---- goals of exact_mean() ------------------------------------------------------------------------------------------
 
 # Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
-# the reference, in the median over some rows. Returns NULL if the certificates already are that small.
+# the reference, in the median over some rows. Returns NULL if the certificates already are that small. Beside nearest
+# neighbours it is enough if kriging certifies the mean to a tenth of its distance from the fit's mean, in the median
+# over 32 rows with 64 neighbours each.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
   mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
-  r <- certify_posterior(reference, values_at(model_of(reference)$kernel, x))
+  model <- model_of(reference)
+  r <- certify_posterior(reference, values_at(model$kernel, x))
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
   function(near) {
-    kriged <- if (near && kriging_rows() > 0) few_kriged(reference, data, x, mean)
-    function(s) isTRUE(s$w_E <= ratio * reference$norms$w_E) || (!is.null(kriged) && kriged(s))
+    enough <- function(s) isTRUE(s$w_E <= ratio * reference$norms$w_E)
+    if (!near || kriging_rows() < 1) return(enough)
+    few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
+    found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
+    few <- few[found$order]
+    half <- stats::median(sqrt(kriged_h2(found)))
+    root <- root_weights(data)
+    function(s) {
+      centre <- native_kernel_cross_matvec(model$kernel, data$x, root * s$v, x[few, , drop = FALSE],
+                                           reference$control) + kriged_sums(found, s$r)
+      enough(s) || half * sqrt(s$c) <= stats::median(abs(centre - mean[few] / reference$scale)) / 10
+    }
   }
 }
 
@@ -43,43 +61,6 @@ accuracy_of <- function(reference, accuracy, kriged, own) {
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   list(goal = function(near) function(s) isTRUE(min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= accuracy),
        ahead = function(s) min(kriged * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / accuracy)
-}
-
-# Returns the goal of accuracy_of() for the rows of x, estimated from at most 64 of them.
-accuracy_at <- function(reference, data, x, accuracy) {
-  few <- x[evenly(nrow(x), 64L), , drop = FALSE]
-  kriged <- if (kriging_rows() < 1) Inf else
-    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
-  own <- max(certify_posterior(reference, values_at(model_of(reference)$kernel, few))$mean_error)
-  accuracy_of(reference, accuracy, kriged, own)$goal
-}
-
-# Returns a function of the state of conjugate gradients that is TRUE if kriging certifies the mean well enough: to a
-# tenth of its distance from `mean` (the fit's mean at the rows of x), in the median over 32 rows with 64 neighbours
-# each.
-few_kriged <- function(reference, data, x, mean) {
-  few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
-  found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
-  mean <- mean[few][found$order] / reference$scale
-  x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
-  half <- stats::median(sqrt(kriged_h2(found)))
-  root <- root_weights(data)
-  kernel <- model_of(reference)$kernel
-  function(s) {
-    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) + kriged_sums(found, s$r)
-    half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
-  }
-}
-
-# Returns the seconds of a product with K, measured on some rows; 0 if time has no limit.
-seconds_a_pass <- function(reference, data, left) {
-  if (left == Inf) return(0)
-  n <- nrow(data$x)
-  some <- min(n, 2048L)
-  x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
-                      gcFirst = FALSE)[["elapsed"]]
-  took * (n / some)^2
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
@@ -109,7 +90,12 @@ norm2 <- function(v) sqrt(sum(v^2))
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE, ahead = function(s) NA) {
   system <- exact_system(reference, data)
-  now <- first_solution(system, from, precondition)
+  now <- if (!is.null(from$residual)) {
+    list(v = from$v, r = from$residual, travelled = from$error$travelled) # where earlier iterations ended
+  } else {
+    v <- from$v %||% if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
+    list(v = v, r = system$y - system$product(v), travelled = c(v = norm2(v), r = 0))
+  }
   rounding <- function() residual_rounding(reference, system$y, now$travelled)
   tell <- stage_line("exact mean", reference$control$progress, after = 2)
   on.exit(tell(NULL))
@@ -178,13 +164,6 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns list(v, r, travelled): the state where earlier iterations ended (`from`), or a first solution.
-first_solution <- function(system, from, precondition) {
-  if (!is.null(from$residual)) return(list(v = from$v, r = from$residual, travelled = from$error$travelled))
-  v <- if (!is.null(from$v)) from$v else if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
-  list(v = v, r = system$y - system$product(v), travelled = c(v = norm2(v), r = 0))
-}
-
 # Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
 # a sum of products. Its rounding is the rounding of z and of earlier products, whose sizes `carried` adds up.
 next_solution <- function(now, z, Kz, zr) {
@@ -242,7 +221,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
   data$y <- r / root
   response <- native_response(reference$factors, reference$inducing, data, model,
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
-  norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, model,
+  norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
   norms$Psi <- NULL # the reference has Psi already
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
@@ -274,17 +253,13 @@ correction_serves <- function(reference, data) {
   !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
 }
 
-replace_response <- function(p, response) {
-  p[names(response)] <- response
-  p
-}
-
 # Returns list(mean, mean_error) of functionals, in units of y without the centre.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- certify_with(replace_response(reference$factors, correction$response), norms, reference$inducing, model, fun)
+  response <- correction$response
+  rest <- certify_with(replace(reference$factors, names(response), response), norms, reference$inducing, model, fun)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
   known <- if (fun$kind != "values") sum_over_rows(fun, data$x, u) else
     native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)
@@ -297,11 +272,13 @@ corrected_mean <- function(reference, correction, data, fun) {
 # Bounds the effect on the mean of rounding in r and in k_x'u, see correct_residual(). Corrections by version 0.1.0 lack
 # the two parts.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
-  size <- beyond_rows(model, data, fun)
+  most <- prior_most(model, data$x)
+  # the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows
+  size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
+    sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
   if (is.null(error)) return(correction$rounding * size)
-  k <- prior_most(model, data$x) * size^2
-  pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
+  pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
 # Returns a lower bound of y'w from a posterior with its norms. If the mean of the posterior is corrected by u, one pass
@@ -319,13 +296,6 @@ least_quadratic <- function(post, data) {
   size <- sum(u^2)
   error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + K_norm) * size)
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
-}
-
-# Returns the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows.
-beyond_rows <- function(model, data, fun) {
-  if (fun$kind != "values") return(sqrt(fun$size / max(prior_most(model, data$x), 1e-300)))
-  if (!varies(model$kernel)) return(1)
-  sqrt(max(1, prior_most(model, fun$x) / max(prior_most(model, data$x), 1e-300)))
 }
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------

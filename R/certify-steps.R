@@ -6,13 +6,6 @@
 # the reference and the correction of its mean, and the budget: `left()` in seconds, `most` functionals for a costly
 # step.
 
-step_lists <- function(effort) {
-  by_reference <- list(step_own_points, step_effects, step_reference, step_exact_posterior, step_corrected_mean,
-                       step_kriging, step_exact_posterior, step_all_rows, step_test_points)
-  switch(effort, fast = by_reference[1L], reference = by_reference,
-         tight = c(by_reference, step_all_pairs, step_corrected_mean, step_kriging, step_all_rows))
-}
-
 #' @export
 posterior_certificate.exact <- function(p, fun, ...) {
   if (is.null(p$chosen)) exact_interval(p, fun) else NextMethod()
@@ -32,14 +25,17 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
-  steps <- step_lists(effort)
+  steps <- list(step_own_points, step_effects, step_reference, step_exact_posterior, step_corrected_mean, step_kriging,
+                step_exact_posterior, step_all_rows, step_test_points)
+  if (effort == "fast") steps <- steps[1L]
+  if (effort == "tight") steps <- c(steps, step_all_pairs, step_corrected_mean, step_kriging, step_all_rows)
   # the other steps need rows
   if (!fun$n || is.null(job$data)) steps <- Filter(function(step) identical(step, step_reference), steps)
   inside <- with_fixed_seed(Reduce(function(inside, step) if (isTRUE(job$done)) inside else step(job, fun, inside),
                                    steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
-            passes = c(job$correction$passes, 0L)[1L], went = job$correction$went, left = job$left())
+            passes = job$correction$passes %||% 0L, went = job$correction$went, left = job$left())
 }
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
@@ -61,9 +57,11 @@ effects_interval <- function(fit, data, z, fun) {
 step_own_points <- function(job, fun, inside) {
   job$tell("the fit's own points")
   fit <- job$fit
-  if (!by_effects(job, fun)) return(narrow(inside, posterior_interval(own_posterior(fit), fun)))
-  z <- distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel))
-  narrow(inside, effects_interval(fit, job$data, z, fun))
+  narrow(inside, if (by_effects(job, fun)) {
+    effects_interval(fit, job$data, distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel)), fun)
+  } else {
+    posterior_interval(own_posterior(fit), fun)
+  })
 }
 
 # Returns TRUE if all effects of groups are eliminated beside inducing points.
@@ -79,7 +77,7 @@ step_effects <- function(job, fun, inside) {
   fit <- job$fit
   effects <- count_effects(model_of(fit)$kernel, job$data$x)
   room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
-  m2 <- if (is.null(job$m2)) min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room))) else job$m2
+  m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
   rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
   found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
   inside <- narrow(inside, found)
@@ -106,9 +104,13 @@ step_reference <- function(job, fun, inside) {
 # of rows do not decide which intervals count as wide; otherwise more passes would leave wider intervals.
 step_exact_posterior <- function(job, fun, inside) {
   before <- job$without_passes
-  rows <- open_intervals(utils::modifyList(inside, as.list(before)), job$at, c("mean", if (!is.null(before)) "sd"))
-  if (!length(rows) || kriging_rows() < 1) return(inside)
-  if (!exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
+  known <- utils::modifyList(inside, as.list(before))
+  # wider than a tenth of the sd and of the distance from the fit
+  rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
+    v <- half_and_distance(known, job$at, what)
+    !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
+  })))
+  if (!length(rows) || kriging_rows() < 1 || !exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
   job$tell("exact posterior")
   exact <- tryCatch(exact_of_fit(job$fit), pfdtc_error_numerical = function(e) NULL)
   if (is.null(exact)) inside else narrow(inside, exact_interval(exact, some_functionals(fun, rows)), rows)
@@ -126,7 +128,16 @@ step_kriging <- function(job, fun, inside) {
   if (kriging_rows() < 1) return(inside)
   job$tell("kriging on nearest neighbours")
   rows <- wide_intervals(inside, job$at, !is.null(job$correction$residual))
-  if (fun$kind != "values") return(krige_each(job, fun, inside, rows[fun$size[rows] > 0]))
+  if (fun$kind != "values") {
+    fun <- in_scale_of(job, fun)
+    for (i in rows[fun$size[rows] > 0]) {
+      began <- job$left()
+      if (began <= 0) break
+      inside <- narrow(inside, krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i]), i)
+      if (isTRUE(job$left() < began - job$left())) break # no time for another round
+    }
+    return(inside)
+  }
   rows <- utils::head(rows, job$most)
   while (length(rows)) {
     size <- points_in_time(job$reference, job$data, length(rows), job$left())
@@ -141,17 +152,6 @@ step_kriging <- function(job, fun, inside) {
   inside
 }
 
-krige_each <- function(job, fun, inside, rows) {
-  fun <- in_scale_of(job, fun)
-  for (i in rows) {
-    began <- job$left()
-    if (began <= 0) break
-    inside <- narrow(inside, krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i]), i)
-    if (isTRUE(job$left() < began - job$left())) break # no time for another round
-  }
-  inside
-}
-
 # Narrows the sd of values by all rows of the data, at 4 n m2 flops each. It takes values whose interval of the sd is
 # wide: relative to its distance from the fit's sd (there and at the median value) or, after kriging, to the sd.
 step_all_rows <- function(job, fun, inside) {
@@ -162,11 +162,8 @@ step_all_rows <- function(job, fun, inside) {
   rows <- which(sd$half > sd$far / 20 & sd$half > floor)
   if (!length(rows)) return(inside)
   reference <- job$reference
-  most <- job$most
-  if (job$left() < Inf) {
-    each <- seconds_of_flops(reference, job$data, 4 * reference$m)
-    most <- min(most, floor((job$left() - seconds_of_flops(reference, job$data, reference$m^2)) / each))
-  }
+  seconds <- function(flops) if (job$left() == Inf) 0 else seconds_of_flops(reference, job$data, flops)
+  most <- min(job$most, floor((job$left() - seconds(reference$m^2)) / seconds(4 * reference$m)))
   rows <- rows[utils::head(order(-sd$half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   some <- some_functionals(fun, rows)
@@ -178,7 +175,7 @@ step_all_rows <- function(job, fun, inside) {
 # Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
-  most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
+  most <- job$test_points %||% max(16, reference$m %/% 4)
   if (fun$kind != "values" || most < 1) return(inside)
   more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
   if (!length(more) || seconds_of_flops(reference, job$data, 4 * (reference$m + length(more))^2) > job$left()) {
@@ -230,14 +227,6 @@ half_and_distance <- function(inside, at, what) {
   upper <- inside[[paste0(what, "_upper")]]
   distance <- abs(at[[what]] - (upper + lower) / 2)
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
-}
-
-# Marks the intervals of `what` ("mean" or "sd") that are wider than a tenth of the sd and of the distance from the fit.
-open_intervals <- function(inside, at, what) {
-  which(!Reduce(`&`, lapply(what, function(one) {
-    v <- half_and_distance(inside, at, one)
-    (v$half <= pmax(inside$sd_upper, v$distance) / 10) %in% TRUE
-  })))
 }
 
 # Returns the numbers of wide intervals, the widest first. An interval is wide if it is not small beside the distance of

@@ -108,8 +108,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   fun <- values_at(model_of(fit)$kernel, new$x)
   inside <- posterior_certificate(p, fun, effort, reference, m2, test_points, max_seconds)
   about <- attributes(inside)
-  out <- certificate_frame(fit, new, if (is.null(about$at)) functionals_in_units(at_mode(fit), fun) else about$at,
-                           inside)
+  out <- certificate_frame(fit, new, about$at %||% functionals_in_units(at_mode(fit), fun), inside)
   if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
@@ -119,11 +118,29 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 }
 
 # Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
-# probability moves towards one half, so that its extremes are at the corners.
+# probability moves towards one half, so that its extremes are at the corners. Ordered classes have a column each:
+# P(y <= k) falls in the mean of f, and in the variance it moves towards one half, or its slope is at most `bend`.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  if (is_ordered(response)) return(with_shares(out, response))
-  if (likelihood$link %in% c("identity", "latent")) return(out) # f itself, or no known shape
+  if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # f itself, or no known shape
+  if (is_ordered(response)) {
+    bent <- if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
+    room <- links$logit$error + bent
+    ends <- function(mean, furthest) {
+      one <- shares_upto(response, mean, out$sd_lower)
+      other <- shares_upto(response, mean, out$sd_upper)
+      if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
+    }
+    K <- length(response$levels)
+    low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
+    high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
+    low[, K + 1L] <- high[, K + 1L] <- 1
+    labelled <- function(P) `colnames<-`(P, response$levels)
+    out$response <- class_shares(response, out$mean, out$sd)
+    out$response_lower <- labelled(pmax(low[, -1L, drop = FALSE] - high[, -(K + 1L), drop = FALSE], 0))
+    out$response_upper <- labelled(pmin(high[, -1L, drop = FALSE] - low[, -(K + 1L), drop = FALSE], 1))
+    return(out)
+  }
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
@@ -132,27 +149,6 @@ with_response <- function(out, likelihood) {
   out$response <- corner(out$mean, out$sd)
   out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
   out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
-  out
-}
-
-# Adds the probabilities of ordered classes and their bounds, matrices with a column for each class. P(y <= k) falls in
-# the mean of f. In the variance v it moves towards one half, or its slope in v is at most `bend`.
-with_shares <- function(out, response) {
-  corner <- function(mean, sd) shares_upto(response, mean, sd)
-  room <- links$logit$error + if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
-  ends <- function(mean, furthest) {
-    one <- corner(mean, out$sd_lower)
-    other <- corner(mean, out$sd_upper)
-    if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
-  }
-  K <- length(response$levels)
-  low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
-  high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
-  low[, K + 1L] <- high[, K + 1L] <- 1
-  labelled <- function(P) `colnames<-`(P, response$levels)
-  out$response <- class_shares(response, out$mean, out$sd)
-  out$response_lower <- labelled(pmax(low[, -1L, drop = FALSE] - high[, -(K + 1L), drop = FALSE], 0))
-  out$response_upper <- labelled(pmin(high[, -1L, drop = FALSE] - low[, -(K + 1L), drop = FALSE], 1))
   out
 }
 
@@ -230,12 +226,8 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
 # Returns the weights with bounds. A weight is smallest where its own density is at the lower end of its bracket and all
 # others are at the upper ends.
 weights_between <- function(points, evidence) {
-  gain <- points$gain
-  ends <- if (is.null(gain)) {
-    cbind(lower = vapply(evidence, `[[`, 0, "lower"), upper = vapply(evidence, `[[`, 0, "upper")) + points$apart
-  } else {
-    cbind(lower = gain, upper = gain)
-  }
+  end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
+  ends <- cbind(lower = end("lower"), upper = end("upper"))
   g <- pmax(exp(ends - max(ends)), 1e-300) # an end that underflows is not 0
   share <- function(own, others) own / (own + sum(others) - others)
   data.frame(weight = points$weights, lower = share(g[, "lower"], g[, "upper"]),
@@ -254,8 +246,6 @@ largest_mixture_mean <- function(v, weights) {
   })
 }
 
-smallest_mixture_mean <- function(v, weights) -largest_mixture_mean(-v, weights)
-
 # Bounds mean and sd of the exact mixture by those of its parts. The variance is E (f - mean)^2, which is at most E (f -
 # c)^2 for any c. Hence
 #   var <= E (f - c)^2 with c in the middle of the interval of the mean,
@@ -268,12 +258,12 @@ bounds_of_mixture <- function(inside, weights) {
   upper <- all("mean_upper")
   eps <- 64 * .Machine$double.eps
   room <- eps * apply(pmax(abs(lower), abs(upper)), 1L, max)
-  low <- smallest_mixture_mean(lower, weights) - room
+  low <- -largest_mixture_mean(-lower, weights) - room
   high <- largest_mixture_mean(upper, weights) + room
   middle <- (low + high) / 2
   farthest <- pmax(abs(upper - middle), abs(lower - middle))
   nearest <- pmax(lower - high, low - upper, 0)
   list(mean_lower = low, mean_upper = high,
-       sd_lower = sqrt((1 - eps) * smallest_mixture_mean(all("sd_lower")^2 + nearest^2, weights)),
+       sd_lower = sqrt((1 - eps) * -largest_mixture_mean(-(all("sd_lower")^2 + nearest^2), weights)),
        sd_upper = sqrt((1 + eps) * largest_mixture_mean(all("sd_upper")^2 + farthest^2, weights)))
 }

@@ -41,8 +41,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   exact <- check_exact(exact, fits, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
-  if (is.null(pf)) pf <- !is.null(exact$x) && nrow(exact$x) <= 2000
-  pf <- check_flag(pf, "pf") && !is.null(exact)
+  pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
   known <- Filter(function(fit) response_of(fit)$conjugate && has_response(fit, newdata), fits)
@@ -76,7 +75,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   rows <- new_rows(fit, newdata, stats::na.pass)
   at <- latent_at(fit, rows$x)
   out <- data.frame(
-    method = fit$method, m = if (is.null(fit$m)) NA_integer_ else fit$m, objective = fit$objective,
+    method = fit$method, m = fit$m %||% NA_integer_, objective = fit$objective,
     rmse_mean = NA_real_, rmse_sd = NA_real_, kl = NA_real_, kl_marginal = NA_real_, rmse_pred = NA_real_,
     nlpd = NA_real_, coverage = NA_real_, certified_mean_error = NA_real_, seconds = sum(fit$seconds),
     evaluations = sum(fit$evaluations), pf_divergence = NA_real_)

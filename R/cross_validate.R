@@ -32,7 +32,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   data <- training_data(fit)
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
-  used <- if (is.null(data$prior_weights)) seq_along(fold) else which(data$prior_weights > 0)
+  used <- which(weights_given(data) > 0)
   response <- response_of(fit)
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", fit$control$progress, after = 1)
@@ -95,11 +95,11 @@ settings_again <- function(fit, hyper) {
                 hint = "Or `hyper = \"held\"`.")
   }
   control <- replace(fit$control, "progress", FALSE)
-  asked <- if (is.null(fit$asked)) list(center = fit$center != 0, scale = fit$scale != 1) else fit$asked
+  asked <- fit$asked %||% list(center = fit$center != 0, scale = fit$scale != 1)
   # fits of earlier versions lack some settings
   if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL)
-  if (is.null(asked$mean)) asked$mean <- ~ 1
-  if (is.null(asked$transform)) asked$transform <- "plain"
+  asked$mean <- asked$mean %||% ~ 1
+  asked$transform <- asked$transform %||% "plain"
   if (held) {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
@@ -171,11 +171,10 @@ make_folds <- function(fit, data, folds, by) {
   }
   together <- if (is.null(by)) copies_in(data) else groups_by(fit, by, n)
   if (is.null(by) && !is.null(together)) { # copies would predict each other; rows of weight 0 are groups of their own
-    w <- data$prior_weights
-    together <- replace(seq_len(n) + max(together), if (is.null(w)) TRUE else w > 0, together)
+    together <- replace(seq_len(n) + max(together), weights_given(data) > 0, together)
     together <- match(together, unique(together))
   }
-  group <- if (is.null(together)) seq_len(n) else together
+  group <- together %||% seq_len(n)
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "a single group", "at least two groups")
   if (data$n < 2L) abort_input("fit", "a fit of one row", "a fit of two rows or more")
@@ -263,8 +262,7 @@ ends_by_row <- function(fit, x, total, loo, used, k) {
   data <- training_data(fit)
   p <- posterior_of(fit)
   part <- without_rounded(row_parts(p))
-  all <- if (is.null(data$prior_weights)) seq_along(part$W) else which(data$prior_weights > 0)
-  kept <- match(used, all)
+  kept <- match(used, which(weights_given(data) > 0))
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
   size <- max(1, 2^21 %/% length(kept))

@@ -114,37 +114,21 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top): where a concave function has fallen by 45 from its top, found by doubled steps.
+# Returns list(low, high, top): where a concave function has fallen by 45 from its top, found by longer steps.
 support_of <- function(log_h, slope, unit) {
-  edge <- function(sign) {
-    t <- sign * unit
+  beyond <- function(from, step, times, open) { # steps grow while the point is open
     for (i in 1:60) {
-      open <- sign * slope(t) > 0
-      if (!any(open)) break
-      t[open] <- 2 * t[open]
+      further <- open(from + step)
+      if (!any(further)) break
+      step[further] <- times * step[further]
     }
-    t
+    from + step
   }
-  low <- edge(-1)
-  high <- edge(1)
-  for (i in 1:60) { # bisection for the top
-    middle <- (low + high) / 2
-    rising <- slope(middle) > 0
-    low[rising] <- middle[rising]
-    high[!rising] <- middle[!rising]
-  }
-  top_at <- (low + high) / 2
-  top <- log_h(top_at)
-  fallen <- function(sign) {
-    step <- unit / 4
-    for (i in 1:60) {
-      open <- log_h(top_at + sign * step) > top - 45
-      if (!any(open)) break
-      step[open] <- 1.5 * step[open]
-    }
-    top_at + sign * step
-  }
-  list(low = fallen(-1), high = fallen(1), top = top)
+  at <- bisect(function(t) slope(t) > 0, beyond(0, -unit, 2, function(t) slope(t) < 0),
+               beyond(0, unit, 2, function(t) slope(t) > 0))
+  top <- log_h(at)
+  above <- function(t) log_h(t) > top - 45
+  list(low = beyond(at, -unit / 4, 1.5, above), high = beyond(at, unit / 4, 1.5, above), top = top)
 }
 
 # Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule

@@ -29,7 +29,13 @@ evidence_bounds <- function(fit, true = FALSE) {
     return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))
   }
   if (known$is == "exact") return(exact_bracket(fit))
-  own <- evidence_posterior(fit)
+  # the DTC posterior for the bracket, with norms if the fit has its data
+  own <- if (!is.null(fit$norms) || is.null(fit$data)) fit else with_fixed_seed(own_posterior(fit))
+  traits <- method_traits(own)
+  if (is.null(own$norms) && (is.null(own$factors) || !(traits$dtc || traits$sor) ||
+                               own$jitter < rounding_jitter(nrow(own$inducing)))) {
+    needs_data(fit, "fit")
+  }
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
   if (!is.null(reference) && !(is.null(fit$data) && is.null(reference$norms))) {
@@ -112,17 +118,6 @@ logdet_error <- function(L, d, v, N) {
   if (!isTRUE(N * inverse < 1 / 3)) return(rough)
   inverse <- inverse / (1 - N * inverse)
   min(rough, bound(inverse, inverse))
-}
-
-# Returns the DTC posterior for the bracket, with norms if the fit has its data.
-evidence_posterior <- function(fit) {
-  if (!is.null(fit$norms)) return(fit)
-  if (!is.null(fit$data)) return(with_fixed_seed(own_posterior(fit)))
-  serves <- !is.null(fit$factors) && (method_traits(fit)$dtc || method_traits(fit)$sor)
-  if (!serves || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
-    needs_data(fit, "fit")
-  }
-  fit
 }
 
 # Bounds log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:

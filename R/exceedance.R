@@ -33,9 +33,10 @@
 #'   *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
-#' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000),
+#' north <- subset(quakes[1:500, ], lat > -26)
+#' fit <- gp_exact(depth ~ long + lat, north, kernel = kernel_matern(3/2, c(2, 4), 45000),
 #'                 noise = 2500, hyper = "fixed")
-#' grid <- expand.grid(long = seq(166, 188, 0.8), lat = seq(-38, -11, 0.8))
+#' grid <- expand.grid(long = seq(166, 188, 0.6), lat = seq(-26, -12, 0.6))
 #' deep <- exceedance(fit, grid, threshold = 300)
 #' deep
 #' plot(deep)

@@ -96,7 +96,7 @@ second_start <- function(data, now, s, state, begin) {
 # try_points(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # between renewals
   left <- steps$maxit
   how <- s$aux
   step <- 0.1

@@ -277,7 +277,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
       at <- latent_at(at_mode(fit), x)
       error(at$mean - center, sqrt(at$var))
     },
-    reference = reference, effort = effort, m2 = if (is.null(reference)) NA_integer_ else reference$m, rows = n)
+    reference = reference, effort = effort, m2 = reference$m %||% NA_integer_, rows = n)
 }
 
 # ---- candidates -----------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ fit_to_tolerance <- function(data, asked, state) {
   job$late <- function() job$left() <= 0
   fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)
   best <- job$best
-  yard <- if (is.null(best)) job$yard else best$yard
+  yard <- best$yard %||% job$yard
   tol <- list(asked = job$goal$tol, quantile = job$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
-              effort = NA_character_, m2 = NA_integer_, rows = if (is.null(yard)) NA_integer_ else yard$rows,
+              effort = NA_character_, m2 = NA_integer_, rows = yard$rows %||% NA_integer_,
               needs = NULL, tried = do.call(rbind, lapply(job$candidates, function(one) data.frame(one[1:8]))))
   if (!is.null(best)) {
     tol[c("mean", "sd", "met", "effort", "m2")] <- c(best[c("mean", "sd", "met")], yard[c("effort", "m2")])
@@ -66,10 +66,8 @@ search_plans <- function(job, asked) {
   }
   best <- job$best
   if (!is.null(best$fit)) return(replace(best$fit, c("evaluations", "seconds"), list(state$evaluations, state$seconds)))
-  done <- if (is.null(best)) job$learned else best$done
-  if (is.null(done$z)) {
-    done <- start_now(job$learned, if (is.null(look)) first_points() else look$z, plan$posterior$jitter)
-  }
+  done <- best$done %||% job$learned
+  if (is.null(done$z)) done <- start_now(job$learned, look$z %||% first_points(), plan$posterior$jitter)
   construct_fit(data, done, with_posterior(plan, m = nrow(done$z)), state)
 }
 
@@ -83,8 +81,8 @@ tolerance_plan <- function(data, asked) {
                 hint = "Pass hyperparameters by kernel = fit$kernel, noise = fit$noise.")
   }
   facts <- facts_of(data, asked)
-  m <- if (is.null(asked[["m"]])) facts$rows else asked[["m"]]
-  plan <- decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(exact = FALSE, rho = Inf))
+  plan <- decide(facts, replace(asked, c("m", "neighbours"), list(asked[["m"]] %||% facts$rows, 0L)),
+                 list(exact = FALSE, rho = Inf))
   plan$because <- c(posterior = sprintf("The posterior is the smallest one found that meets tol = %s.",
                                         format(asked$tol)))
   with_posterior(plan, rho = NULL)
@@ -108,7 +106,7 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   exact <- is.null(z)
   data <- if (exact) job$data else merge_all_equal_rows(job$data)
   rows <- used_rows(data, if (exact) Inf else certified_rows)
-  counts <- if (exact) 0L else unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
+  counts <- if (exact) 0L else unique(pmin(neighbours %||% neighbours_tried, nrow(data$x)))
   if (!exact) job$yard <- NULL
   try_settings(job, counts[1L], function(count) {
     run_stage(job$state, "certificate", {
@@ -142,9 +140,13 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
+  few <- rows$x[evenly(nrow(rows$x), 64L), , drop = FALSE]
+  kriged <- if (kriging_rows() < 1) Inf else
+    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
+  own <- max(certify_posterior(reference, values_at(model_of(reference)$kernel, few))$mean_error)
   least <- goal$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {
-    correction <- exact_mean(reference, data, accuracy_at(reference, data, rows$x, least),
+    correction <- exact_mean(reference, data, accuracy_of(reference, least, kriged, own)$goal,
                              list(passes = 50L, left = left), solution_so_far(reference$correction))
     if (!is.null(correction)) reference$correction <- correction
     inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
@@ -166,7 +168,7 @@ search_working <- function(job, asked) {
   state <- job$state
   tol <- job$goal$tol
   facts <- facts_of(data, asked)
-  most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
+  most <- asked[["m"]] %||% nrow(data$x)
   plan_with <- function(m) decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
   few <- plan_with(min(laplace_sizes$points, most))
   learned <- learn_laplace_stage(data, decide(facts, asked)$learn, state)

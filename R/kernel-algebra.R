@@ -58,9 +58,11 @@ Ops.pfdtc_kernel <- function(e1, e2) {
     abort_input("kernel", describe(number), "a kernel",
                 hint = "kernel_constant(<variance>) is one that is the same everywhere.")
   }
+  number <- check_positive(number, "number", 1L)
+  kernel <- as_sum(kernel)
   # a term without a variance gets the variance 1, so that it can be multiplied
-  kernel <- change_leaves(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t, "terms")
-  scale_kernel(kernel, check_positive(number, "number", 1L))
+  kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L] * number))
+  as_kernel(kernel)
 }
 
 # Returns the kernel of these factors and terms, without the factors that no term has. Stops if two terms have the same

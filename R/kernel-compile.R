@@ -21,8 +21,9 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(lengthscale_names(leaf, leaf$inputs)),
-         parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
+  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
+    length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
+    parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
 categorical_size <- function(leaf) {
@@ -68,11 +69,12 @@ as_kernel <- function(kernel) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the kernel with each of its factors, or `parts` "terms", changed by f().
-change_leaves <- function(kernel, f, parts = "leaves") {
-  kernel <- as_sum(kernel)
-  kernel[[parts]] <- lapply(kernel[[parts]], f)
-  as_kernel(kernel)
+# Returns the kernel with each factor changed by f().
+change_leaves <- function(kernel, f) {
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
+  if (is.null(kernel$leaves)) return(f(kernel))
+  kernel$leaves <- lapply(kernel$leaves, f)
+  kernel
 }
 
 # Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
@@ -103,8 +105,9 @@ compile_kernel <- function(kernel) {
   table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n), held = each(6L),
                         mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
-  tied <- vapply(leaves, function(leaf) is_additive(leaf) || has_shared(leaf), NA)
-  tie <- if (any(tied)) expand_additive(parts, table)
+  tied <- any(table$what == "additive.share") ||
+    any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
+  tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
@@ -135,10 +138,13 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)
   }
-  change_leaves(kernel, function(t) {
-    if (!is.null(t$variance)) t$variance <- t$variance * by / over
-    t
-  }, "terms")
+  scaled <- function(part) {
+    if (!is.null(part$variance)) part$variance <- part$variance * by / over
+    part
+  }
+  if (is.null(kernel$leaves)) return(scaled(kernel))
+  kernel$terms <- lapply(kernel$terms, scaled)
+  kernel
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------
@@ -153,9 +159,12 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
-  has_profile(kernel, c("linear", "polynomial", "mean")) ||
-    any(vapply(as_sum(kernel)$leaves, function(l) is_group(l) && !identical(l$group$design, 1), NA))
+  any(vapply(as_sum(kernel)$leaves, function(l) {
+    isTRUE(l$profile %in% varying_profiles) && !(l$profile == "group" && identical(l$group$design, 1))
+  }, NA))
 }
+
+varying_profiles <- c("linear", "polynomial", "mean", "group")
 
 # Returns TRUE for the factor of a linear mean (mean.R).
 is_mean <- function(leaf) identical(leaf$profile, "mean")

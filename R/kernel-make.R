@@ -141,13 +141,14 @@ positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, arg
 # Makes a kernel of one factor. `...`: further elements; those that are NULL are left out.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
-  if (check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
+  if (!isFALSE(isotropic) && check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
     abort_input("lengthscale", sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
   }
   if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
+  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance,
-                   inputs = check_inputs(inputs)), more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
+              more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
 check_inputs <- function(inputs) {

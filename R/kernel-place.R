@@ -5,7 +5,7 @@
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
   if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
-  if (has_one_factor(kernel)) {
+  if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, argument, variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
     return(kernel)

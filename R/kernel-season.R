@@ -5,20 +5,34 @@
 # Days of the periods that are tried along dates and times.
 calendar <- c(day = 1, week = 7, year = 365.2425)
 
-# Returns list(column, period, name) for each period that may be seen along an input: a time, the time of a ts, or
-# years in steps of a month or a quarter. The data span two periods and have more than two values in each.
-time_periods <- function(x, variables) {
+# Returns list(column, period, name) for each period that may be seen along an input: a time, the time of a ts, years in
+# steps of a month or a quarter, or any number along which y repeats itself exactly. The data span two periods and have
+# more than two values in each.
+time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
     if (length(v$columns) != 1L || identical(v$kind, "factor")) next
     value <- sort(unique(x[, v$columns]))
-    known <- if (identical(v$kind, "time")) calendar else if (in_decimal_years(value)) c(year = 1) else v[["period"]]
+    known <- if (identical(v$kind, "time")) calendar else if (in_decimal_years(value)) c(year = 1) else
+      if (is.null(v[["period"]])) exact_period(x[, v$columns], y) else v[["period"]]
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
     for (name in names(known)[seen]) {
       out <- c(out, list(list(column = v$columns, period = known[[name]], name = name)))
     }
   }
   out
+}
+
+# Returns c(cycle = the period) if y at equal steps of x repeats itself to rounding, else NULL.
+exact_period <- function(x, y) {
+  step <- diff(sort(x))
+  if (length(step) < 5L || length(y) != length(x) || max(abs(step - step[1L])) > 1e-6 * step[1L]) return(NULL)
+  y <- y[order(x)]
+  rounding <- 1e-8 * diff(range(y))
+  lags <- which(abs(y - y[1L]) <= rounding)[-1L] - 1L
+  for (lag in utils::head(lags[lags > 2L & 2L * lags <= length(y)], if (rounding > 0) 20L else 0L)) {
+    if (all(abs(diff(y, lag)) <= rounding)) return(c(cycle = lag * mean(step)))
+  }
 }
 
 # Returns TRUE for increasing years whose steps are months or quarters, up to rounding to two digits of a year.

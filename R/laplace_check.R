@@ -31,8 +31,7 @@ laplace_check <- function(fit, draws = 2000) {
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   sites <- sites_of_fit(fit, data)
-  at <- laplace_at(data$x, replace(sites, "variational", 1L), fit$kernel, fit$inducing, fit$jitter, fit$control,
-                   fit$factors, want = 1L, maxit = 0L)
+  at <- mode_again(fit, data, replace(sites, "variational", 1L))
   elbo <- variational_bound(at, sites, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
   laplace <- if (sites$variational == 1L) NA_real_ else
     sum(native_likelihood(sites, at$f)[1L, ], sites$constant) - (sum(at$beta^2) + logdet(at$C)) / 2
@@ -45,22 +44,19 @@ laplace_check <- function(fit, draws = 2000) {
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
-  out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = laplace,
-              log_evidence = max(logs) + log(mean(exp(logs - max(logs)))),
-              se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = elbo, draws = draws)
-  structure(c(out, moments_by_weight(fit, data, at, U, weights)), class = "pfdtc_laplace_check")
-}
-
-# Returns `shift` and `sd_ratio` of laplace_check(), at no more than a thousand rows.
-moments_by_weight <- function(fit, data, at, U, weights) {
+  # moments by weight, at no more than a thousand rows
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]
   mean <- drop(U %*% weights)
   spread <- (U - mean) %*% (sqrt(weights) * diag(1, length(weights)))
-  sd <- sqrt(colSums(crossprod(spread, A)^2) + left)
   plain <- sqrt(at$q[rows] + left)
-  list(shift = max(abs(crossprod(A, mean - at$beta)) / plain), sd_ratio = range(sd / plain))
+  structure(list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = laplace,
+                 log_evidence = max(logs) + log(mean(exp(logs - max(logs)))),
+                 se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = elbo, draws = draws,
+                 shift = max(abs(crossprod(A, mean - at$beta)) / plain),
+                 sd_ratio = range(sqrt(colSums(crossprod(spread, A)^2) + left) / plain)),
+            class = "pfdtc_laplace_check")
 }
 
 # Returns the shape of the generalised Pareto distribution of the excess of the largest weights, by Zhang and Stephens.

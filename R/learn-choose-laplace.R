@@ -19,7 +19,14 @@ choose_smooth <- function(rows, s, start, state, given) {
   open <- is_open(s$kernel)
   found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
     one <- start
-    if (open) one$kernel <- with_smooth(one$kernel, s$kernel, kernel_of(profile)[c("profile", "label")])
+    if (open) {
+      kernel <- as_sum(one$kernel)
+      of_profile <- vapply(as_sum(s$kernel)$leaves, function(l) is.null(l$profile), NA)
+      kernel$leaves[of_profile] <- lapply(kernel$leaves[of_profile], replace, c("profile", "label"),
+                                          kernel_of(profile)[c("profile", "label")])
+      if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+      one$kernel <- as_kernel(kernel)
+    }
     best <- NULL
     for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
       try <- one
@@ -39,28 +46,44 @@ choose_smooth <- function(rows, s, start, state, given) {
   choice
 }
 
-# Returns the kernel with other elements of the factors whose profile is open in `asked`.
-with_smooth <- function(kernel, asked, elements) {
-  kernel <- as_sum(kernel)
-  open <- vapply(as_sum(asked)$leaves, function(l) is.null(l$profile), NA)
-  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) replace(l, names(elements), elements))
-  if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
-  as_kernel(kernel)
-}
-
-# Returns the best of three kinds: the smooth kernels found, tied or not; these with a linear mean; and these with one
-# lengthscale. A kernel with more parameters has a larger maximum by chance: the likelihood is averaged over them.
+# Returns the best of these kinds: the smooth kernels found, tied or not; these with a linear mean; one lengthscale;
+# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance: the likelihood is
+# averaged over them.
 choose_terms <- function(rows, s, smooth, kernels, start, state) {
-  if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
+  now <- smooth[[1L]]
+  if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  found <- c(smooth, line_beside(rows, s, smooth[[1L]], start, state))
+  from <- function(model, kernel, tied = FALSE) {
+    search_laplace(rows, s, replace(model, c("kernel", "value"), list(as_kernel(kernel), Inf)), start, state, tied)
+  }
+  lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
+  found <- c(smooth, line_beside(rows, s, now, start, state))
   if (few && ncol(rows$x) >= laplace_sizes$inputs) {
-    one <- one_scale(rows, s, smooth[[1L]], start, state)
+    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale
+    label <- sprintf("%s (isotropic)", now$kernel$label)
+    kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
+    kernel <- as_kernel(with_typical_values(kernel, rows$x, s))
+    one <- lowest(lapply(c(0.3, 1), function(scale) {
+      from(start, replace(kernel, "lengthscale", scale * kernel$lengthscale))
+    }))
     found <- c(found, list(one), line_beside(rows, s, one, start, state))
   }
-  found <- c(found, inputs_apart(rows, s, smooth[[which.min(vapply(smooth, `[[`, 0, "value"))]], start, state))
-  if (few && s$additive) found <- c(found, seasons_tried(rows, s, smooth[[1L]], start, state))
-  state$so_far <- found[[which.min(vapply(found, `[[`, 0, "value"))]]
+  if (nrow(rows$x) >= additive_rows[["classes"]] && s$additive && functions_of_f(s$likelihood) == 1L) {
+    tied <- lowest(smooth)
+    kernel <- with_profile(s$kernel, paste0("additive:", tied$kernel$profile), rows$x)
+    if (length(additive_inputs(kernel)) > 1L) {
+      kernel <- replace(kernel, "lengthscale", list(tied$kernel$lengthscale))
+      found <- c(found, list(from(start, with_typical_values(kernel, rows$x, s), tied$tied)))
+    }
+  }
+  if (few && s$additive) {
+    found <- c(found, lapply(season_profiles(s$kernel, "matern32"), function(profile) {
+      kernel <- with_profile(s$kernel, profile, rows$x)
+      kernel <- with_typical_values(kernel, rows$x, s, function(units) exp(units$middle)) # from the priors' centres
+      c(from(now, kernel), list(profile = profile, label = profile_label(profile, s$kernel$periods)))
+    }))
+  }
+  state$so_far <- lowest(found)
   averaged <- few && s$priors && is.null(state$stopped)
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
@@ -70,19 +93,6 @@ choose_terms <- function(rows, s, smooth, kernels, start, state) {
   best <- choice$best
   if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
   replace(best, "kernels", list(kernels))
-}
-
-# Returns searches of a trend with seasons (kernel-season.R) from the centres of their priors.
-seasons_tried <- function(rows, s, now, start, state) {
-  lapply(season_profiles(s$kernel, "matern32"), function(profile) {
-    kernel <- with_profile(s$kernel, profile, rows$x)
-    units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-    given <- kernel_values(kernel)
-    kernel <- set_values(kernel, ifelse(is.na(given), units$unit * exp(units$middle), given))
-    one <- replace(now, c("kernel", "value"), list(as_kernel(kernel), Inf))
-    c(search_laplace(rows, s, one, start, state, tied = FALSE),
-      list(profile = profile, label = profile_label(profile, s$kernel$periods)))
-  })
 }
 
 # Returns searches with a linear mean (mean.R), whose variance is learned, beside the kernel. Classes that differ in
@@ -100,29 +110,6 @@ line_beside <- function(rows, s, now, start, state) {
   line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
   line <- search_laplace(rows, s, line, start, state, tied = TRUE)
   c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
-}
-
-# Returns the search with the additive kernel of the smooth kernel `now`, in a list that is empty if it is not tried.
-inputs_apart <- function(rows, s, now, start, state) {
-  if (nrow(rows$x) < additive_rows[["classes"]] || !s$additive || functions_of_f(s$likelihood) > 1L) return(list())
-  kernel <- with_profile(s$kernel, paste0("additive:", now$kernel$profile), rows$x)
-  if (length(additive_inputs(kernel)) < 2L) return(list())
-  kernel <- with_typical_values(replace(kernel, "lengthscale", list(now$kernel$lengthscale)), rows$x, s)
-  one <- replace(start, c("kernel", "value"), list(as_kernel(kernel), Inf))
-  list(search_laplace(rows, s, one, start, state, now$tied))
-}
-
-# Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
-# that hardly varies has little information. Separate lengthscales would have to learn that.
-one_scale <- function(rows, s, now, start, state) {
-  label <- sprintf("%s (isotropic)", now$kernel$label)
-  kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-  kernel <- as_kernel(with_typical_values(kernel, rows$x, s))
-  searches <- lapply(c(0.3, 1), function(scale) {
-    one <- replace(kernel, "lengthscale", scale * kernel$lengthscale)
-    search_laplace(rows, s, replace(start, c("kernel", "value"), list(one, Inf)), start, state, tied = FALSE)
-  })
-  searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
 }
 
 # Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's

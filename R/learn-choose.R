@@ -12,20 +12,15 @@ choose <- function(candidates, judge) {
     if (!is.null(model)) tried[[name]] <- c(model, judge(model))
   }
   best <- tried[[best_of(tried)]]
-  list(table = table_of_choice(tried, best), tried = tried, best = best)
-}
-
-best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
-
-# Returns the table of models, best first. Models with the same label (other starts) share a row.
-table_of_choice <- function(tried, best) {
   se <- function(one) if (is.null(one$scores)) NA_real_ else se_of_mean(one$scores - best$scores)
   label <- vapply(tried, `[[`, "", "label")
   table <- data.frame(kernel = label, score = vapply(tried, `[[`, 0, "score"), se = vapply(tried, se, 0),
                       parameters = vapply(tried, `[[`, 0L, "parameters"), chosen = label == best$label)
-  table <- table[order(table$score), ]
-  `rownames<-`(table[!duplicated(table$kernel), ], NULL)
+  table <- table[order(table$score), ] # models with the same label (other starts) share a row
+  list(table = `rownames<-`(table[!duplicated(table$kernel), ], NULL), tried = tried, best = best)
 }
+
+best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
 # Adds to `table` a later choice, in nats over `n` rows. Its first candidate is the one chosen in `table`.
 join_choices <- function(table, later, n) {
@@ -73,16 +68,14 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     two_scales = function(tried) {
       one <- tried$matern32
       if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # composite: has a mean
-      learn(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
+      last <- length(one$theta)
+      lengthscales <- one$theta[seq_len(last - 2L)]
+      variance <- one$theta[last - 1L]
+      # the two terms start with different lengthscales, because equal terms would stay equal
+      start <- c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3),
+                 one$theta[last])
+      learn(two_scales, start, least = one$value + last - 1)
     })
-}
-
-# Starts the two terms with different lengthscales, because equal terms would stay equal.
-two_scales_start <- function(theta) {
-  last <- length(theta)
-  lengthscales <- theta[seq_len(last - 2L)]
-  variance <- theta[last - 1L]
-  c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3), theta[last])
 }
 
 # Searches from theta; returns NULL if the first steps do not reach `least`.
@@ -96,17 +89,14 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   model_of_run(problem, run)
 }
 
-# Judges a model by rows given their neighbours. Each parameter costs two nats, divided by the number of rows.
+# Judges a model by rows given their neighbours. Each parameter costs two nats, divided by the number of rows. With
+# groups, a row given its neighbours depends on a guess of its level's effect, which hides the differences between
+# kernels: the judge is the exact log marginal likelihood of some rows.
 judge_by_rows <- function(model) {
-  if (!is.null(model$problem$pool$levels)) return(judge_by_evidence(model))
+  pool <- model$problem$pool
+  if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
   scores <- conditional_scores(model$problem, model$theta)
-  list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
-}
-
-# Judges a model by the exact log marginal likelihood of some rows. With groups, a row given its neighbours depends on a
-# guess of its level's effect, which hides the differences between kernels.
-judge_by_evidence <- function(model) {
-  list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
+  list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, pool$n))
 }
 
 # Returns the mean of -log p(y_i | nearest other rows) in each of several random groups of rows of about equal size.
@@ -163,25 +153,22 @@ choose_shared <- function(now, s) {
   tied$names <- parameter_names(tied$kernel, s$columns)
   tied$free <- setdiff(tied$names, not_learned(s))
   problem <- learning_problem(pool, tied, now$problem$profile)
-  run <- learn_exactly(problem, climb(problem, start_shared(now, problem, s$kernel$shared, tied$kernel$shared),
-                                      "few", 8L))
+  is_length <- now$problem$table$what == "lengthscale"
+  shared <- problem$table$what == "lengthscale"
+  theta <- problem$unit
+  theta[c(!shared, TRUE)] <- now$theta[c(!is_length, TRUE)]
+  # a shared lengthscale starts at the geometric mean of the lengthscales of its columns
+  for (leaf in unique(problem$table$leaf[shared])) {
+    old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
+    if (!is.null(s$kernel$shared)) old <- old[s$kernel$shared]
+    theta[which(shared & problem$table$leaf == leaf)] <- tapply(old, tied$kernel$shared, mean)
+  }
+  theta <- pmin(pmax(theta, problem$lower), problem$upper)
+  run <- learn_exactly(problem, climb(problem, theta, "few", 8L))
   if (is.null(run$loo)) return(list(now = now, s = s))
   gain <- mean(run$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
   if (!isTRUE(gain > 0)) return(list(now = now, s = s, gain = gain))
   list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
-}
-
-# Starts a shared lengthscale at the geometric mean of the lengthscales of its columns.
-start_shared <- function(now, problem, before, after) {
-  is_length <- now$problem$table$what == "lengthscale"
-  theta <- problem$unit
-  theta[c(problem$table$what != "lengthscale", TRUE)] <- now$theta[c(!is_length, TRUE)]
-  for (leaf in unique(problem$table$leaf[problem$table$what == "lengthscale"])) {
-    old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
-    if (!is.null(before)) old <- old[before]
-    theta[which(problem$table$what == "lengthscale" & problem$table$leaf == leaf)] <- tapply(old, after, mean)
-  }
-  pmin(pmax(theta, problem$lower), problem$upper)
 }
 
 because_shared <- function(gain) {
@@ -218,29 +205,56 @@ choose_line <- function(now, s, run) {
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
   price <- parameter_nats * (1 - prior_share(pool$n, ncol(pool$x)))
   judge <- function(model) list(score = price * model$parameters - model$value)
-  choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = function(tried) {
-    if (few) beside_kernel(now, s, run, function(hoped) judge(hoped)$score < tried[[best_of(tried)]]$score)
-  }), judge)
+  beside <- function(tried) {
+    if (!few) return(NULL)
+    problem <- learning_problem(pool, s, paste0(now$problem$profile, "+mean"))
+    last <- now$problem$last
+    # starts with a large mean variance and a tenth of the kernel's variance
+    theta <- now$theta - log(10) * c(now$problem$table$what == "variance", FALSE)
+    theta <- c(theta[-last], problem$unit[[last]], theta[last])
+    own <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L)
+    # the Vecchia likelihood may show that it will not be better
+    hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
+    if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
+  }
+  choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = beside), judge)
   c(choice$best[c("label", "problem", "theta")],
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
+# Learns a kernel that is a linear mean, v U U' + noise / w with U = [1 u(x)], exactly. In the eigenbasis of
+# W^{1/2} U U' W^{1/2} the responses are independent: q have variance v lambda + noise, n - q the noise.
 linear_model <- function(problem) {
-  problem <- linear_problem(problem)
+  pool <- problem$pool
+  rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
+  n <- length(rows)
+  w <- if (is.null(pool$weights)) rep(1, n) else pool$weights[rows]
+  U <- sqrt(w) * mean_basis(problem$natural(problem$unit)$kernel, pool$x[rows, , drop = FALSE])
+  y <- sqrt(w) * pool$y[rows]
+  eigen <- eigen(crossprod(U), symmetric = TRUE)
+  lambda <- eigen$values[eigen$values > 1e-12 * eigen$values[1L]]
+  q <- length(lambda)
+  squares <- drop(crossprod(eigen$vectors[, seq_len(q), drop = FALSE], crossprod(U, y)))^2 / lambda
+  rest <- max(sum(y^2) - sum(squares), 0)
+  problem$evaluate <- function(theta) {
+    noise <- exp(theta[[2L]])
+    variance <- exp(theta[[1L]]) * lambda + noise
+    share <- cbind(1 - noise / variance, noise / variance) # slopes of the log variance
+    excess <- squares / variance - 1
+    result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
+                              (n - q) * log(noise) - rest / noise) / 2,
+                   score = (colSums(share * excess) + c(0, rest / noise - (n - q))) / 2,
+                   information = (crossprod(share) + diag(c(0, n - q))) / 2)
+    problem$posterior(result, noise, n / pool$n * pool$share, theta)
+  }
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
+  problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
 model_of_run <- function(problem, run) {
   list(label = profile_label(problem$profile, problem$periods), problem = problem, theta = run$theta, value = run$value,
        parameters = sum(problem$free))
-}
-
-# Returns the kernel with a linear mean beside it; NULL if its Vecchia likelihood shows that it will not be `better()`.
-beside_kernel <- function(now, s, run, better) {
-  problem <- learning_problem(now$problem$pool, s, paste0(now$problem$profile, "+mean"))
-  own <- climb(problem, start_beside(now, problem), "whole", 8L)
-  hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
-  if (isTRUE(better(hoped))) model_of_run(problem, learn_exactly(problem, own))
 }
 
 # Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned
@@ -257,13 +271,4 @@ value_of_some <- function(model) {
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
                     model$theta)$value
-}
-
-# Starts the search beside a kernel with a large mean variance and a tenth of the kernel's variance.
-start_beside <- function(now, beside) {
-  last <- now$problem$last
-  variances <- now$problem$table$what == "variance"
-  theta <- now$theta - log(10) * c(variances, FALSE)
-  theta <- c(theta[-last], beside$unit[[last]], theta[last])
-  pmin(pmax(theta, beside$lower), beside$upper)
 }

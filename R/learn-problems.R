@@ -18,12 +18,12 @@
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   open <- open_leaf(s$kernel)
   compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
-  table <- parameter_units(compiled, pool$x, pool$signal)
+  placed <- compiled$kernel # with its periods
+  table <- parameter_units(placed, pool$x, pool$signal, compiled$table, pool$spreads)
   last <- nrow(table) + 1L
   names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
-  placed <- compiled$kernel # with its periods
   compiled$engine$values <- as.double(ifelse(is.na(given), unit, given)[-last])
   kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
@@ -55,15 +55,25 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
                   unit = unit, last = last, table = table, profile = profile, periods = open$periods,
                   composite = composite, run = s$run, little_noise = little_noise)
-  with_likelihood(problem, normal_prior(middle, precision, little_noise))
+  with_likelihood(problem, precision)
 }
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
 # vecchia(theta, rows, neighbours, slopes, input) evaluates, with input(n) made once for n rows.
-with_likelihood <- function(problem, prior) {
+with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  problem$prior <- prior
+  # independent normal priors; with `little_noise` that of the noise falls linearly below one unit under its middle
+  problem$prior <- function(theta) {
+    away <- theta - problem$middle
+    value <- -sum(precision * away^2) / 2
+    last <- problem$last
+    if (problem$little_noise && away[[last]] < -1) {
+      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
+      precision[last] <- precision[last] / -away[[last]]
+    }
+    list(value = value, gradient = -precision * away, information = precision)
+  }
   # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
@@ -87,10 +97,11 @@ with_likelihood <- function(problem, prior) {
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
     native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank, control = run)
   }
-  read <- NULL
+  made <- list(n = -1L)
   problem$input <- function(n) {
-    if (is.null(read)) read <<- engine_rows(replace(pool, "x", list(problem$rows(pool$x))))
-    list(rows = read, control = engine_control(n, run))
+    rows <- if (is.null(made$rows)) engine_rows(replace(pool, "x", list(problem$rows(pool$x)))) else made$rows
+    if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
+    made
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$by_number(theta)
@@ -100,21 +111,6 @@ with_likelihood <- function(problem, prior) {
     problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
-}
-
-# Returns the log density of independent normal priors of log parameters, as a function of these. With `little_noise`
-# the density of the last one, the noise, falls linearly below one unit under its middle.
-normal_prior <- function(middle, precision, little_noise) {
-  last <- length(middle)
-  function(theta) {
-    away <- theta - middle
-    value <- -sum(precision * away^2) / 2
-    if (little_noise && away[[last]] < -1) {
-      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
-      precision[last] <- precision[last] / -away[[last]]
-    }
-    list(value = value, gradient = -precision * away, information = precision)
-  }
 }
 
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
@@ -157,6 +153,9 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
 # "pairwise:a" are kernel_additive() of a. A season (kernel-season.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
+  one <- switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
+                matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+  if (!is.null(one)) return(one)
   if (is_season(profile)) {
     parts <- parts_of_season(profile, periods)
     return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
@@ -166,9 +165,7 @@ kernel_of <- function(profile, periods = NULL) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
   part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
-  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
-  switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
-         matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
 }
 
 profile_label <- function(profile, periods = NULL) {
@@ -179,21 +176,30 @@ profile_label <- function(profile, periods = NULL) {
 }
 
 # Returns the factor whose profile is still to be chosen, alone or beside other terms; NULL if there is none.
-open_leaf <- function(kernel) Find(function(l) is.null(l$profile), as_sum(kernel)$leaves)
+open_leaf <- function(kernel) {
+  if (!is.null(kernel$engine)) kernel <- kernel$kernel
+  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
+}
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   chosen <- kernel_of(profile, leaf$periods)
-  if (has_one_factor(kernel)) {
+  if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
-    return(place_kernel(change_leaves(chosen, function(l) {
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+    chosen <- change_leaves(chosen, function(l) {
       if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
-      if (is.null(l$inputs)) l[c("inputs", "shared")] <- kernel[c("inputs", "shared")]
+      if (is.null(l$inputs)) {
+        l$inputs <- kernel$inputs
+        l$shared <- kernel$shared
+      }
       l
-    }), x))
+    })
+    # `kernel` has its place: so has one factor over the same inputs
+    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
+    return(if (placed) chosen else place_kernel(chosen, x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   if (is_season(profile)) return(season_beside(with_profile(leaf, profile, x), kernel, open, x))
@@ -203,38 +209,6 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel
-}
-
-# ---- a linear mean alone --------------------------------------------------------------------------------------------
-
-# Returns the problem of a kernel that is a linear mean, v U U' + noise / w with U = [1 u(x)] (mean.R), exactly. In the
-# eigenbasis of W^{1/2} U U' W^{1/2} the responses are independent: q have variance v lambda + noise, n - q the noise.
-linear_problem <- function(problem) {
-  pool <- problem$pool
-  rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
-  n <- length(rows)
-  w <- if (is.null(pool$weights)) rep(1, n) else pool$weights[rows]
-  U <- sqrt(w) * mean_basis(problem$natural(problem$unit)$kernel, pool$x[rows, , drop = FALSE])
-  y <- sqrt(w) * pool$y[rows]
-  eigen <- eigen(crossprod(U), symmetric = TRUE)
-  lambda <- eigen$values[eigen$values > 1e-12 * eigen$values[1L]]
-  q <- length(lambda)
-  squares <- drop(crossprod(eigen$vectors[, seq_len(q), drop = FALSE], crossprod(U, y)))^2 / lambda
-  rest <- max(sum(y^2) - sum(squares), 0)
-  problem$evaluate <- function(theta) {
-    noise <- exp(theta[[2L]])
-    variance <- exp(theta[[1L]]) * lambda + noise
-    share <- cbind(1 - noise / variance, noise / variance) # slopes of the log variance
-    excess <- squares / variance - 1
-    result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
-                              (n - q) * log(noise) - rest / noise) / 2,
-                   score = (colSums(share * excess) + c(0, rest / noise - (n - q))) / 2,
-                   information = (crossprod(share) + diag(c(0, n - q))) / 2)
-    problem$posterior(result, noise, n / pool$n * pool$share, theta)
-  }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
-  problem$start <- pmin(pmax(start, problem$lower), problem$upper)
-  problem
 }
 
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
@@ -249,13 +223,6 @@ laplace_rows <- function(data, s, most, points) {
   if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
   points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
-}
-
-# Returns the kernel with typical values where it has none.
-with_typical_values <- function(kernel, x, s) {
-  units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel)
-  set_values(kernel, ifelse(is.na(value), units$unit * units$start, value))
 }
 
 greedy_points <- function(rows, s, kernel) {

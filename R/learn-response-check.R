@@ -17,28 +17,50 @@ checked_response <- function(choice, from) {
 
 # Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
 # least that of the first candidate. Its squared errors must not exceed the first's by more than the factor
-# response_rule$error. They leave out the row that is worst for the model: one outlier can dominate all squared errors.
+# response_rule$error, without the row that is worst for the model: one outlier can dominate all squared errors. A
+# deterministic response has no outliers, and the shape of f alone can make a transform likely: there the squared errors
+# of all rows must be smaller by a factor, little_response$error or, if f is predicted sharply, $kink for Yeo-Johnson,
+# whose second derivative jumps at the median.
 reason_to_refuse <- function(model, first, from) {
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     behind <- response_scores(model, from) - response_scores(first, from)
     if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
   }
   errors <- squared_errors(model, from)
-  least <- squared_errors(first, from)
+  least <- squared_errors(if (is.null(from$simulator)) first else from$simulator, from)
+  if (!is.null(from$simulator)) {
+    sharp <- isTRUE(model$transform$kind == "yeojohnson") && mean(least) < little_response[["sharp"]] * from$simulator$var
+    if (isTRUE(sum(errors) <= little_response[[if (sharp) "kink" else "error"]] * sum(least))) return(NULL)
+    return("its squared errors at held-out rows are not much smaller")
+  }
   but <- -order(least - errors)[1L]
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
   }
 }
 
-# Returns TRUE if f explains what noise would (explain_noise()), or if almost no noise is learned and f predicts
-# held-out rows. Evidence would then choose a transform by the shape of f. Little noise alone may come from a skewed
-# response, whose outliers f follows.
-is_deterministic <- function(model, from) {
-  if (explain_noise(model, from$s)$problem$little_noise) return(TRUE)
-  if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
+# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise: smooth functions would
+# otherwise choose a transform by what that kernel cannot follow. `simulator` is its model if the response counts as
+# deterministic: there is next to no noise and f predicts held-out rows, or f explains what noise would
+# (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
+with_smoother_profile <- function(from, transform) {
+  noise <- function(model) model$problem$natural(model$theta)$noise
+  if (noise(list(problem = response_problem(from, transform), theta = from$theta)) >= little_response[["look"]]) {
+    return(from)
+  }
+  models <- lapply(if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile, function(profile) {
+    response_model(replace(from, "profile", profile), transform)
+  })
+  best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
+  from$profile <- best$problem$profile
+  model <- explain_noise(best, from$s)
+  model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
   model$held <- held_out_response(model, from)
-  isTRUE(mean(squared_errors(model, from)) < response_rule[["left"]] * stats::var(model$held$y))
+  model$var <- stats::var(model$held$y)
+  left <- mean(squared_errors(model, from)) / model$var
+  little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
+  if (model$problem$little_noise || little) from$simulator <- model
+  from
 }
 
 # Returns the squared errors of the predicted mean responses at held-out rows.
@@ -72,18 +94,25 @@ response_scores <- function(model, from) {
 }
 
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
-held_out_response <- function(model, from) {
+# all others or among `earlier` ones, or given all others if there are groups and few rows: nearest rows may be of other
+# levels. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
+held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
-  rows <- pool$take(min(pool$n, response_rule[["predicted"]]))
+  exact <- !is.null(pool$levels) && pool$few && pool$n <= response_rule[["grouped"]]
+  rows <- if (exact) seq_len(pool$n) else pool$take(min(pool$n, response_rule[["predicted"]]))
   now <- problem$at(model$theta)
   factor <- rep_len(noise_factor(model$trend, pool$x), pool$n)
   pool$weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
   noise <- now$noise / pool$weights[rows]
-  near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
-  at <- native_vecchia(pool, now, rows, near, slopes = FALSE, control = problem$run)
-  if (is.null(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
+  at <- if (exact) {
+    all <- native_exact_evidence(pool, now, problem$run)
+    list(residual = all$alpha / all$precision, variance = 1 / all$precision)
+  } else {
+    near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = earlier)
+    native_vecchia(pool, now, rows, near, slopes = FALSE, control = problem$run)
+  }
+  if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
   count <- tabulate(from$rows$group)
   y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
   data.frame(y, z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0), noise,

@@ -1,5 +1,5 @@
 # The response that a fit models: its transform and the sizes of its noise. Both are chosen before the kernel, by the
-# Vecchia likelihood with Matern 3/2 or the given kernel, from where the default's own starts end. A candidate has the
+# Vecchia likelihood with Matern 3/2 (with little noise a smoother profile) or the given kernel, from where the default's own starts end. A candidate has the
 #
 #   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn-noise.R) - 2 parameters,
 #
@@ -139,19 +139,13 @@ find_response <- function(data, asked, open, first, state) {
   begun <- search_starts(problem, s$restarts, state)
   if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
-  from[c("s", "scale", "tails")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails)
-  found <- max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])
-  if (found && is_deterministic(list(problem = response_problem(from, first), theta = begun$theta), from)) {
-    state$because <- if (length(open$transforms) > 1L) {
-      c(response = "Response: as given, with constant noise: there is next to no noise.")
-    } else {
-      c(sizes = "Noise: constant: there is next to none.")
-    }
-    open <- list(transforms = open$transforms[1L], trends = list(NULL))
-    from$tails <- FALSE
-    if (!isTRUE(is.na(open$transforms[[1L]]$lambda))) {
-      state$begun <- begun
-      return(list(transform = first))
+  from[c("s", "scale", "tails", "profile")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails, "matern32")
+  if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
+    from <- with_smoother_profile(from, first)
+    if (!is.null(from$simulator)) {
+      if (length(open$trends) > 1L) state$because <- c(sizes = "Noise: constant: there is next to none.")
+      open$trends <- list(NULL)
+      from$tails <- FALSE
     }
   }
   candidates <- response_candidates(open, from)
@@ -225,7 +219,7 @@ response_problem <- function(from, transform) {
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool[names(from$order)] <- from$order
   pool$until <- from$until
-  c(learning_problem(pool, s, "matern32"), data[c("center", "scale")])
+  c(learning_problem(pool, s, from$profile), data[c("center", "scale")])
 }
 
 # Returns the model of a response with constant noise, learned from from$theta, with lambda if that is open.
@@ -265,18 +259,23 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if their gain in log density of responses given their neighbours
-# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter.
+# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit gains
+# what tails gain for rows given the earlier ones, as its other parts do: given all other rows they gain more.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails) return(model)
+  tail_of <- function(held) {
+    used <- held[held$single & is.finite(held$f), ]
+    if (nrow(used) < response_rule[["rows"]]) return(c(tail = 0, gain = 0))
+    likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
+  }
   model$held <- held_out_response(model, from)
-  used <- model$held[model$held$single & is.finite(model$held$f), ]
-  if (nrow(used) < response_rule[["rows"]]) return(model)
   price <- price_of_response(model$problem, from)
-  tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
-  gain <- tail[["gain"]] * length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  tail <- tail_of(model$held)
+  counted <- length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  gain <- tail[["gain"]] * counted
   if (min(tail[["gain"]] * price / parameter_nats, gain) <= price) return(model)
   model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
-  model$merit <- model$merit + gain
+  model$merit <- model$merit + tail_of(held_out_response(model, from, earlier = TRUE))[["gain"]] * counted
   model$parameters <- model$parameters + 1L
   model
 }

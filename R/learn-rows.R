@@ -17,6 +17,7 @@ learning_rows <- function(data, s) {
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
+               spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(pool$n, learning_sizes$first)
   early <- which(pool$rank <= first)
@@ -45,6 +46,7 @@ some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
+  some["spreads"] <- list(vapply(seq_len(ncol(some$x)), function(j) column_spread(some$x[, j]), 0))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
@@ -112,7 +114,8 @@ by_numbers_of_levels <- function(kernel, x) {
     leaf$number <- rep(1L, length(leaf$inputs))
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
-      if (length(at) < 2L || !are_indicators(x[, columns, drop = FALSE])) next
+      u <- x[, columns, drop = FALSE]
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # no levels
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L
@@ -130,5 +133,3 @@ by_numbers_of_levels <- function(kernel, x) {
     cbind(x, numbers)[, read, drop = FALSE]
   })
 }
-
-are_indicators <- function(x) all(x == 0 | x == 1) && all(rowSums(x) == 1)

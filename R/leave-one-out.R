@@ -59,14 +59,14 @@ loo_rows <- function(fit) {
       length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))
-  w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
+  w <- weights_given(data)
   hat <- all_rows(data, loo$leverage, 0)
   if (is.matrix(loo$mean)) {
     each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
     f <- lapply(as_log_odds(loo, fit$center), each)
     return(c(f, list(noise = all_rows(data, 1, NA_real_) / w, hat = hat)))
   }
-  offset <- if (is.null(data$offset)) numeric(length(w)) else data$offset
+  offset <- data$offset %||% numeric(length(w))
   at_zero <- if (is.null(fit$likelihood) && !is.null(data$x_zero)) latent_at(fit, data$x_zero) else
     list(mean = NA_real_, var = NA_real_)
   used <- if (is.null(data$sites)) offset[w > 0] else data$sites$offset
@@ -80,7 +80,9 @@ loo_rows <- function(fit) {
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
 # Returns the number of trials of each row; 1 where the likelihood has none.
-sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
+sizes_given <- function(data) all_rows(data, data$sites$size %||% 1, 1)
+
+weights_given <- function(data) data$prior_weights %||% rep(1, length(data$response))
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
@@ -97,10 +99,9 @@ rstandard.gp_fit <- function(model, ...) {
   if (response$conjugate) return(stats::naresid(model$na.action, standardised(loo)))
   data <- training_data(model)
   p <- response_moments(response, loo$mean, loo$var)
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
   # a weight does not change the variance of ordered classes
   var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
-    response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2
+    response$variance(p$mean, p$sd, sizes_given(data), response$theta) / weights_given(data) + p$sd^2
   stats::naresid(model$na.action, (data$response - p$mean) / sqrt(var))
 }
 
@@ -193,9 +194,9 @@ training_scores <- function(fit, seen = FALSE) {
 pit_of <- function(fit, loo) {
   check_distribution(fit)
   known <- which(!is.na(loo$mean))
-  sites <- training_data(fit)$sites
-  size <- if (is.null(sites$size)) rep(1, length(known)) else sites$size
-  ends <- pit_ends(response_of(fit), sites$y, lapply(loo[c("mean", "var")], `[`, known), list(size = size))
+  data <- training_data(fit)
+  ends <- pit_ends(response_of(fit), data$sites$y, lapply(loo[c("mean", "var")], `[`, known),
+                   list(size = unname(sizes_given(data)[known])))
   pit <- ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below)
   replace(loo$mean, known, pmin(pmax(pit, 0), 1))
 }
@@ -207,7 +208,7 @@ calibration_table <- function(fit, classes = 10L) {
   loo <- loo_rows(fit)
   mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
   use <- which(!is.na(mean))
-  size <- if (is.null(data$sites$size)) rep(1, length(use)) else data$sites$size
+  size <- unname(sizes_given(data)[use])
   p <- mean[use]
   y <- data$response[use]
   class <- ceiling(rank(p, ties.method = "average") / length(p) * min(classes, max(1L, length(p) %/% 5L)))

@@ -215,7 +215,9 @@ draws_at <- function(object, rows, nsim, type, training) {
     draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
-  if (type == "response" && is_ordered(response)) draws <- classes_of(response, draws)
+  if (type == "response" && is_ordered(response)) {
+    draws <- lapply(as.data.frame(draws), function(k) factor(response$levels[k], response$levels, ordered = TRUE))
+  }
   data.frame(draws)
 }
 

@@ -212,11 +212,6 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
          doing = "The posterior on inducing points and near rows")
 }
 
-# Returns C C' = I + A, x = (I + A)^{-1} b, and the inverse if asked.
-native_factor <- function(A, b, inverse = FALSE) {
-  native(ffi_factor, A, as.double(b), as.integer(inverse), doing = "The Cholesky factorisation")
-}
-
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
 # neighbours: list(rows), s x n, 0 behind the last. With also cross [s, n], features [M, n] and prior [n], these
 # functionals take the place of f at the rows. `keep` = TRUE also returns u, for rows times the roots of their weights,

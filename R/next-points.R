@@ -22,7 +22,8 @@
 #'
 #' f is on its own scale: that of the link, or of a transformed response. Within bounds the row is the best of some
 #' hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the responses at rows
-#' already proposed are taken to be their means (the kriging believer), which reduces the sd nearby.
+#' already proposed are taken to be their means (the kriging believer), which reduces the sd nearby. With `noise = 0` a
+#' measured row has sd 0 and is proposed only if no other is left.
 #' @section Invariants: The criterion of row i is that of a fit to which the rows before have been added by
 #'   [add_rows()], with their means as responses.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
@@ -49,19 +50,22 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   if (!is.null(candidates) && length(c(lower, upper))) {
     abort_input("candidates", "given beside bounds", "alone", hint = "Leave out `lower` and `upper`.")
   }
-  level <- if (goal == "level") threshold_of_f(response_of(fit), as.double(level))$lower
   best <- if (goal %in% c("minimum", "maximum")) best_mean(fit, training_rows(fit), goal)
+  level <- if (goal == "level") threshold_of_f(response_of(fit), as.double(level))$lower
+  design <- list(fit = fit, posterior = posterior_of(fit), goal = goal, level = level, best = best,
+                 exact = asks_no_noise(fit$asked$noise))
+  if (design$exact) design$measured <- fit$data$x
   space <- if (is.null(candidates)) design_space(fit, lower, upper)
   if (is.null(space)) candidates <- check_candidates(fit, candidates, n)
-  taken <- out <- NULL
+  out <- NULL
   for (i in seq_len(n)) {
-    merit <- function(rows) criterion_at(fit, new_rows(fit, rows, stats::na.pass), taken, goal, level, best)
-    found <- if (is.null(space)) top_candidate(candidates, merit) else best_in_space(space, fit, merit, goal)
-    new <- new_rows(fit, found, stats::na.pass)
-    value <- criterion_at(fit, new, taken, goal, level, best)
+    found <- if (is.null(space)) top_candidate(candidates, design) else best_in_space(space, design)
+    value <- criterion_at(design, found)$value
     out <- rbind(out, cbind(found, criterion = if (is.null(best)) value else exp(value)))
-    taken <- rbind(taken, new$x)
-    if (!is.null(best)) best <- extreme_of(c(best, best_mean(fit, new, goal)), goal)
+    new <- new_rows(fit, found, stats::na.pass)
+    if (!is.null(best)) design$best <- extreme_of(c(design$best, best_mean(fit, new, goal)), goal)
+    design$taken <- rbind(design$taken, new$x)
+    if (design$exact || !response_of(fit)$conjugate) design$measured <- rbind(design$measured, new$x)
     if (is.null(space)) candidates <- candidates[-attr(found, "row"), , drop = FALSE]
   }
   rownames(out) <- NULL
@@ -74,35 +78,46 @@ best_mean <- function(fit, rows, goal) {
   extreme_of((latent_at(fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset)[!is.na(rows$index)], goal)
 }
 
-# Returns the criterion at rows in the form of new_rows(), NA where a row is unknown. For the expected improvement it is
-# the logarithm, which has slopes where the improvement is 0 to rounding.
-criterion_at <- function(fit, new, taken, goal, level, best) {
-  f <- latent_given(fit, new$x, taken)
+# Returns the criterion at rows, `value`, NA where a row is unknown. For the expected improvement it is the logarithm,
+# which has slopes where the improvement is 0 to rounding. `measured`: f is known and the row is a measured one, or next
+# to one. Such a row is proposed if no other is left.
+criterion_at <- function(design, rows) {
+  new <- new_rows(design$fit, rows, stats::na.pass)
+  f <- latent_given(design, new$x)
+  known <- f$var <= f$least
+  measured <- logical(length(known))
+  for (i in if (!is.null(design$measured)) seq_along(known)) {
+    width <- if (known[i]) design_search[["next_to"]] * drop(diff(apply(design$measured, 2L, range))) else 0
+    measured[i] <- any(colSums(abs(t(design$measured) - new$x[i, ]) > width) == 0)
+  }
   mean <- f$mean[new$index] + new$offset
-  sd <- f$sd[new$index]
-  switch(goal, minimum = log_improvement(best - mean, sd), maximum = log_improvement(mean - best, sd),
-         level = stats::qnorm(0.975) * sd - abs(mean - level), fill = sd)
+  sd <- sqrt(pmax(f$var * !(known | measured), 0))[new$index]
+  data.frame(measured = measured[new$index], value = switch(
+    design$goal, minimum = log_improvement(design$best - mean, sd), maximum = log_improvement(mean - design$best, sd),
+    level = stats::qnorm(0.975) * sd - abs(mean - design$level), fill = sd))
 }
 
-# Returns list(mean, sd) of f at the rows of x, if the rows `taken` had responses equal to their means: the mean stays,
-# and with covariances C and V, noise included, the variance falls by C'V^{-1} C. Responses of other families are taken
-# to determine f.
-latent_given <- function(fit, x, taken) {
-  if (is.null(taken)) {
-    f <- latent_at(fit, x)
-    return(list(mean = f$mean, sd = sqrt(f$var)))
-  }
+# Returns list(mean, var, least) of f at the rows of x, if the rows `taken` had responses equal to their means: the mean
+# stays, and with covariances C and V, noise included, the variance falls by C'V^{-1} C. Responses of other families are
+# taken to determine f. A variance of at most `least` is that of a known f: twice the jitter of a fit without noise.
+latent_given <- function(design, x) {
+  fit <- design$fit
+  taken <- design$taken
+  least <- if (design$exact) 2 * fit$noise else -Inf
+  if (is.null(taken)) return(c(latent_at(fit, x, p = design$posterior)[c("mean", "var")], least = least))
   own <- seq_len(nrow(taken))
-  noise <- if (response_of(fit)$conjugate) rep_len(noise_at(fit, taken), nrow(taken)) else numeric(nrow(taken))
+  conjugate <- response_of(fit)$conjugate
+  noise <- if (conjugate) noise_at(fit, taken) else 0
   mean <- var <- numeric(nrow(x))
   for (rows in split(seq_along(mean), (seq_along(mean) - 1L) %/% 256L)) {
-    f <- latent_at(fit, rbind(taken, x[rows, , drop = FALSE]), joint = TRUE)
+    f <- latent_at(fit, rbind(taken, x[rows, , drop = FALSE]), joint = TRUE, p = design$posterior)
     V <- f$cov[own, own, drop = FALSE]
-    R <- chol(V + diag(noise + 1e-10 * max(diag(V)), length(own)))
+    jitter <- 1e-10 * max(diag(V))
+    R <- chol(V + diag(rep_len(noise + jitter, length(own)), length(own)))
     mean[rows] <- f$mean[-own]
     var[rows] <- f$var[-own] - colSums(backsolve(R, f$cov[own, -own, drop = FALSE], transpose = TRUE)^2)
   }
-  list(mean = mean, sd = sqrt(pmax(var, 0)))
+  list(mean = mean, var = var, least = if (conjugate) least else 2 * jitter)
 }
 
 # Returns log E max(gap + sd Z, 0) = log sd + log h(z), z = gap / sd, h(z) = phi(z) + z Phi(z). For z far below 0,
@@ -131,10 +146,11 @@ check_candidates <- function(fit, candidates, n) {
 # Returns the names of the variables that a row to predict at needs.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
 
-top_candidate <- function(candidates, merit) {
-  value <- merit(candidates)
-  if (all(is.na(value))) abort_input("candidates", "rows with missing values", "complete")
-  structure(candidates[which.max(value), , drop = FALSE], row = which.max(value))
+top_candidate <- function(candidates, design) {
+  at <- criterion_at(design, candidates)
+  if (all(is.na(at$value))) abort_input("candidates", "rows with missing values", "complete")
+  row <- order(at$measured, -at$value)[1L]
+  structure(candidates[row, , drop = FALSE], row = row)
 }
 
 # Returns a list named by variable: list(lower, upper, spec) for numbers and times, the levels for other variables.
@@ -199,33 +215,39 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row of the space with the largest merit. L-BFGS starts from the best few of a quasi-random sequence and of
-# rows about the best data. R factors stay fixed in its steps.
-best_in_space <- function(space, fit, merit, goal) {
+# Returns the row of the space with the largest criterion, of a row that is not measured. L-BFGS starts from the best
+# few of a quasi-random sequence and of rows about the best data. R factors stay fixed in its steps.
+best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
-  centre <- data_in_space(space, fit, goal)
+  centre <- data_in_space(space, design)
   if (!is.null(centre)) {
     cloud <- roberts_sequence(design_search[["cloud"]] * d, d + 1L)
     away <- 10^(-3 * cloud[, d + 1L]) * (cloud[, -(d + 1L), drop = FALSE] - 0.5)
     u <- rbind(u, pmin(pmax(centre[rep_len(seq_len(nrow(centre)), nrow(away)), , drop = FALSE] + away, 0), 1))
   }
-  value <- merit(rows_in_space(space, u))
+  merit <- function(u) criterion_at(design, rows_in_space(space, u))
+  at <- merit(u)
   free <- which(vapply(space, function(v) is.list(v) && v$upper > v$lower, NA))
-  starts <- distinct_starts(u, value, design_search[["starts"]])
-  ends <- if (length(free)) lapply(starts, function(i) climb_in_space(space, merit, u[i, ], free))
-  reached <- c(value[starts], vapply(ends, `[[`, 0, "value"))
-  all <- rbind(u[starts, , drop = FALSE], do.call(rbind, lapply(ends, `[[`, "u")))
-  rows_in_space(space, all[which.max(reached), , drop = FALSE])
+  starts <- distinct_starts(u, ifelse(at$measured & !all(at$measured), NA, at$value), design_search[["starts"]])
+  all <- u[starts, , drop = FALSE]
+  if (length(free)) {
+    ends <- t(apply(all, 1L, climb_in_space, merit = function(u) merit(u)$value, free = free))
+    dim(ends) <- dim(all)
+    all <- rbind(all, ends)
+  }
+  at <- merit(all)
+  rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
 # Returns the rows of the data with the best means as points of the unit cube, or NULL if the goal has no best.
-data_in_space <- function(space, fit, goal, most = 3L) {
-  x <- if (goal %in% c("minimum", "maximum")) fit$data$x
+data_in_space <- function(space, design, most = 3L) {
+  fit <- design$fit
+  x <- if (!is.null(design$best)) fit$data$x
   known <- variables_by_name(fit)[names(space)]
   if (is.null(x) || any(vapply(known, is.null, NA))) return(NULL)
   mean <- latent_at(fit, x, mean_only = TRUE)$mean
-  best <- utils::head(order(if (goal == "maximum") -mean else mean), most)
+  best <- utils::head(order(if (design$goal == "maximum") -mean else mean), most)
   u <- Map(function(v, one) {
     own <- value_along(one, x[best, , drop = FALSE])
     if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)
@@ -243,21 +265,21 @@ distinct_starts <- function(u, value, most, apart = 0.05) {
   kept
 }
 
-# Returns list(u, value): the end of L-BFGS from u along the inputs `free`, with central differences in one prediction.
-climb_in_space <- function(space, merit, u, free, step = 1e-4) {
-  value <- function(parts) {
-    all <- matrix(u, nrow(parts), length(u), byrow = TRUE)
-    all[, free] <- parts
-    -merit(rows_in_space(space, all))
-  }
+# Returns the end of L-BFGS from u along the inputs `free`. One prediction has the value and central differences.
+climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
-  slope <- function(part) {
-    both <- rbind(diag(step, k), diag(-step, k)) + rep(part, each = 2L * k)
-    both <- pmin(pmax(both, 0), 1)
-    f <- value(both)
-    (f[1:k] - f[-(1:k)]) / diag(both[1:k, , drop = FALSE] - both[-(1:k), , drop = FALSE])
+  seen <- NULL
+  look <- function(part) {
+    if (identical(seen$part, part)) return(seen)
+    both <- pmin(pmax(rbind(0, diag(step, k), diag(-step, k)) + rep(part, each = 2L * k + 1L), 0), 1)
+    all <- matrix(u, nrow(both), length(u), byrow = TRUE)
+    all[, free] <- both
+    value <- -merit(all)
+    up <- 1L + seq_len(k)
+    seen <<- list(part = part, value = value[1L], slope = (value[up] - value[up + k]) /
+                    diag(both[up, , drop = FALSE] - both[up + k, , drop = FALSE]))
   }
-  end <- stats::optim(u[free], function(part) value(t(part)), slope, method = "L-BFGS-B", lower = 0, upper = 1,
-                      control = list(maxit = 50))
-  list(u = replace(u, free, end$par), value = -end$value)
+  end <- stats::optim(u[free], function(part) look(part)$value, function(part) look(part)$slope, method = "L-BFGS-B",
+                      lower = 0, upper = 1, control = list(maxit = 50))
+  replace(u, free, end$par)
 }

@@ -33,11 +33,8 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
-  model <- args$model
-  result <- stop_on_failure(objective_of(args, nu, args$z, model, args$jitter), args$jitter)
-  value <- result$value
-  if (constant) value <- value + pf_constant(args, model, nu)
-  list(value = value, gradient = name_columns(result$gradient, args$x))
+  result <- evaluate_checked(args, nu)
+  list(value = result$value + if (constant) pf_constant(args, args$model, nu) else 0, gradient = result$gradient)
 }
 
 #' @rdname pf_objective
@@ -45,9 +42,9 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
-  result <- stop_on_failure(objective_of(args, NULL, args$z, args$model, args$jitter), args$jitter)
+  result <- evaluate_checked(args, NULL)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
-  gradient <- list(z = name_columns(result$gradient, args$x))
+  gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)
     gradient <- c(gradient, list(log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(kernel$lengthscale)),
@@ -101,6 +98,13 @@ check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
+# Evaluates the objective at the points that check_objective() returned. The gradient has the names of their columns.
+evaluate_checked <- function(args, aux) {
+  result <- stop_on_failure(objective_of(args, aux, args$z, args$model, args$jitter), args$jitter)
+  if (!is.null(colnames(args$x))) colnames(result$gradient) <- colnames(args$x)
+  result
+}
+
 check_made_from <- function(aux, data, model) {
   if (!inherits(aux, "pfdtc_auxiliary")) {
     abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
@@ -125,12 +129,6 @@ stop_on_failure <- function(result, jitter) {
                          if (singular) sprintf(" Use a `jitter` above %s.", format(jitter))),
                   status = result$status)
 }
-
-name_columns <- function(z, x) {
-  if (!is.null(colnames(x))) colnames(z) <- colnames(x)
-  z
-}
-
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 

@@ -50,8 +50,9 @@ check_fixed <- function(fix, names) {
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
 # unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
 # spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
-parameter_units <- function(kernel, x, power) {
-  table <- kernel_parameters(kernel)
+# `spreads` has column_spread() of each column, if it is known.
+parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
+                            spreads = vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
@@ -63,7 +64,7 @@ parameter_units <- function(kernel, x, power) {
       n <- length(terms)
       unit <- power / max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
       list(unit = unit, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
-    }, lengthscale = unit_of_lengthscale(leaf, table$at[i], x), period = {
+    }, lengthscale = unit_of_lengthscale(leaf, table$at[i], x, spreads), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
       list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
     }, offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
@@ -78,7 +79,7 @@ parameter_units <- function(kernel, x, power) {
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-unit_of_lengthscale <- function(leaf, at, x) {
+unit_of_lengthscale <- function(leaf, at, x, spreads) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
   levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
@@ -88,9 +89,8 @@ unit_of_lengthscale <- function(leaf, at, x) {
     each <- split(leaf$inputs, leaf$shared)
     d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
   }
-  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, function(j) column_spread(x[, j]), 0)))) else
-         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else
-           column_spread(x[, own]),
+  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(spreads[leaf$inputs]))) else
+         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spreads[[own]],
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
 }
@@ -98,6 +98,7 @@ unit_of_lengthscale <- function(leaf, at, x) {
 # Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an
 # offset get their unit.
 prior_of_term <- function(leaves, x) {
+  if (!any(unlist(lapply(leaves, `[[`, "profile")) %in% varying_profiles)) return(1)
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
     if (is_group(l)) {
@@ -143,12 +144,17 @@ prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_pri
 # typical distance between two rows), the mean square of y for the variance, a tenth of that for the noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
-  table <- parameter_units(kernel, data$x, power)
-  value <- kernel_values(kernel)
-  lacking <- is.na(value)
-  value[lacking] <- (table$unit * table$start)[lacking]
-  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
+}
+
+# Returns the kernel with typical values where it has none: typical(units) has them in their units, `power` is the unit
+# of the variance.
+with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
+                                power = laplace_priors$variance * s$likelihood$unit^2) {
+  units <- parameter_units(kernel, x, power)
+  value <- kernel_values(kernel)
+  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
 }
 
 # Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.

@@ -224,7 +224,7 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
 points_settings <- function(asked, control, learn) {
   given <- is.matrix(asked$inducing)
   objective <- method_traits(asked)$objective
-  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
+  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
   list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
        inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
        try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",

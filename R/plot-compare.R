@@ -41,7 +41,7 @@ curves_compared <- function(fits, exact, base, newdata, input, at, n, points) {
   if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, new_inputs(base, newdata)$x)
   middle <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
   list(variable = v, data = compared(fits, exact, s$grid), foot = s$foot,
-       points = with_marks(s, without_transform(base, "link"), base, middle, points, "link")$points)
+       points = with_marks(c(s, list(curves = middle)), without_transform(base, "link"), base, points, "link")$points)
 }
 
 compared <- function(fits, exact, grid) {

@@ -24,60 +24,35 @@ with_rest <- function(S, left) {
 # - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
-  at <- classes_at_mode(p)
-  q <- ncol(at$mean)
+  sites <- sites_of_fit(p$fit, p$rows)
+  at <- mode_again(p$fit, p$rows, sites)
+  f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
+  q <- ncol(at$beta)
+  at$mean <- f[, seq_len(q), drop = FALSE]
+  f_shift <- f[, -seq_len(q), drop = FALSE]
+  leverage <- numeric(nrow(f))
+  C <- sites$contrasts
+  w <- if (is.null(sites$weight)) rep(1, nrow(at$mean)) else sites$weight
   share <- if (is.null(p$factors$shift)) 0 else share_of_shift(p$factors, at)
   for (n in seq_len(nrow(at$mean))) {
     Q <- matrix(at$S[n, ], q)
-    part <- row_of_classes(at, n)
-    rest <- diag(q) - part$W %*% Q
+    p_n <- at$probability[n, ]
+    mean <- drop(crossprod(C, p_n))
+    g <- w[n] * (C[sites$y[n] + 1, ] - mean)
+    W <- w[n] * (crossprod(C, p_n * C) - tcrossprod(mean))
+    rest <- diag(q) - W %*% Q
     inverse <- tryCatch(solve(rest, tol = 1e-14), error = function(e) NaN * Q)
     cov <- Q %*% inverse
-    at$mean[n, ] <- at$mean[n, ] - cov %*% part$g
-    at$mean[n, ] <- at$mean[n, ] + share * crossprod(inverse, at$f_shift[n, ] - Q %*% at$slopes[, n])
+    at$mean[n, ] <- at$mean[n, ] - cov %*% g
+    at$mean[n, ] <- at$mean[n, ] + share * crossprod(inverse, f_shift[n, ] - Q %*% at$slopes[, n])
     at$S[n, ] <- (cov + t(cov)) / 2
-    at$leverage[n] <- q - sum(diag(rest))
+    leverage[n] <- q - sum(diag(rest))
   }
-  list(mean = at$mean, var = with_rest(at$S, at$left), leverage = at$leverage)
+  list(mean = at$mean, var = with_rest(at$S, at$left), leverage = leverage)
 }
 
-# Returns the contrasts at the rows of the fit, at the mode, without searching it again.
-classes_at_mode <- function(p) {
-  sites <- sites_of_fit(p$fit, p$rows)
-  at <- laplace_at(p$rows$x, sites, p$fit$kernel, p$z, p$fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
-  f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
-  own <- seq_len(ncol(at$beta))
-  c(at[c("probability", "slopes", "shift", "S", "left")], list(
-    mean = f[, own, drop = FALSE], f_shift = f[, -own, drop = FALSE], sites = sites, leverage = numeric(nrow(f))))
-}
-
-# Returns slope g and curvature W of a row's log likelihood, in contrasts.
-row_of_classes <- function(at, n) {
-  p <- at$probability[n, ]
-  w <- if (is.null(at$sites$weight)) 1 else at$sites$weight[n]
-  C <- at$sites$contrasts
-  mean <- drop(crossprod(C, p))
-  list(g = w * (C[at$sites$y[n] + 1, ] - mean), W = w * (crossprod(C, p * C) - tcrossprod(mean)))
-}
-
-# Returns draws of the contrasts at the rows of x: an array n x (K - 1) x nsim.
-draw_classes <- function(p, x, nsim) {
-  q <- ncol(p$factors$beta)
-  normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
-  u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, normal(nrow(p$factors$C), nsim))
-  m <- nrow(p$factors$beta)
-  out <- array(0, c(nrow(x), q, nsim))
-  for (j in seq_len(q)) {
-    out[, j, ] <- times_features(p$model$kernel, p$z, p$factors$L, x, u[(j - 1L) * m + seq_len(m), , drop = FALSE])
-    out[, j, ] <- out[, j, ] + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
-  }
-  out
-}
-
-row_parts.classes <- function(p) {
+posterior_certificate.classes <- row_parts.classes <- function(p, ...) {
   abort_input("model", "a fit of several classes", "a fit with one latent function",
               message = "This does not exist for a fit of several classes.",
               hint = "hatvalues(), residuals() and predict(type = \"loo\") do.")
 }
-
-posterior_certificate.classes <- function(p, fun, ...) row_parts.classes(p)

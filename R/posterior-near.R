@@ -75,7 +75,8 @@ remade_fit.near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
   rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
-  fit$near <- near_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
+  fit$near <- smooth_view(p)$posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter,
+                                       p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit
 }

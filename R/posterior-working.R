@@ -25,15 +25,19 @@ laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), wan
   stop_on_status(found, "The posterior's mode")
 }
 
-# Returns the parts of row_parts() at the mode, without searching it again.
+# Returns what laplace_at() returns at the mode of a fit, without searching it again.
+mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
+  laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
+}
+
+# Returns the parts of row_parts() at the mode.
 sites_at_mode <- function(p) {
-  fit <- p$fit
-  sites <- sites_of_fit(fit, p$rows)
-  at <- laplace_at(p$rows$x, sites, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
+  sites <- sites_of_fit(p$fit, p$rows)
+  at <- mode_again(p$fit, p$rows, sites)
   part <- list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
   if (is.null(p$factors$shift)) return(part)
   share <- share_of_shift(p$factors, at)
-  c(part, list(shift = share * (shift_at_rows(at, p$z, fit$kernel, p$rows$x) - at$q * at$slopes)))
+  c(part, list(shift = share * (shift_at_rows(at, p$z, p$fit$kernel, p$rows$x) - at$q * at$slopes)))
 }
 
 # Returns the shift of the mean at the rows of x, a column for each latent function.
@@ -42,15 +46,7 @@ shift_at_rows <- function(at, z, kernel, x) {
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Limits the shift of the mean from the mode: at no row it may be more than `most_shift` sds. The expansion exceeds that
-# where a row has information on little but the sign of f, as with a very large prior variance.
-limited_shift <- function(at, z, kernel, x) {
-  variance <- if (is.null(at$S)) at$q else rowSums(at$S[, diagonals(ncol(at$shift)), drop = FALSE])
-  sds <- sqrt(rowSums(shift_at_rows(at, z, kernel, x)^2) / (variance + NCOL(at$shift) * at$left))
-  at$shift * min(1, most_shift / max(sds))
-}
-
-# Returns the share of the shift that limited_shift() kept.
+# Returns the share of the shift that laplace_parts() kept.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
 # Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
@@ -156,10 +152,20 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a fit that depend on all rows. `start` has the factors of an earlier mode. near(f) returns the
 # posterior with neighbours, where f is the mode on inducing points without offset and mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
+  # few rows are all inducing points; with more, inducing points serve the smooth part, and all effects are exact
+  if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
+    return(grouped_laplace_parts(data, sites, learned, z, run, state))
+  }
   variational <- sites$variational == 1L
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
-    if (!is.null(sites$contrasts) && is.null(start$beta)) start <- start_on_first(data$x, sites, learned$kernel, z, run)
+    few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
+    if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
+      # Greedy points are in the order in which they were chosen, so that the features of the first points are the first
+      # features of all: the mode on these is a start.
+      first <- z[seq_len(few), , drop = FALSE]
+      beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
+      start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
+    }
     laplace_at(data$x, replace(sites, "variational", 0L), learned$kernel, z, rounding_jitter(nrow(z)), run, start,
                want = 1L)
   })
@@ -168,7 +174,14 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
-  if (sites$skewed) found$shift <- limited_shift(found, z, learned$kernel, data$x)
+  if (sites$skewed) {
+    # The shift of the mean from the mode is limited to `most_shift` sds at every row. The expansion exceeds that where
+    # a row has information on little but the sign of f, as with a very large prior variance.
+    variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
+    shift <- shift_at_rows(found, z, learned$kernel, data$x)
+    sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
+    found$shift <- found$shift * min(1, most_shift / max(sds))
+  }
   near <- near(found$f - sites$offset)
   p <- found$probability
   curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes the trace
@@ -197,7 +210,9 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   l <- native_likelihood(sites, found$f + sites$offset)
   left <- at(f)$unexplained
   W <- pmax(l[3L, ], 0)
-  value <- sum(l[1L, ], sites$constant) - (squared_coefficients(f) + f$logdet + sum(log1p(W * left))) / 2
+  zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
+  squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
+  value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
   if (isTRUE(sites$skewed)) { # s / W is added to the working responses
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
@@ -209,25 +224,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
        sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
 }
 
-# Returns |gamma|^2 + |zeta|^2.
-squared_coefficients <- function(f) {
-  groups <- vapply(seq_along(f$groupings), function(i) {
-    b <- effects_of(f)[[i]]$b
-    sum((chol2inv(t(f$groupings[[i]]$root)) %*% b) * b)
-  }, 0)
-  sum(groups, f$gamma[seq_len(nrow(f$L))]^2)
-}
-
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
-
-# Returns a start for several classes: the mode on the first inducing points. Greedy points are in the order in which
-# they were chosen, so that the features of the first points are the first features of all.
-start_on_first <- function(x, sites, kernel, z, run) {
-  few <- max(10L, laplace_sizes$contrasts %/% ncol(sites$contrasts))
-  if (nrow(z) < 2L * few) return(list())
-  beta <- laplace_at(x, sites, kernel, z[seq_len(few), , drop = FALSE], rounding_jitter(nrow(z)), run)$beta
-  list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
-}
 
 # Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
 sites_sum <- function(sites) {

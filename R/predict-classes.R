@@ -1,62 +1,59 @@
-# Predictions for ordered classes, and predictions, residuals and draws for several classes (multinomial()).
+# Predictions with several numbers for each row: of classes, ordered or not, of survival at times, and quantiles.
 
-# Computes predict() for several classes. Matrices have a row for each row asked for and a column for each class. Log
-# odds have none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
-predict_labels <- function(fit, response, f, names, ask) {
-  if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
-  say_labels(response, f, names, ask)
-}
-
-# Returns the prediction from log odds `f`: list(mean, var), perhaps with bounds `lower`, `upper` and `top`.
-say_labels <- function(response, f, names, ask) {
+# Computes predict() for classes. Matrices have a row for each row asked for and a column for each class. Log odds have
+# none for the first class. Intervals are arrays [row, c("fit", "lwr", "upr"), class].
+predict_classes <- function(fit, response, f, names, ask) {
   latent <- ask$type == "latent"
-  levels <- if (latent) response$levels[-1L] else response$levels
   said <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
-    known_moments(f)
-  said <- lapply(said, `dimnames<-`, list(names, levels))
-  if (ask$type == "class") return(say_class(said$mean, response, ask))
+    class_chances(response, f, ask$se.fit)
+  said <- lapply(said, `dimnames<-`, list(names, if (latent) response$levels[-1L] else response$levels))
   value <- said$mean
+  if (ask$type == "class") return(say_class(fit, value, response, ask))
   if (ask$interval != "none") {
-    value <- with_ends(value, if (!is.null(f$bounds)) f$bounds(latent, ask$level) else class_ends(f, latent, ask$level))
+    ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
+      (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
+    value <- aperm(array(c(value, ends$lwr, ends$upr), c(dim(value), 3L),
+                         c(dimnames(value), list(c("fit", "lwr", "upr")))), c(1L, 3L, 2L))
   }
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
 }
 
-# Returns an array (rows, ends, classes) from the matrix `fit` and the matrices in `ends`.
-with_ends <- function(fit, ends) {
-  aperm(array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr")))),
-        c(1L, 3L, 2L))
-}
-
-# Predicts probabilities and classes for ordered classes, in the forms of predict_labels(). The ends of a credible
-# interval are those of the probability given f in its interval.
-predict_ordered <- function(fit, response, f, ask) {
-  if (ask$type == "class" && ask$interval == "conformal") ask$least <- conformal_share(fit, ask$level)
-  said <- shares_asked(response, f$mean, f$var, ask$se.fit)
-  if (ask$type == "class") return(say_class(said, response, ask))
-  if (ask$interval == "none") return(said)
-  value <- if (ask$se.fit) said$fit else said
-  known <- which(!is.na(f$mean))
-  of_f <- normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known), list(noise = 0), ask$level)
-  ends <- shares_between(response, unname(of_f$lwr), unname(of_f$upr))
-  value <- with_ends(value, lapply(ends, function(v) replace(NA * value, cbind(known, c(col(v))), v)))
-  if (ask$se.fit) replace(said, "fit", list(value)) else value
-}
-
-# Returns class_moments(), NA for unknown rows.
-known_moments <- function(f) {
-  known <- which(!is.na(f$mean[, 1L]))
-  found <- class_moments(take_rows_of(f[c("mean", "var")], known))
+# Returns list(mean, sd): the averaged probability of each class (columns), and if asked for its sd, NA for unknown
+# rows. `f` has log odds if the classes have no order.
+class_chances <- function(response, f, se = FALSE) {
+  known <- which(!is.na(as.matrix(f$mean)[, 1L]))
+  at <- lapply(take_rows_of(f[c("mean", "var")], known), unname)
+  s <- sqrt(pmax(at$var, 0))
+  found <- if (has_labels(response)) class_moments(at) else list(mean = class_shares(response, at$mean, s))
+  if (se && is.null(found$sd)) {
+    square <- normal_average(function(f) class_shares(response, f)^2, at$mean, s)
+    found$sd <- sqrt(pmax(square - found$mean^2, 0))
+  }
   lapply(found, function(v) {
-    out <- matrix(NA_real_, nrow(f$mean), ncol(v))
+    out <- matrix(NA_real_, NROW(f$mean), ncol(v))
     out[known, ] <- v
     out
   })
 }
 
+# Returns the ends of credible intervals of the probabilities of ordered classes where f is in its interval: list(lwr,
+# upr). A probability is largest where its class is most likely, and falls from there on both sides.
+ordered_ends <- function(response, f, latent, level) {
+  known <- which(!is.na(f$mean))
+  of_f <- lapply(normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known), list(noise = 0), level), unname)
+  at <- lapply(of_f, class_shares, response = response)
+  top <- vapply(seq_along(response$levels), function(k) {
+    best <- pmin(pmax(response$best(list(y = k), response$theta), of_f$lwr), of_f$upr)
+    class_shares(response, best)[, k]
+  }, of_f$lwr)
+  lapply(list(lwr = pmin(at$lwr, at$upr), upr = top), function(v) {
+    replace(matrix(NA_real_, length(f$mean), length(response$levels)), cbind(known, c(col(at$lwr))), v)
+  })
+}
+
 # Returns the ends of credible intervals: of log odds; of the probability of class k through the normal distribution of
 # its log odds against all others, log(p_k / (1 - p_k)), at the mean and with the slopes there.
-class_ends <- function(f, latent, level) {
+class_ends <- function(response, f, latent, level) {
   z <- stats::qnorm((1 + level) / 2)
   q <- ncol(f$mean)
   if (latent) {
@@ -78,9 +75,10 @@ class_ends <- function(f, latent, level) {
 }
 
 # Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most
-# probable classes until their probability is at least `level`, or all classes that are at least as probable as
-# `ask$least`, and at least one. Attribute "probability" has the probability of each set.
-say_class <- function(p, response, ask) {
+# probable classes until their probability is at least `level`. A conformal set has at least one class, and all that are
+# as probable as a quantile of the leave-one-out probabilities of the training rows' classes. Attribute "probability"
+# has the probability of each set.
+say_class <- function(fit, p, response, ask) {
   best <- rep(NA_integer_, nrow(p))
   known <- which(!is.na(p[, 1L]))
   best[known] <- max.col(p[known, , drop = FALSE], "first")
@@ -88,47 +86,33 @@ say_class <- function(p, response, ask) {
   if (ask$interval == "none") {
     return(stats::setNames(factor(levels[best], levels, ordered = is_ordered(response)), rownames(p)))
   }
-  if (is.null(ask$least)) {
+  if (ask$interval == "prediction") {
     inside <- t(apply(p, 1L, function(row) {
       before <- cumsum(sort(row, decreasing = TRUE)) - sort(row, decreasing = TRUE)
       (before < ask$level)[rank(-row, ties.method = "first")]
     }))
   } else {
-    inside <- p >= ask$least
+    loo <- loo_shares(fit)
+    own <- loo$p[cbind(seq_along(loo$y), loo$y)]
+    k <- ceiling(ask$level * (length(own) + 1) * (1 - 1e-12))
+    inside <- p >= if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
     inside[cbind(known, best[known])] <- TRUE
   }
   structure(matrix(inside, nrow(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
 }
 
-# Returns the least probability of a class in a conformal set: a quantile of the leave-one-out probabilities of the
-# training rows' classes.
-conformal_share <- function(fit, level) {
-  loo <- loo_shares(fit)
-  own <- loo$p[cbind(seq_along(loo$y), loo$y)]
-  k <- ceiling(level * (length(own) + 1) * (1 - 1e-12))
-  if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
-}
-
 # Returns list(p, y): leave-one-out probabilities and classes of the training rows.
 loo_shares <- function(fit) {
-  loo <- loo_rows(fit)
-  used <- which(!is.na(as.matrix(loo$mean)[, 1L]))
-  f <- take_rows_of(loo[c("mean", "var")], used)
-  response <- response_of(fit)
-  list(p = if (is_ordered(response)) class_shares(response, f$mean, sqrt(pmax(f$var, 0))) else class_moments(f)$mean,
-       y = training_data(fit)$sites$y)
+  p <- class_chances(response_of(fit), loo_rows(fit))$mean
+  list(p = p[!is.na(p[, 1L]), , drop = FALSE], y = training_data(fit)$sites$y)
 }
 
 # ---- leave-one-out, residuals, draws --------------------------------------------------------------------------------
 
-loo_labels <- function(fit, response, loo, ask) {
-  latent <- ask$type == "loo_latent"
-  ask$type <- if (latent) "latent" else "response"
-  said <- say_labels(response, loo[c("mean", "var")], names(training_data(fit)$response), ask)
-  padded <- function(v) {
-    if (is.null(fit$na.action) || length(dim(v)) != 2L) return(v)
-    apply(v, 2L, function(one) stats::napredict(fit$na.action, one))
-  }
+loo_classes <- function(fit, response, loo, ask) {
+  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
+  said <- predict_classes(fit, response, loo[c("mean", "var")], names(training_data(fit)$response), ask)
+  padded <- function(v) if (length(dim(v)) == 3L) v else stats::napredict(fit$na.action, v)
   if (ask$se.fit) lapply(said, padded) else padded(said)
 }
 
@@ -153,11 +137,19 @@ residuals_labels <- function(fit, type) {
 # Returns draws at rows: of classes (a factor for each draw), or of log odds (named "sim_1.class").
 simulate_labels <- function(fit, rows, nsim, type) {
   levels <- response_of(fit)$levels
-  at <- draw_classes(posterior_of(fit), rows$x, nsim)
-  zero <- matrix(0, nrow(rows$x), ncol(at)^2)
+  p <- posterior_of(fit)
+  q <- length(levels) - 1L
+  m <- nrow(p$z)
+  normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
+  u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, normal(q * m, nsim))
+  at <- array(0, c(nrow(rows$x), q, nsim)) # the contrasts
+  for (j in seq_len(q)) {
+    at[, j, ] <- times_features(p$model$kernel, p$z, p$factors$L, rows$x, u[(j - 1L) * m + seq_len(m), , drop = FALSE])
+    at[, j, ] <- at[, j, ] + residual_paths(p$model, p$z, p$jitter, rows$x, nsim, normal, p$control)$draws
+  }
   out <- lapply(seq_len(nsim), function(i) {
     drawn <- matrix(at[, , i], nrow(rows$x))
-    odds <- as_log_odds(list(mean = drawn, var = zero), fit$center)$mean
+    odds <- as_log_odds(list(mean = drawn, var = matrix(0, nrow(rows$x), q^2)), fit$center)$mean
     odds <- odds[rows$index, , drop = FALSE]
     if (type == "latent") return(`colnames<-`(odds, levels[-1L]))
     known <- which(!is.na(odds[, 1L]))
@@ -167,4 +159,36 @@ simulate_labels <- function(fit, rows, nsim, type) {
     factor(levels[drawn], levels)
   })
   do.call(data.frame, c(stats::setNames(out, paste0("sim_", seq_len(nsim))), list(check.names = FALSE)))
+}
+
+# ---- times and quantiles --------------------------------------------------------------------------------------------
+
+# Returns P(y > t) at each time (columns), averaged over f; with a credible interval the ends are those given f, in the
+# third dimension.
+survival_asked <- function(response, f, names, times, ask) {
+  if (is.null(times)) abort_input("times", "missing", "times at which to survive", hint = "As in times = c(1, 5).")
+  times <- check_vector(times, "times")
+  known <- which(!is.na(f$mean))
+  each <- function(probability) {
+    columns <- format(times, trim = TRUE, digits = 15)
+    out <- matrix(NA_real_, length(f$mean), length(times), dimnames = list(names, columns))
+    for (k in seq_along(times)) out[known, k] <- 1 - probability(rep(times[k], length(known)))
+    out
+  }
+  size <- rep(1, length(known))
+  fit <- each(function(t) predictive_cdf(response, t, size, f$mean[known], sqrt(pmax(f$var[known], 0))))
+  if (ask$interval == "none") return(fit)
+  certain <- lapply(f[c("lower", "upper", "top")], `[`, known)
+  ends <- lapply(normal_ends(certain, list(noise = 0), ask$level), function(end) {
+    each(function(t) response$cdf(t, response$link$inv(end), size, response$theta))
+  })
+  array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr"))))
+}
+
+quantiles_asked <- function(response, f, names, probs) {
+  probs <- check_vector(probs, "probs")
+  bad <- which(!(probs > 0 & probs < 1))
+  if (length(bad)) abort_input("probs", format(probs[bad[1L]]), "probabilities between 0 and 1")
+  each <- vapply(probs, function(p) response_quantile(response, p, f$mean, f$var, f), f$mean)
+  matrix(each, length(f$mean), dimnames = list(names, format(probs, trim = TRUE)))
 }

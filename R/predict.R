@@ -68,8 +68,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           re = TRUE, na.action = stats::na.pass, file = NULL, ...) {
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names after
+                           hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
@@ -106,10 +106,8 @@ answer_asked <- function(fit, response, new, ask, na.action) {
       stats::napredict(fit$na.action, sizes_given(training_data(fit))))
   }
   f <- latent_asked(fit, rows, ask)
-  if (has_labels(response) && ask$type != "density") return(predict_labels(fit, response, f, rows$names, ask))
-  if (is_ordered(response) && ask$type %in% c("response", "class")) {
-    f$mean <- stats::setNames(f$mean, rows$names)
-    return(predict_ordered(fit, response, f, ask))
+  if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
+    return(predict_classes(fit, response, f, rows$names, ask))
   }
   levels <- response$levels
   switch(ask$type,
@@ -253,10 +251,9 @@ new_trials <- function(fit, newdata) {
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)
-  if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
+  if (has_labels(response) || is_ordered(response) && ask$type == "loo") return(loo_classes(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
-  if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))

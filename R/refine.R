@@ -41,7 +41,16 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
       if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
     }
   }
-  out <- refined_frame(fit, new, found$inside)
+  # `mean` is the middle of each interval, and `mean_error` the distance of its ends
+  inside <- found$inside
+  i <- new$index
+  eps <- 4 * .Machine$double.eps
+  unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
+  middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
+  half <- pmax(inside$mean_upper - middle, middle - inside$mean_lower)
+  room <- eps * (abs(fit$center) + abs(middle[i]) + abs(new$offset)) + response_rounding(fit, new$x)
+  out <- data.frame(mean = fit$center + middle[i] + new$offset, mean_error = (1 + eps) * half[i] + room)
+  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   worst <- max(out$mean_error, 0, na.rm = TRUE)
   attr(out, "iterations") <- found$iterations
   attr(out, "met") <- worst <= goal
@@ -59,19 +68,6 @@ rounding_stops <- "rounding errors allow no more"
 # Returns half the width of the widest interval of the mean.
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-# Returns `mean`, the middle of each interval, and `mean_error`, the distance of its ends, in units of y.
-refined_frame <- function(fit, new, inside) {
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
-  unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
-  middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
-  half <- pmax(inside$mean_upper - middle, middle - inside$mean_lower)
-  room <- eps * (abs(fit$center) + abs(middle[i]) + abs(new$offset)) + response_rounding(fit, new$x)
-  out <- data.frame(mean = fit$center + middle[i] + new$offset, mean_error = (1 + eps) * half[i] + room)
-  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  out
-}
-
 # Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
 # list(inside, iterations, why). Intervals come from kriging if the reference leaves a large residual prior variance,
 # otherwise from the reference. After an interrupt or R's time limit, the intervals use the solution so far. A second
@@ -83,8 +79,10 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
   if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
   near <- precondition_by_near_rows(reference, data)
-  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) krige_all(reference, data, fun$x),
-                       precondition = if (near) near_preconditioner(reference, data)))
+  blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
+  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) lapply(blocks, function(rows) {
+    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], group = group_for(length(rows))))
+  }), precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else

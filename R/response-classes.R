@@ -34,54 +34,31 @@
 #' predict(fit, data.frame(speed = c(5, 15)), type = "response")
 #' predict(fit, data.frame(speed = c(5, 15)), type = "class")
 #' @export
-multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
+multinomial <- function() new_family("multinomial", "softmax")
 
 # Returns TRUE if each row has one of several unordered classes, so that f is a vector.
 has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(y, levels, weight): the number of each row's class.
-read_labels <- function(response, weights, argument, n) {
+# Returns list(y, levels): the number of each row's class.
+read_labels <- function(response, argument, n) {
   if (is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response)) {
     abort_input(argument, describe(response), "a factor, or text, with the class of each row",
                 hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   }
   if (!is.factor(response)) response <- factor(response)
   if (length(response) != n) abort_input(argument, sprintf("%d values", length(response)), sprintf("of %d rows", n))
-  levels <- base::levels(response)
-  if (length(levels) < 2L) {
-    abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
-                                  list_quoted(levels, "\"")), "a factor with at least two levels")
-  }
+  levels <- check_classes(base::levels(response), argument, TRUE)
   missing <- which(is.na(response))
   if (length(missing)) abort_input(argument, sprintf("NA (element %d)", missing[1L]), "without missing values")
-  list(y = as.double(as.integer(response)), levels = levels, weight = weights)
+  list(y = as.double(as.integer(response)), levels = levels)
 }
 
-# Returns what the engine reads. `center` has the constant mean of each class.
-engine_labels <- function(sites, levels, center) {
-  list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), length(levels)),
-       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE,
-       skewed = TRUE)
-}
-
-# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Conversely, log odds against the first
-# class are odds_of_contrasts(K) times a contrast.
+# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1).
 class_contrasts <- function(K) {
   C <- unname(stats::contr.helmert(K))
   C / rep(sqrt(colSums(C^2)), each = K)
-}
-
-odds_of_contrasts <- function(K) {
-  C <- class_contrasts(K)
-  C[-1L, , drop = FALSE] - rep(C[1L, ], each = K - 1L)
-}
-
-# Returns the constant means to start from: logs of the classes' shares.
-start_of_classes <- function(y, w, K) {
-  log_share <- log(vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5)
-  log_share - mean(log_share)
 }
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
@@ -91,11 +68,13 @@ take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
 
-# Converts orthonormal contrasts to log odds. D V is computed for all rows at once, then (D V)' D'.
+# Converts orthonormal contrasts to log odds against the first class, D times a contrast. D V is computed for all rows
+# at once, then (D V)' D'.
 as_log_odds <- function(at, center) {
   n <- nrow(at$mean)
   q <- ncol(at$mean)
-  D <- odds_of_contrasts(q + 1L)
+  C <- class_contrasts(q + 1L)
+  D <- C[-1L, , drop = FALSE] - rep(C[1L, ], each = q)
   half <- aperm(array(matrix(at$var, n * q) %*% t(D), c(n, q, q)), c(1L, 3L, 2L))
   list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n),
        var = matrix(matrix(half, n * q) %*% t(D), n))
@@ -119,7 +98,9 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
     weight <- exp(-rowSums(z^2) / 2)
     return(list(z = unname(z), weight = weight / sum(weight)))
   }
-  u <- abs(2 * ((unit %o% sqrt(first_primes(q)) + 0.5) %% 1) - 1)
+  primes <- seq(2, 20 * q)
+  for (p in seq(2, sqrt(20 * q))) primes <- primes[primes == p | primes %% p > 0]
+  u <- abs(2 * ((unit %o% sqrt(primes[seq_len(q)]) + 0.5) %% 1) - 1)
   z <- stats::qnorm(pmin(pmax(u, 1e-12), 1 - 1e-12))
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
@@ -134,16 +115,6 @@ averaging_error <- function(f, p) {
   })
   total <- Reduce(`+`, squares)
   4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 0 * p
-}
-
-first_primes <- function(n) {
-  found <- 2
-  candidate <- 3
-  while (length(found) < n) {
-    if (all(candidate %% found[found^2 <= candidate] > 0)) found <- c(found, candidate)
-    candidate <- candidate + 2
-  }
-  found
 }
 
 # Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd.
@@ -197,7 +168,3 @@ score_labels <- function(y, f) {
              right = max.col(p$mean, "first") == y)
 }
 
-summarise_labels <- function(each) {
-  data.frame(n = nrow(each), rmse = NA_real_, nlpd = -mean(each$density), crps = NA_real_, brier = mean(each$error),
-             accuracy = mean(each$right), cover50 = NA_real_, cover95 = NA_real_)
-}

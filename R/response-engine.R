@@ -6,14 +6,11 @@
 # of data$x; engine_sites() makes what the engine reads.
 
 # Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
-response_of <- function(fit) {
-  response <- as_response(fit$likelihood)
-  response$transform <- fit$transform
-  response
-}
+response_of <- function(fit) as_response(fit$likelihood, fit$transform)
 
-as_response <- function(likelihood) {
+as_response <- function(likelihood, transform = NULL) {
   row <- response_row(likelihood)
+  row$transform <- transform
   if (is.null(likelihood)) return(c(row, list(link = links$identity, unit = 1, trials = FALSE, approx = "none")))
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
@@ -59,7 +56,12 @@ approximation_words <- list(
 # whether log p is concave.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
-  if (has_labels(response)) return(engine_labels(sites, response$levels, center))
+  if (has_labels(response)) { # `center` has the constant mean of each class
+    K <- length(response$levels)
+    return(list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), K),
+                contrasts = class_contrasts(K), variational = 0L, constant = 0 * sites$y, concave = TRUE,
+                skewed = TRUE))
+  }
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
               constant = log_constant(likelihood, sites), concave = response$concave,
@@ -83,30 +85,26 @@ log_constant <- function(likelihood, sites) {
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
-  c(response[c("learned", "shape", "unit")], list(
-    theta_middle = theta_middle(response),
-    at = function(theta, center) engine_sites(with_theta(theta), sites, center),
-    slope = function(theta, engine, e) theta_slope(as_response(with_theta(theta)), sites, engine, e)))
-}
-
-# Returns the slope in log theta of the log marginal likelihood or its bound. `engine`: engine_sites() of `sites`.
-theta_slope <- function(response, sites, engine, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
-  slopes <- function(f) {
-    if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
-    learned <- seq_along(response$likelihood$theta) # what is given has no slope
-    lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
+  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # one sum for each shape parameter
+  slope <- function(theta, engine, e) {
+    response <- as_response(with_theta(theta))
+    slopes <- function(f) {
+      if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
+      learned <- seq_along(theta) # what is given has no slope
+      lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
+    }
+    if (response$approx == "vi") {
+      return(sum_up(w * normal_average(function(f) slopes(f)$l, e$f, sqrt(e$q + e$left))))
+    }
+    at <- slopes(e$f)
+    of_penalty <- ifelse(e$W > 0, e$left / (1 + e$left * pmax(e$W, 0)), 0)
+    sum_up(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))
   }
-  if (response$approx == "vi") {
-    return(sum_up(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
-  }
-  slope <- slopes(at$f)
-  of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
-  sum_up(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+  c(response[c("learned", "shape", "unit")], list(
+    theta_middle = theta_middle(response), slope = slope,
+    at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
-
-# Returns one sum for each shape parameter.
-sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v)
 
 # Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
 # 1e-12 times the fifth derivative, and rounding.
@@ -133,27 +131,31 @@ shown_theta <- function(response, theta) if (is.null(response$shown)) theta else
 # Returns the middle of the prior of the shape parameter.
 theta_middle <- function(response) response$middle * response$unit
 
-# Returns the constant mean to start from.
+# Returns the constant mean to start from, for several classes logs of their shares.
 center_start <- function(likelihood, sites) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   response <- as_response(likelihood)
-  if (has_labels(response)) return(start_of_classes(sites$y, w, length(response$levels)))
+  if (has_labels(response)) {
+    log_share <- log(vapply(seq_along(response$levels), function(k) sum(w * (sites$y == k)), 0) + 0.5)
+    return(log_share - mean(log_share))
+  }
   start <- if (is.null(response$start)) response$link$start else response$start
   start(sites, w)
-}
-
-# Returns the unit of f, in which priors are.
-unit_of_f <- function(likelihood, sites) {
-  response <- as_response(likelihood)
-  if (has_ends(response)) sites$y <- known_numbers(sites$y, sites$size)
-  # the noise of ordered classes sets the unit
-  if (is.null(response$link$unit) || is_ordered(response)) 1 else response$link$unit(sites)
 }
 
 # Returns list(lower, upper): the range of W at each row over f - e to f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
-  if (!is.null(likelihood$row)) return(stated_range(response, native_likelihood(sites, f)[3L, ], sites, f, e))
+  row <- likelihood$row
+  if (!is.null(row$curvature)) { # what the user states
+    w <- if (is.null(sites$weight)) 1 else sites$weight
+    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
+  }
+  if (!is.null(row)) {
+    W <- native_likelihood(sites, f)[3L, ]
+    if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
+    return(list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W))
+  }
   range_of_parts(response, sites, 1e-12, function(part, turns) {
     inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
     lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])

@@ -175,8 +175,7 @@ tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)
   if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
   if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "left out, or beside `p`")
-  structure(list(family = "tweedie", link = "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p)),
-            class = "pfdtc_family")
+  new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
@@ -199,15 +198,13 @@ rate_of <- function(mean) {
 
 cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
 
-# Returns, for each y, the f at which cdf(f), which falls in f, equals pnorm(-u).
-bisect_cdf <- function(cdf, u, y) {
-  low <- 0 * y - 700
-  high <- 0 * y + 700
+# Returns the point between `low` and `high` where below(point), TRUE at first, becomes FALSE.
+bisect <- function(below, low, high) {
   for (i in 1:60) {
     middle <- (low + high) / 2
-    above <- cdf(middle) > stats::pnorm(-u)
-    low[above] <- middle[above]
-    high[!above] <- middle[!above]
+    is_below <- below(middle)
+    low[is_below] <- middle[is_below]
+    high[!is_below] <- middle[!is_below]
   }
   (low + high) / 2
 }
@@ -220,7 +217,8 @@ truncated_row <- list(
     log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
   },
   cdf = function(y, mean, size, theta) cdf_above_0(y, rate_of(mean)),
-  limit = function(u, y, size, theta, link) bisect_cdf(function(f) cdf_above_0(y, exp(f)), u, y),
+  limit = function(u, y, size, theta, link) bisect(function(f) cdf_above_0(y, exp(f)) > stats::pnorm(-u), 0 * y - 700,
+                                                         0 * y + 700),
   quantile = function(p, mean, size, theta) {
     m <- pmin(rate_of(mean), large_count)
     ifelse(mean > m + 1, mean + sqrt(mean) * stats::qnorm(p),
@@ -235,6 +233,4 @@ truncated_row <- list(
 
 #' @rdname gp_hurdle
 #' @export
-truncated_poisson <- function() {
-  structure(list(family = "truncated_poisson", link = "log"), class = "pfdtc_family")
-}
+truncated_poisson <- function() new_family("truncated_poisson", "log")

@@ -39,17 +39,19 @@ pit_ends <- function(response, y, f, rows) {
 # trials; the Brier score is the mean squared distance of single trials from the probability), and cover50 and cover95
 # (of all but single classes), the shares of responses inside their central intervals.
 summarise_scores <- function(response, each) {
-  if (has_labels(response)) return(summarise_labels(each))
   p <- each$mean
+  labels <- has_labels(response)
   trials <- response$reads == "classes"
-  brier <- sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
+  brier <- if (labels) mean(each$error) else sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
+  right <- if (labels) each$right else (p > 0.5) == (each$y > 0.5)
   inside <- function(level) {
-    if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
+    if (labels || has_classes(response)) return(NA_real_)
+    mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  rmse <- sqrt(mean((each$y - p)^2, na.rm = TRUE))
-  data.frame(n = nrow(each), rmse = rmse, nlpd = -mean(each$density), crps = mean(each$crps),
-             brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
-               NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
+  data.frame(n = nrow(each), rmse = if (labels) NA_real_ else sqrt(mean((each$y - p)^2, na.rm = TRUE)),
+             nlpd = -mean(each$density), crps = mean(each$crps),
+             brier = if (labels || trials) brier else NA_real_,
+             accuracy = if (labels || trials) mean(right) else NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F

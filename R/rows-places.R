@@ -29,7 +29,8 @@
 #' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
-#' fit <- pfdtc(depth ~ sphere(long, lat), quakes[1:200, ], kernel = kernel_matern(3/2))
+#' fit <- pfdtc(depth ~ sphere(long, lat), quakes[1:200, ], kernel = kernel_matern(3/2),
+#'              noise = 2500)
 #' fit
 #' predict(fit, data.frame(long = c(179, -179), lat = -20))
 #' plot(fit, which = "map", inputs = c("long", "lat"))

@@ -162,7 +162,7 @@ complete_kernel_asked <- function(data, asked) {
   if (is.null(asked$kernel) && asked$hyper == "evidence" && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
-    kernel$periods <- time_periods(data$x, variables)
+    kernel$periods <- time_periods(data$x, variables, data$y)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   for (term in group_roots(kernel)) { # the data cannot separate effects that depend on each other

@@ -141,3 +141,6 @@ wrap <- function(text, ...) {
 show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
 
 count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
+
+# Returns `a`, or `b` if `a` is NULL (base R has this from version 4.4).
+`%||%` <- function(a, b) if (is.null(a)) b else a

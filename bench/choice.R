@@ -27,9 +27,15 @@ s <- inside$first_plan(cleaned, list(method = "pfdtc", hyper = "evidence", mean 
 pool <- inside$learning_rows(cleaned, s)
 first <- inside$learning_problem(pool, s, "matern32")
 theta <- inside$finish_starts(first, inside$run_starts(first, NULL)$thetas)[[1L]]$theta
+two_scales_start <- function(theta) { # as candidates() starts it
+  last <- length(theta)
+  lengthscales <- theta[seq_len(last - 2L)]
+  variance <- theta[last - 1L]
+  c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3), theta[last])
+}
 for (profile in c("matern32", "matern12", "matern52", "se", inside$two_scales)) {
   problem <- inside$learning_problem(pool, s, profile)
-  judged <- inside$learned_model(problem, if (problem$composite) inside$two_scales_start(rough) else theta)
+  judged <- inside$learned_model(problem, if (problem$composite) two_scales_start(rough) else theta)
   judged$scores <- inside$conditional_scores(problem, judged$theta)
   if (profile == "matern32") rough <- judged$theta
   result <- inside$climb(problem, judged$theta, "whole", c(8L, 6L, 6L))

@@ -136,7 +136,7 @@ test_that("every auxiliary distribution gives a fit no worse than its start, and
     expect_true(all(is.finite(unlist(predict(fit, se.fit = TRUE)))), info = info)
   }
   expect_identical(fit_fixed(aux = aux_sor)$aux, aux_sor())          # the function will do
-  expect_identical(fit_learned(maxit = 0)$aux, default_aux())
+  expect_identical(fit_learned(maxit = 0)$aux, aux_white())
 })
 
 test_that("aux_refresh() renews its distribution every few iterations, and the trace counts the rounds", {

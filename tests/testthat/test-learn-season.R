@@ -66,6 +66,23 @@ test_that("no season is chosen, nor looked for, where the time is a plain number
   expect_true(any(grepl("season of a week", flat$kernels$kernel)))
 })
 
+test_that("a season without noise is found along a time and along plain numbers, and forecasts follow it", {
+  wave <- sinpi((1:144) / 6)
+  past <- 1:120
+  expect_identical(exact_period(rev(past), rev(wave[past])), c(cycle = 12))
+  expect_null(exact_period(past, replace(wave[past], 50, 0.1))) # not exactly
+  expect_null(exact_period(past, numeric(120)))
+  expect_null(exact_period(past^2, wave[past]))
+  expect_null(exact_period(past[1:23], wave[1:23])) # less than two periods
+  fits <- list(pfdtc(y ~ t, data.frame(t = past, y = wave[past])),
+               pfdtc(stats::ts(wave[past], start = 2000, frequency = 12)))
+  ahead <- list(data.frame(t = 121:144), data.frame(time = 2010 + 0:23 / 12))
+  for (i in 1:2) {
+    expect_match(fits[[i]]$kernels$kernel[fits[[i]]$kernels$chosen], "season")
+    expect_lt(max(abs(predict(fits[[i]], ahead[[i]]) - wave[121:144])), 0.01) # the noise's floor has sd 0.0007
+  }
+})
+
 test_that("many rows choose a season by some of them", {
   d <- with_seed(2, {
     time <- as.POSIXct("2024-01-01", tz = "UTC") + 3600 * (0:699)
@@ -99,6 +116,8 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   ahead <- generics::forecast(fit, h = 5, level = 90)
   want <- predict(plain, data.frame(time = 2001 + (2 + 48:52) / 12), interval = "prediction", level = 0.9)
   expect_equal(cbind(ahead$mean, ahead$lower, ahead$upper), want, ignore_attr = TRUE, tolerance = 1e-9)
+  expect_input_error(predict(fit, h = 6), "h") # and not the start of `hyper_uncertainty`
+  expect_match(tryCatch(predict(fit, h = 6), error = conditionMessage), "forecast")
   expect_equal(stats::tsp(ahead$mean), c(2001 + 50 / 12, 2001 + 54 / 12, 12))
   expect_equal(as.numeric(ahead$fitted + ahead$residuals), as.numeric(y))
   grown <- pfdtc(exp(y), kernel = kernel, noise = 0.01, hyper = "fixed", transform = "log")

@@ -62,6 +62,46 @@ test_that("the second row is that of the fit to which the first was added with i
   }
 })
 
+# The criterion of gp_exact(noise = 0) with kernel_se(0.3, 0.1) by dense matrices: `x` and `y` are the rows measured,
+# then those proposed, with their means as responses.
+dense_criterion <- function(fit, x, y, at, goal, level) {
+  kernel <- function(a, b) 0.1 * exp(-outer(a, b, "-")^2 / (2 * 0.3^2))
+  K <- kernel(x, x) + diag(fit$noise, length(x))
+  C <- kernel(x, at)
+  mean <- fit$center + drop(crossprod(C, solve(K, y - fit$center, tol = 0)))
+  sd <- sqrt(pmax(0.1 - colSums(C * solve(K, C, tol = 0)), 0))
+  improvement <- function(gap) sd * stats::dnorm(gap / sd) + gap * stats::pnorm(gap / sd)
+  switch(goal, minimum = improvement(min(y) - mean), maximum = improvement(mean - max(y)), fill = sd,
+         level = stats::qnorm(0.975) * sd - abs(mean - level))
+}
+
+test_that("without noise several rows are distinct, none is measured, and each has the largest criterion", {
+  d <- data.frame(x = c(0, 0.4, 0.6, 1))
+  d$y <- simulator(d$x)
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 0, hyper = "fixed")
+  grid <- seq(0, 1, length.out = 201)
+  for (goal in c("minimum", "maximum", "level", "fill")) {
+    level <- if (goal == "level") d$y[3] # so that a measured row has the largest criterion of all
+    got <- next_points(fit, 4, goal, level = level)
+    expect_gt(min(stats::dist(c(got$x, d$x))), 1e-4)
+    x <- d$x
+    y <- d$y
+    for (i in 1:3) {
+      away <- grid[vapply(grid, function(g) min(abs(g - x)) > 0.003, NA)]
+      best <- max(dense_criterion(fit, x, y, away, goal, level))
+      expect_gte(got$criterion[i], best - 1e-4 * max(abs(best), 1e-3)) # jitter is added to what was proposed
+      expect_equal(got$criterion[i], dense_criterion(fit, x, y, got$x[i], goal, level), tolerance = 1e-3)
+      x <- c(x, got$x[i])
+      y <- c(y, predict(fit, got[i, "x", drop = FALSE]))
+    }
+    # a measured row is chosen last, and nothing is expected from it
+    among <- next_points(fit, 6, goal, candidates = rbind(d["x"], data.frame(x = c(0.7, 0.2))), level = level)
+    expect_setequal(among$x[1:2], c(0.2, 0.7))
+    nothing <- if (goal == "level") -abs(d$y - level)[match(among$x[3:6], d$x)] else 0
+    expect_equal(among$criterion[3:6], nothing + numeric(4), tolerance = 1e-6)
+  }
+})
+
 test_that("factors, logical variables, times and places keep their kinds, within bounds", {
   d <- transform(mtcars, am = am > 0, cyl = factor(cyl))
   fit <- pfdtc(mpg ~ wt + cyl + am, d, kernel = kernel_se(c(1, 1, 1, 1, 1), 30), noise = 4, hyper = "fixed")

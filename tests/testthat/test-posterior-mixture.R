@@ -101,14 +101,14 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   expect_equal(known$lower, w)
   expect_equal(known$upper, w)
   expect_equal(largest_mixture_mean(means + error, known) - drop(means %*% w), drop(error %*% w))
-  expect_equal(drop(means %*% w) - smallest_mixture_mean(means - error, known), drop(error %*% w))
+  expect_equal(drop(means %*% w) - -largest_mixture_mean(error - means, known), drop(error %*% w))
   # all corners of the box of densities
   low <- c(-0.3, 0, -0.1)
   high <- c(0.2, 0.4, 0.5)
   corners <- as.matrix(expand.grid(Map(function(w, a, b) w * exp(c(a, b)), w, low, high)))
   corners <- corners / rowSums(corners)
   expect_equal(largest_mixture_mean(means, at(low, high)), apply(means %*% t(corners), 1, max))
-  expect_equal(smallest_mixture_mean(means, at(low, high)), apply(means %*% t(corners), 1, min))
+  expect_equal(-largest_mixture_mean(-means, at(low, high)), apply(means %*% t(corners), 1, min))
   expect_equal(at(low, high)$upper, unname(apply(corners, 2, max)))
   expect_equal(at(low, high)$lower, unname(apply(corners, 2, min)))
   # brackets of thousands of units: any part may be all of it
