@@ -38,7 +38,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   composite <- length(placed$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(table$what == "variance")] <- if (composite) 1 else 4
-  free <- !names %in% not_learned(s) & !c(table$held, FALSE)
+  free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
   if (pool$few) table$sd[table$what == "variance" & !table$keep] <- wide_variance_sd
   if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)

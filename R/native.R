@@ -34,11 +34,9 @@ with_dense_products <- function(call, control) {
 # bytes of the memory that are already taken.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
-    block <- getOption("pfdtc.block")
-    control <- list(
-      threads = check_count(getOption("pfdtc.threads", 2L), "pfdtc.threads"),
-      memory = check_at_least_0(getOption("pfdtc.memory", 2^27), "pfdtc.memory"),
-      block = if (!is.null(block)) check_count(block, "pfdtc.block"))
+    asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
+                  block = getOption("pfdtc.block"))
+    control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
   # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
   threads <- max(1, min(control$threads, n %/% 256))
