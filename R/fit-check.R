@@ -81,7 +81,7 @@ check_fit_parts <- function(fit, argument) {
   if (is.null(data)) return()
   n <- NROW(data$x)
   group <- data$group
-  used <- if (is.null(group)) n else length(group)
+  used <- length(group %||% data$y)
   w <- data$weights
   zero <- data$x_zero
   given <- used + NROW(zero)

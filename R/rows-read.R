@@ -111,7 +111,7 @@ hint_for_frame <- function(text, data) {
 
 given_levels <- function(kernel) {
   if (!inherits(kernel, "pfdtc_kernel")) return(list())
-  factors <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
+  factors <- kernel$leaves %||% list(kernel)
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 

@@ -22,7 +22,7 @@ as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), 
 
 # Returns the sums that a posterior was made of, with its own residuals.
 sums_of <- function(p) {
-  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))
+  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
 # Returns the posterior as native_posterior() does. The residuals of b + s follow from those of b:
