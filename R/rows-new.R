@@ -279,13 +279,9 @@ source_of_fit <- function(fit, data) {
 # Returns the fit with all rows of a source as its data, for products over pairs of rows. Workers make the products of
 # rows that are on workers.
 with_rows_of <- function(fit, source) {
-  recipe <- fit_recipe(fit)
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
-  given <- source_pass(source, visit_rows(fitted_rows, recipe), c)
-  joined <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
-  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = joined("response"), offset = joined("offset"),
-               w = joined("w"))
+  rows <- Reduce(extended_rows, source_pass(source, visit_rows(fitted_rows, fit_recipe(fit)), c))
   fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)
