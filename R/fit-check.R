@@ -115,7 +115,7 @@ is_good_kernel <- function(kernel, d) {
   if (!all(of_columns) || !length(factors) || !all(factors %in% seq_along(parts$leaves))) return(FALSE)
   if (is.null(kernel$leaves)) {
     some <- is.numeric(kernel$inputs) && length(kernel$inputs) > 0L || kernel$profile == "constant"
-    lengths <- !"lengthscale" %in% leaf_parameters(kernel) || is.numeric(kernel$lengthscale) &&
+    lengths <- !"lengthscale" %in% factor_parameters[[c(kernel$profile, "se")[1L]]] || is.numeric(kernel$lengthscale) &&
       length(kernel$lengthscale) == parameter_count(kernel, "lengthscale")
     if (!some || !lengths || !is_number(kernel$variance)) return(FALSE)
   }

@@ -191,9 +191,9 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   entries <- do.call(rbind, unlist(entries, recursive = FALSE))[pairs$order, , drop = FALSE]
   K <- t(K - native(ffi_level_products, t(entries), pairs$start, pairs$column, as.integer(size)))
   diag(K) <- diag(K) - 1
-  R <- tryCatch(diag(with_dense_products(native_factor(K, numeric(size)), engine_control(size))$C),
-                pfdtc_error_numerical = function(e) NULL)
-  if (is.null(R)) return(list(reml = -Inf, ml = -Inf, square = 1))
+  R <- with_dense_products(native(ffi_factor, K, numeric(size), 0L), engine_control(size))
+  if (R$status != 0L) return(list(reml = -Inf, ml = -Inf, square = 1))
+  R <- diag(R$C)
   logs <- 2 * log(R)
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +

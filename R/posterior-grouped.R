@@ -278,7 +278,8 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    f <- native_factor(P, v, inverse = TRUE)
+    # C C' = I + P, x = (I + P)^{-1} v, and the inverse
+    f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)
       covariance <- vapply(seq_len(g$levels), function(l) {
