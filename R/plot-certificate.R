@@ -111,9 +111,7 @@ clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 # Returns the exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) {
-    check_exact_given(exact, "plot_certificate")
-    for (fit in fits) exact <- check_exact(exact, fit)
-    return(exact)
+    return(check_exact(exact, fits, "plot_certificate"))
   }
   wanted <- !is.null(exact) && check_flag(exact, "exact")
   if (isFALSE(exact)) return(NULL)
