@@ -215,7 +215,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
-  exact <- check_exact(exact, fit)
+  exact <- check_exact(exact, list(fit))
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
                                            latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)

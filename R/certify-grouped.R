@@ -134,27 +134,23 @@ has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effe
 # Returns near_preconditioner() for many levels: (Q + K_g + s2 I)^{-1} r, where Q is the smooth part of K by points z.
 # With weights in r, it is (r - mean) / s2 for the mean of the posterior of the response r at the rows.
 effects_preconditioner <- function(z, data, model, control) {
-  z <- distinct_points(z, smooth_part(model$kernel))
+  kernel <- smooth_part(model$kernel)
+  z <- distinct_points(z, kernel)
+  m <- nrow(z)
   root <- root_weights(data)
   data$y <- numeric(nrow(data$x))
-  f <- effect_posterior(z, data, model, rounding_jitter(nrow(z)), control)
+  f <- effect_posterior(z, data, model, rounding_jitter(m), control)
   x <- numbered(data$x, f$groupings)
-  kernel <- smooth_part(model$kernel)
-  m <- nrow(z)
-  q <- effects_of_grouping(f$groupings[[1L]])
-  at <- places_of_sums(m, f$groupings)
-  H <- matrix(f$sums[at$H + seq_len(at$k * q)], at$k)
+  H <- effect_sums(f$sums, m, f$groupings)
   r_at <- length(f$sums) - length(f$b) + seq_along(f$b)
   exactly <- function(n, nsim) 0
   function(r) {
     f$sums[r_at] <- unlist(lapply(f$groupings, sums_by_level, x, root * r))
-    Fr <- c(forwardsolve(f$L, native_kernel_cross_matvec(kernel, x, root * r, z, control)), f$sums[r_at[-seq_len(q)]])
-    h <- H %*% drawn_levels(f, m, matrix(0, at$k, 1L), exactly)
+    Fr <- c(forwardsolve(f$L, native_kernel_cross_matvec(kernel, x, root * r, z, control)),
+            f$sums[r_at[-seq_len(ncol(H))]])
+    h <- H %*% drawn_levels(f, matrix(0, nrow(H), 1L), exactly)
     gamma <- f$W %*% crossprod(f$W, (Fr - h) / f$noise)
-    b <- split(c(drawn_levels(f, m, gamma, exactly), gamma[-seq_len(m)]),
-               rep(seq_along(f$groupings), vapply(f$groupings, effects_of_grouping, 0)))
-    mean <- native_kernel_cross_matvec(kernel, z, solve_t(f$L, gamma[seq_len(m)]), x, control)
-    for (i in seq_along(b)) mean <- mean + drawn_effects(f$groupings[[i]], matrix(b[[i]]), x, 1L, exactly)
-    (r - root * drop(mean)) / f$noise
+    smooth <- native_kernel_cross_matvec(kernel, z, solve_t(f$L, gamma[seq_len(m)]), x, control)
+    (r - root * drop(add_drawn_effects(smooth, f, gamma, x, exactly))) / f$noise
   }
 }

@@ -174,7 +174,12 @@ own_posterior <- function(fit) {
   grouped <- inherits(p, c("grouped", "grouped_near"))
   if (near && !grouped) p <- posterior_on_points(p)
   if (!own_posterior_serves(p)) {
-    z <- if (grouped) points_with_levels(p, fit$data$x) else if (is.null(p$z)) p$x else p$z
+    z <- if (is.null(p$z)) p$x else p$z
+    # a row of each level, up to 1,000 points: as points of the whole kernel they explain smooth part and levels
+    for (g in c(p$factors$groupings, p$near$groupings)) {
+      rows <- which(!duplicated(fit$data$x[, g$column]))
+      z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])
+    }
     z <- distinct_points(z, p$model$kernel)
     return(dtc_on_points(fit, fit$data, z, NULL, fast = TRUE))
   }

@@ -39,9 +39,8 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
-  check_exact_given(exact, "compare_fits")
+  exact <- check_exact(exact, fits, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
-  if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"

@@ -22,18 +22,21 @@ smooth_part <- function(kernel) {
   used <- unique(unlist(lapply(parts$terms, `[[`, "leaves")))
   parts$leaves <- parts$leaves[used]
   parts$terms <- lapply(parts$terms, function(t) replace(t, "leaves", list(match(t$leaves, used))))
-  if (!length(parts$terms)) parts[c("leaves", "terms")] <- nothing_smooth
+  if (!length(parts$terms)) {
+    parts$leaves <- list(list(profile = "constant", label = "none", inputs = integer()))
+    parts$terms <- list(list(variance = 0, leaves = 1L))
+  }
   compile_kernel(as_kernel(parts))
 }
-
-nothing_smooth <- list(list(list(profile = "constant", label = "none", inputs = integer())),
-                       list(list(variance = 0, leaves = 1L)))
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
 # Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
-# number of its levels, or the level of each row.
-groupings_of <- function(kernel, codes) {
+# number of its levels, or the level of each row. Default: those of x, with all codes if rows added later have negative
+# ones (rows-groups.R).
+groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
+  if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
+}), x = NULL) {
   groupings <- Map(function(g, codes) {
     n <- if (length(codes) == 1L) codes else length(codes)
     list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
@@ -63,26 +66,12 @@ has_own_levels <- function(kernel) {
   !any(group_columns(kernel) %in% unlist(read))
 }
 
-# Returns TRUE if Laplace's approximation treats all effects of these rows exactly, beside inducing points for the
-# smooth part. If rows are few, all of them are inducing points.
-eliminates_levels <- function(data, sites, kernel) {
-  nrow(data$x) > dense_rows && has_own_levels(kernel) && isTRUE(sites$concave) && sites$variational == 0L
-}
-
 # Returns the number of effects of all groups.
 count_effects <- function(kernel, x) {
   if (is.null(kernel) || !has_groups(kernel)) return(0)
   kernel <- as_sum(kernel)
   rows <- vapply(kernel$terms[plain_groups(kernel)], function(t) table_rows(kernel$leaves[[t$leaves]]), 0)
   sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
-}
-
-# Returns the number of levels of each group, or all codes if rows added later have negative ones (rows-groups.R).
-levels_of_groups <- function(kernel, x) {
-  lapply(group_columns(kernel), function(column) {
-    codes <- x[, column]
-    if (min(codes) >= 1) max(codes) else sort(unique(codes))
-  })
 }
 
 # Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.
@@ -99,7 +88,7 @@ effects_of_grouping <- function(g) nrow(g$root) * g$levels
 # Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
 # covariance, R, logdet, quad, t, n, noise). `sums` stays the same if the noise or the `root` of a grouping changes.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
-                             groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
+                             groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
   q <- vapply(groupings, effects_of_grouping, 0)
   check_memory(8 * (nrow(z) + sum(q[-1L])) * sum(q), sprintf("the sums of %d inducing points with %s effects of groups",
@@ -108,52 +97,38 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points.
+# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points. With P+ = I +
+# A+ A+' / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, and `quad` =
+# y'B+^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
-  from <- eliminate_levels(sums, m, columns, groupings, noise, control)
-  half <- backsolve(from$R, diag(1, nrow(from$R)))
-  p <- list(sums = sums, U = from$U, W = times_roots(half, m, groupings),
-            gamma = drop(times_roots(from$beta, m, groupings)))
-  own <- native(ffi_effect_solve, m, columns, groupings, p, noise, engine_control(ncol(p$U), control))
-  c(p, list(groupings = groupings, columns = columns, b = c(own$b, p$gamma[seq_along(p$gamma) > m]),
-            covariance = own$covariance, R = from$R, noise = noise), from[c("logdet", "quad", "t", "n")])
-}
-
-# Returns list(U, R, beta, logdet, quad, t, n). With P+ = I + A+ A+' / s2: R'R is its Schur complement after the
-# elimination, `logdet` = log det P+, and `quad` = y'B+^{-1} y.
-eliminate_levels <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
-  s <- sums_beside_levels(sums, m, groupings)
-  S <- s$P / noise - from$eliminated
-  S <- times_roots(t(times_roots(S, m, groupings, TRUE)), m, groupings, TRUE)
+  P <- matrix(sums[seq_len(m^2)], m)
+  others <- effect_sums(sums, m, groupings, TRUE)
+  P <- cbind(rbind(P, t(others[seq_len(m), , drop = FALSE])), others)
+  rest <- sums[m^2 + m + c(1L, 3L, 4L)]
+  S <- times_roots(P / noise - from$eliminated, m, groupings, TRUE)
+  S <- times_roots(t(S), m, groupings, TRUE)
   R <- tryCatch(chol(S + diag(1, nrow(S))), error = function(e) {
     abort_numerical("Effects of groups cannot be computed: the noise is too small or weights are too large.")
   })
-  c <- drop(times_roots(s$Fy / noise - from$h, m, groupings, TRUE))
+  Fy <- c(sums[m^2 + seq_len(m)], utils::tail(sums, ncol(others)))
+  c <- drop(times_roots(Fy / noise - from$h, m, groupings, TRUE))
   beta <- backsolve(R, backsolve(R, c, transpose = TRUE))
-  list(U = from$U, R = R, beta = beta, logdet = from$logdet + 2 * sum(log(diag(R))),
-       quad = max(s$yy / noise - from$quad - sum(c * beta), 0), t = max(s$t, 0), n = s$n)
+  p <- list(sums = sums, U = from$U, W = times_roots(backsolve(R, diag(1, nrow(R))), m, groupings),
+            gamma = drop(times_roots(beta, m, groupings)))
+  own <- native(ffi_effect_solve, m, columns, groupings, p, noise, engine_control(ncol(p$U), control))
+  c(p, list(groupings = groupings, columns = columns, b = c(own$b, p$gamma[seq_along(p$gamma) > m]),
+            covariance = own$covariance, R = R, noise = noise, logdet = from$logdet + 2 * sum(log(diag(R))),
+            quad = max(rest[1L] / noise - from$quad - sum(c * beta), 0), t = max(rest[2L], 0), n = rest[3L]))
 }
 
-# Returns list(P = F F', Fy, yy, t, n) of the features F that are not eliminated.
-sums_beside_levels <- function(sums, m, groupings) {
-  at <- places_of_sums(m, groupings)
-  k <- at$k
-  P <- matrix(sums[seq_len(m^2)], m)
-  Fy <- sums[m^2 + seq_len(m)]
-  if (k > m) {
-    H <- matrix(sums[at$H + k * effects_of_grouping(groupings[[1L]]) + seq_len(k * (k - m))], k)
-    P <- cbind(rbind(P, t(H[seq_len(m), , drop = FALSE])), H)
-    Fy <- c(Fy, utils::tail(sums, k - m))
-  }
-  rest <- sums[m^2 + m + c(1L, 3L, 4L)]
-  list(P = P, Fy = Fy, yy = rest[1L], t = rest[2L], n = rest[3L])
-}
-
-# Returns list(k, H): the number of features and where H begins behind the sums without levels (src/stats.c).
-places_of_sums <- function(m, groupings) {
-  list(k = m + sum(vapply(groupings[-1L], effects_of_grouping, 0)), H = m^2 + m + 5)
+# Returns the sums of products of the features that are not eliminated with the effects of the first grouping, or with
+# those of the `other` groupings (src/stats.c).
+effect_sums <- function(sums, m, groupings, other = FALSE) {
+  q <- vapply(groupings, effects_of_grouping, 0)
+  k <- m + sum(q[-1L])
+  matrix(sums[m^2 + m + 5 + if (other) k * q[1L] + seq_len(k * (k - m)) else seq_len(k * q[1L])], k)
 }
 
 # Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first

@@ -50,7 +50,12 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
   draws <- check_count(draws, "draws", min = 0)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  threshold <- check_thresholds(if (!missing(threshold)) threshold, length(new$index))
+  threshold <- if (!missing(threshold)) threshold
+  many <- length(threshold) %in% c(1L, length(new$index))
+  if (!is_plain_numeric(threshold) || !many || !all(is.finite(threshold))) {
+    abort_input("threshold", describe(threshold), "a finite number, or one for each place")
+  }
+  threshold <- as.double(threshold)
   if (draws && of == "response") {
     abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
   }
@@ -66,9 +71,11 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  x <- fit$data$x # of which the figure has at most 2,000 rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
-            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]), data = numeric_data(fit),
+            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
+                          data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = variables_by_name(fit)))
 }
 
@@ -76,13 +83,6 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 check_one_function <- function(fit) {
   if (has_labels(response_of(fit))) abort_input("fit", "one of several classes", "one with one latent function")
   fit
-}
-
-check_thresholds <- function(threshold, n) {
-  if (!is_plain_numeric(threshold) || !length(threshold) %in% c(1L, n) || !all(is.finite(threshold))) {
-    abort_input("threshold", describe(threshold), "a finite number, or one for each place")
-  }
-  as.double(threshold)
 }
 
 # Returns the probabilities and regions as a data frame. `at` has the columns of certify(), or `mean` and `sd` alone.
@@ -96,10 +96,13 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
   same <- function(v) list(lower = v, upper = v)
   middle <- bounds(same(at$mean), same(at$sd))
   out <- data.frame(prob = (middle$lower + middle$upper) / 2)
-  if (is.null(at$mean_lower)) return(cbind(out, region = region_of(out$prob, out$prob, prob)))
-  found <- bounds(list(lower = at$mean_lower, upper = at$mean_upper), list(lower = at$sd_lower, upper = at$sd_upper))
-  out[c("prob_lower", "prob_upper")] <- found
-  out$region <- region_of(out$prob_lower, out$prob_upper, prob)
+  certified <- !is.null(at$mean_lower)
+  ends <- if (certified) bounds(list(lower = at$mean_lower, upper = at$mean_upper),
+                                list(lower = at$sd_lower, upper = at$sd_upper)) else same(out$prob)
+  if (certified) out[c("prob_lower", "prob_upper")] <- ends
+  out$region <- factor(ifelse(ends$lower >= prob, "above", ifelse(ends$upper <= 1 - prob, "below", "undecided")),
+                       region_levels)
+  if (!certified) return(out)
   open <- which(out$region == "undecided")
   by_data <- out$prob_upper[open] < prob & out$prob_lower[open] > 1 - prob
   out$because <- factor(replace(rep(NA, nrow(out)), open, ifelse(by_data, "data", "approximation")),
@@ -108,10 +111,6 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 }
 
 region_levels <- c("above", "below", "undecided")
-
-region_of <- function(lower, upper, prob) {
-  factor(ifelse(lower >= prob, "above", ifelse(upper <= 1 - prob, "below", "undecided")), region_levels)
-}
 
 # Returns list(lower, upper), the interval of the f that belongs to a threshold of the response. A threshold outside of
 # the range of the mean response is finite, but beyond every f.
@@ -191,39 +190,30 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
 print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {
   about <- attr(x, "about")
   if (!is.null(about) && "region" %in% names(x)) {
-    cat(wrap(exceedance_title(about, nrow(x)), exdent = 2), sep = "\n")
-    print_fields(exceedance_fields(x, about))
+    count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
+    cat(wrap(sprintf("Probability that %s exceeds %s, at %d place%s", if (about$of == "f") "f" else "a new response",
+                     if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
+                     plural_s(nrow(x))), exdent = 2), sep = "\n")
+    print_fields(c(
+      Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
+      Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
+      Undecided = paste0(count("undecided", "region"), if (about$certified) {
+        sprintf(" (%d by the data, %d perhaps by the approximation)", count("data", "because"),
+                count("approximation", "because"))
+      }),
+      Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
+      Advice = if (any(x$because %in% "approximation")) {
+        "a larger `max_seconds` narrows the bounds, by passes over all pairs of rows"
+      },
+      Joint = if (about$draws > 0) {
+        sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
+                count("below", "joint"), as.double(about$draws))
+      }))
   }
   rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
   if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
   if (nrow(x) > length(rows)) cat(sprintf("... and %d more\n", nrow(x) - length(rows)))
   invisible(x)
-}
-
-exceedance_title <- function(about, n) {
-  than <- if (length(about$threshold) == 1L) format(about$threshold) else "thresholds"
-  sprintf("Probability that %s exceeds %s, at %d place%s", if (about$of == "f") "f" else "a new response", than, n,
-          plural_s(n))
-}
-
-exceedance_fields <- function(x, about) {
-  count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
-  undecided <- format(count("undecided", "region"))
-  if (about$certified) {
-    undecided <- sprintf("%s (%d by the data, %d perhaps by the approximation)", undecided, count("data", "because"),
-                         count("approximation", "because"))
-  }
-  c(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
-    Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
-    Undecided = undecided,
-    Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
-    Advice = if (any(x$because %in% "approximation")) {
-      "a larger `max_seconds` narrows the bounds, by passes over all pairs of rows"
-    },
-    Joint = if (about$draws > 0) {
-      sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
-              count("below", "joint"), as.double(about$draws))
-    })
 }
 
 #' @export

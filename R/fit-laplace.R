@@ -1,36 +1,48 @@
 # Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
 #
 #   learn_laplace()      kernel, constant mean and theta by the penalised log marginal likelihood
-#   look_at_working_points()   greedy points, which are moved if an auxiliary distribution is given
+#   working_points()      greedy points, which are moved if an auxiliary distribution is given
 #   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the fit
 #
 # The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
 # any other.
 
 working_steps <- list(
-  learn = function(...) learn_laplace_stage(...), points = function(...) look_at_working_points(...),
-  trial = function(...) look_at_held_out_working(...), make = function(...) make_working(...))
+  learn = function(...) learn_laplace_stage(...),
+  points = function(now, plan, state) { # chosen, and moved if the plan says so
+    z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
+    if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
+    now$start <- list(z = z)
+    now$look$rho <- NA_real_
+    now
+  },
+  trial = function(...) look_at_held_out_working(...),
+  make = function(now, plan, state, finish = NULL) {
+    construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
+  })
 
 # Completes the arguments: noise 1, and the likelihood with what it reads from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
-  if (has_labels(response_of(asked)) && !is.null(data$offset)) {
+  response <- response_of(asked)
+  if (has_labels(response) && !is.null(data$offset)) {
     abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
   }
   asked$noise <- 1
-  asked$likelihood[c("levels", "trials")] <-
-    list(data$levels, response_of(asked)$reads == "classes" && !is.null(data$sites$size))
-  asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
-  middle <- as_response(asked$likelihood)$middle
-  if (is.function(middle)) {
-    w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
+  sites <- data$sites
+  asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
+  known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
+  # the unit of f, in which priors are; the noise of ordered classes sets it
+  asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
+    response$link$unit(replace(sites, "y", list(known)))
+  if (is.function(response$middle)) {
+    w <- if (is.null(sites$weight)) 1 else sites$weight
     shapes <- length(as_response(asked$likelihood)$shape)
-    asked$likelihood$middle <- utils::head(middle(data$sites, w, data$levels), shapes)
+    asked$likelihood$middle <- utils::head(response$middle(sites, w, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
-  least <- as_response(asked$likelihood)$least
-  asked$likelihood$least <- if (!is.null(least)) least(data$sites)
+  if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
   message_if_response_constant(data, asked$likelihood)
   asked
 }
@@ -101,7 +113,7 @@ laplace_start <- function(data, s, kernel) {
 learn_laplace <- function(data, s, start, state) {
   if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
   asked <- s
-  s <- with_approximation(s, "laplace")
+  s <- replace(s, "likelihood", list(replace(s$likelihood, "approx", "laplace")))
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
@@ -123,7 +135,16 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
   }
-  if (length(state$left_out)) message_skipped_searches(state$left_out, is.finite(min(best$value, found$best$value)))
+  reasons <- state$left_out # why starts have no mode
+  if (length(reasons)) {
+    text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
+                    if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
+    if (is.finite(min(best$value, found$best$value))) {
+      tell_classed("search", paste(text, "The best result of the others is kept."))
+    } else {
+      warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
+    }
+  }
   best
 }
 
@@ -151,29 +172,7 @@ learn_on_classes <- function(data, s, start, state) {
   replace(found, "center", list(center))
 }
 
-# Returns the part `learn` of a plan, with another approximation of the posterior.
-with_approximation <- function(s, approx) {
-  replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
-}
-
-# Sends a message about searches that were left out. `reasons`: for each, why its start has no mode.
-message_skipped_searches <- function(reasons, learned) {
-  text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
-                  if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
-  if (learned) return(tell_classed("search", paste(text, "The best result of the others is kept.")))
-  warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
-}
-
 # ---- the posterior --------------------------------------------------------------------------------------------------
-
-# Chooses inducing points, and moves them if the plan says so.
-look_at_working_points <- function(now, plan, state) {
-  z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
-  if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
-  now$start <- list(z = z)
-  now$look$rho <- NA_real_
-  now
-}
 
 working_points <- function(data, learned, s, m, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
@@ -181,10 +180,6 @@ working_points <- function(data, learned, s, m, state) {
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
                                           control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
-}
-
-make_working <- function(now, plan, state, finish = NULL) {
-  construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
 }
 
 # Builds the fit at the mode. `near` and `start`, the posterior with neighbours and the mode on points, come from the

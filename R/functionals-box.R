@@ -132,7 +132,7 @@ points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
 # ---- for users ------------------------------------------------------------------------------------------------------
 
 # Returns the data frame of linear_functional() for averages or integrals over boxes.
-functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, reference, m2, max_seconds) {
+functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   box <- read_boxes(fit, lower, upper)
   kernel <- model_of(fit)$kernel
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
@@ -148,8 +148,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, certified, effort, 
     error <- pmax(abs(at[[1L]]$mean - at[[2L]]$mean), abs(at[[1L]]$sd - at[[2L]]$sd))
   }
   rounding <- 4 * .Machine$double.eps * (abs(fit$center) + abs(box$offset))
-  out <- answer_of_functionals(fit, fun, fit$center + box$offset, rounding, identity, certified, effort, reference, m2,
-                               max_seconds)
+  out <- answer_of_functionals(fit, fun, fit$center + box$offset, rounding, identity, ask)
   out$quadrature <- error
   if (!average) out[] <- lapply(out, `*`, apply(box$upper - box$lower, 1L, function(w) prod(w[w > 0])))
   row.names(out) <- if (is.null(box$names)) NULL else make.unique(as.character(box$names))

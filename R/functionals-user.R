@@ -44,41 +44,36 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   refuse_classes(fit)
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) check_certifiable(fit)
+  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
+  ask <- list(certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
     if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
-    return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), certified, effort, reference, m2,
-                                max_seconds))
+    return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
+  weights <- if (!missing(weights)) weights
+  if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
+  if (!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights))) {
+    abort_input("weights", describe(weights), "a vector or a matrix of finite numbers")
+  }
+  if (ncol(weights) != length(new$index)) {
+    abort_input("weights", sprintf("%d for each sum", ncol(weights)),
+                sprintf("one for each of the %d rows", length(new$index)), hint = "A matrix has a row for each sum.")
+  }
+  storage.mode(weights) <- "double"
   # weights are divided by a power of two, so that their squares do not overflow; results are multiplied by it
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
     list(rows = rows, weights = weights[i, rows] / size[i])
-  }), rownames(weights), new, certified, effort, reference, m2, max_seconds)
+  }), rownames(weights), new, ask)
   out[] <- lapply(out, `*`, size)
   out
 }
 
-# Returns the weights as a matrix with a row for each sum.
-check_functional_weights <- function(weights, n) {
-  if (is.null(dim(weights))) weights <- if (is.numeric(weights)) t(unname(weights)) else weights
-  if (!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights))) {
-    abort_input("weights", describe(weights), "a vector or a matrix of finite numbers")
-  }
-  if (ncol(weights) != n) {
-    abort_input("weights", sprintf("%d for each sum", ncol(weights)), sprintf("one for each of the %d rows", n),
-                hint = "A matrix has a row for each sum.")
-  }
-  storage.mode(weights) <- "double"
-  weights
-}
-
 # Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
 # numbers of the rows asked for.
-functionals_of_rows <- function(fit, functionals, names, new, certified, effort, reference, m2, max_seconds) {
+functionals_of_rows <- function(fit, functionals, names, new, ask) {
   offset <- rep_len(new$offset, length(new$index))
   sums <- vapply(functionals, function(f) {
     size <- sum(abs(f$weights)) * (1 + length(f$rows) / 64)
@@ -91,7 +86,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   shift <- unname(fit$center * sums["weight", ] + sums["offset", ])
   rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
   spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
-  out <- answer_of_functionals(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds)
+  out <- answer_of_functionals(fit, fun, shift, rounding, spread, ask)
   if (!is.null(names)) row.names(out) <- make.unique(names)
   out
 }
@@ -132,19 +127,20 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   values <- check_count(n, "n", min = 2)
-  if (certified) check_certifiable(fit)
+  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
   if (certified && of_mean) {
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
   }
-  if (missing(newdata)) {
-    rows <- rows_to_average(fit)
-  } else {
+  rows <- if (missing(newdata)) rows_to_average(fit) else {
     good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
     if (!good) abort_input("newdata", describe(newdata), "a data frame")
-    rows <- as.data.frame(newdata)
+    as.data.frame(newdata)
   }
-  variable <- dependence_variable(fit, variable, rows)
+  if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
+  if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
+    abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
+  }
   if (is.null(at)) at <- dependence_values(rows[[variable]], values)
   if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
     abort_input("at", describe(at), "values of the variable")
@@ -158,7 +154,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)
   functionals <- lapply(each, function(i) list(rows = i, weights = weights * if (is.null(scale)) 1 else scale$slope[i]))
-  out <- functionals_of_rows(fit, functionals, NULL, new, certified, effort, reference, m2, max_seconds)
+  out <- functionals_of_rows(fit, functionals, NULL, new, list(
+    certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds))
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
   kept <- attributes(out)[c("effort", "m2", "sd_y")]
   out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
@@ -167,8 +164,6 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   class(out) <- c("pfdtc_dependence", "data.frame")
   out
 }
-
-check_certifiable <- function(fit) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
 
 # Returns the label of the axis of partial dependence.
 dependence_label <- function(fit, type) {
@@ -198,15 +193,6 @@ rows_to_average <- function(fit, most = 200L) {
     abort_input("newdata", "missing", "given where the formula transforms its variables")
   }
   rows[evenly(nrow(rows), most), , drop = FALSE]
-}
-
-# Returns the name of the variable, which must be in the data.
-dependence_variable <- function(fit, variable, rows) {
-  if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
-  if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
-    abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
-  }
-  variable
 }
 
 # Returns the default values of the variable v.
@@ -285,9 +271,16 @@ input_shares <- function(fit) {
              total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
 }
 
-# Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.
+# Returns predict(type = "derivative"): the slope of f along `wrt`, a numeric input and no level of a factor. Offsets do
+# not change it.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
-  column <- derivative_column(fit, wrt)
+  columns <- fit$frame$columns
+  numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
+  column <- if (is.null(wrt) && length(columns) == 1L) 1L else if (length(wrt) != 1L) NA else
+    if (is.character(wrt)) match(wrt, columns) else if (is.numeric(wrt)) match(wrt, seq_along(columns)) else NA
+  if (is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L)) {
+    abort_input("wrt", describe(wrt), sprintf("the name of a numeric input: %s", list_quoted(columns[numeric])))
+  }
   check_differentiable(fit$kernel, column, fit$frame$columns[column])
   fun <- slopes_at(model_of(fit)$kernel, rows$x, column)
   at <- functionals_in_units(fit, fun)
@@ -303,19 +296,6 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   }
   if (!se.fit) return(value)
   list(fit = value, se.fit = shape(at$sd))
-}
-
-# Returns the number of the column `wrt`, which must be numeric: no level of a factor, and not logical.
-derivative_column <- function(fit, wrt) {
-  columns <- fit$frame$columns
-  variables <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
-  if (is.null(wrt) && length(columns) == 1L) return(1L)
-  column <- if (is.character(wrt) && length(wrt) == 1L) match(wrt, columns) else
-    if (is.numeric(wrt) && length(wrt) == 1L) match(wrt, seq_along(columns)) else NA
-  if (is.na(column) || !column %in% variables) {
-    abort_input("wrt", describe(wrt), sprintf("the name of a numeric input: %s", list_quoted(columns[variables])))
-  }
-  column
 }
 
 # Returns the rows of the unit matrix, then the sum of each pair of its rows. Variances of both give covariances.

@@ -42,7 +42,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
   if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
-  if (is.null(leaf$shared) && "lengthscale" %in% leaf_parameters(leaf)) {
+  if (is.null(leaf$shared) && "lengthscale" %in% factor_parameters[[leaf$profile]]) {
     leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
   }
   l <- leaf$lengthscale
@@ -110,7 +110,19 @@ place_levels <- function(leaf, x, argument, variables) {
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
-  if (leaf$correlation == "given") leaf$given <- correlation_of_levels(leaf$given, leaf$levels, argument)
+  R <- if (leaf$correlation == "given") leaf$given
+  levels <- leaf$levels
+  if (!is.null(R) && nrow(R) != length(levels)) {
+    abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
+                sprintf("one of the %d levels of the factor", length(levels)))
+  }
+  if (!is.null(dimnames(R))) { # in the order of the levels
+    if (!setequal(rownames(R), levels) || !setequal(colnames(R), levels)) {
+      abort_input(argument, sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
+                  sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
+    }
+    leaf$given <- R[match(levels, rownames(R)), match(levels, colnames(R))]
+  }
   n <- categorical_size(leaf)
   if (leaf$correlation == "full" && length(leaf$inputs) > 20L) {
     abort_input(argument, sprintf("a full correlation matrix of %d levels", length(leaf$inputs)),
@@ -122,20 +134,6 @@ place_levels <- function(leaf, x, argument, variables) {
                 sprintf("one with %d", n))
   }
   leaf
-}
-
-# Returns a given correlation matrix in the order of the levels.
-correlation_of_levels <- function(R, levels, argument) {
-  if (nrow(R) != length(levels)) {
-    abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
-                sprintf("one of the %d levels of the factor", length(levels)))
-  }
-  if (is.null(rownames(R)) && is.null(colnames(R))) return(R)
-  if (!setequal(rownames(R), levels) || !setequal(colnames(R), levels)) {
-    abort_input(argument, sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
-                sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
-  }
-  R[match(levels, rownames(R)), match(levels, colnames(R))]
 }
 
 # Returns the columns of the variables that the smooth part of a model reads.

@@ -118,28 +118,22 @@ density_of_evidence <- function(fit, data, s) {
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
-  common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-                 upper = problem$upper[problem$free], exact = pool$few && !some,
-                 prior = function(par) problem$prior(all(par))$value)
-  if (pool$few) {
-    exact <- exact_density(problem)
-    evaluate <- function(par) exact$evaluate(all(par))
-    information <- function() {
-      differences(function(par) -evaluate(par)$gradient[problem$free], theta[problem$free])
-    }
-    return(c(common, list(value = function(par) evaluate(par)$value, information = information)))
-  }
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
-  held <- given_neighbours(problem, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]))
-  times <- pool$n / length(rows) / pool$share
-  c(common, list(value = function(par) {
-    now <- held$evaluate(all(par))
-    if (!is.finite(now$value)) return(-Inf)
-    times * now$likelihood + common$prior(par)
-  }, information = function() {
-    prior <- diag(problem$prior(theta)$information, length(theta))
-    (times * (held$evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
-  }))
+  held <- if (pool$few) exact_density(problem) else
+    given_neighbours(problem, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]))
+  times <- if (pool$few) 1 else pool$n / length(rows) / pool$share
+  prior <- function(par) problem$prior(all(par))$value
+  list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
+       upper = problem$upper[problem$free], exact = pool$few && !some, prior = prior, value = function(par) {
+         now <- held$evaluate(all(par))
+         if (is.finite(now$value)) times * now$likelihood + prior(par) else -Inf
+       }, information = function() {
+         if (pool$few) {
+           return(differences(function(par) -held$evaluate(all(par))$gradient[problem$free], theta[problem$free]))
+         }
+         prior <- diag(problem$prior(theta)$information, length(theta))
+         (times * (held$evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
+       })
 }
 
 # Returns the exact log marginal likelihood or the ELBO, without priors.

@@ -73,8 +73,10 @@ learn_groups <- function(data, s, state) {
 
 # Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). Terms are those of the kernel with most
 # effects first, then the mean's basis and y, each a "group" of one level. `blocks` has [level, p^2] of the first term.
-# For each later term `pairs` has the pairs of its levels with those of the first. `crossed[[j]][[k]]`, of later terms,
-# has a row for each effect of term j and a column for each of term k (levels run faster than effects of a level).
+# `crossed[[j]][[k]]`, of later terms, has a row for each effect of term j and a column for each of term k (levels run
+# faster than effects of a level). `pairs` is list(of_term, order, start, column): for each later term the pairs of its
+# levels with those of the first, with an entry for each effect of the later term. `order` puts the entries of all terms
+# level by level, from start[l] on. `column` numbers the effects of all later terms.
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]
@@ -89,14 +91,31 @@ group_sums <- function(kernel, data) {
   check_memory(16 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
   first <- terms[[1L]]
   p <- ncol(first$design)
-  pairs <- expand.grid(a = seq_len(p), b = seq_len(p))
-  blocks <- rowsum(w * first$design[, pairs$a, drop = FALSE] * first$design[, pairs$b, drop = FALSE], first$code)
+  at <- expand.grid(a = seq_len(p), b = seq_len(p))
+  blocks <- rowsum(w * first$design[, at$a, drop = FALSE] * first$design[, at$b, drop = FALSE], first$code)
   crossed <- lapply(seq_along(terms), function(j) {
-    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) sums_of_pairs(terms[[j]], terms[[k]], w))
+    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) {
+      one <- terms[[j]]
+      found <- sums_of_pairs(one, terms[[k]], w)
+      out <- matrix(0, sizes[j], sizes[k])
+      at <- expand.grid(a = seq_len(ncol(one$design)) - 1, b = seq_len(found$effects) - 1)
+      for (i in seq_len(nrow(at))) {
+        out[cbind(at$a[i] * one$levels + found$level, at$b[i] * found$size + found$other)] <- found$sums[, i]
+      }
+      out
+    })
   })
-  pairs <- lapply(terms[-1L], pairs_of_levels, first, w)
-  list(order = order, blocks = blocks, pairs = ordered_pairs(pairs, first$levels), crossed = crossed,
-       sizes = sizes, log_w = sum_of_logs(data$weights), n = n)
+  pairs <- lapply(terms[-1L], sums_of_pairs, one = first, w = w)
+  before <- cumsum(c(0, vapply(pairs, function(t) t$size * t$effects, 0)))
+  column <- unlist(Map(function(t, before) {
+    before + rep(seq_len(t$effects) - 1, each = length(t$other)) * t$size + t$other
+  }, pairs, before[seq_along(pairs)]))
+  level <- unlist(lapply(pairs, function(t) rep(t$level, t$effects)))
+  in_order <- order(level, column)
+  pairs <- list(of_term = pairs, order = in_order, start = 1L + c(0L, cumsum(tabulate(level, first$levels))),
+                column = as.integer(column[in_order]))
+  list(order = order, blocks = blocks, pairs = pairs, crossed = crossed, sizes = sizes,
+       log_w = sum_of_logs(data$weights), n = n)
 }
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
@@ -127,53 +146,16 @@ likelihood_of_groups <- function(fit, restricted) {
             class = "logLik")
 }
 
-# Returns list(level, other, size, sums) for the pairs of levels that the rows have: the level of `first` and that of
-# `term`, the number of levels of `term`, and the sums of products of their designs, that of `first` running faster.
-pairs_of_levels <- function(term, first, w) {
-  pair <- first$code + first$levels * (term$code - 1)
-  at <- expand.grid(a = seq_len(ncol(first$design)), b = seq_len(ncol(term$design)))
-  sums <- rowsum(w * first$design[, at$a, drop = FALSE] * term$design[, at$b, drop = FALSE], pair)
-  met <- as.numeric(rownames(sums)) - 1
-  list(level = as.integer(met %% first$levels) + 1L, other = as.integer(met %/% first$levels) + 1L,
-       size = term$levels, effects = ncol(term$design), sums = unname(sums))
-}
-
-# Returns list(of_term, order, start, column): a pair has an entry for each effect of the later term. `order` puts the
-# entries of all terms level by level, from start[l] on. `column` numbers the effects of all later terms.
-ordered_pairs <- function(of_term, levels) {
-  before <- cumsum(c(0, vapply(of_term, function(t) t$size * t$effects, 0)))
-  column <- unlist(Map(function(t, before) {
-    before + rep(seq_len(t$effects) - 1, each = length(t$other)) * t$size + t$other
-  }, of_term, before[seq_along(of_term)]))
-  level <- unlist(lapply(of_term, function(t) rep(t$level, t$effects)))
-  order <- order(level, column)
-  list(of_term = of_term, order = order, start = 1L + c(0L, cumsum(tabulate(level, levels))),
-       column = as.integer(column[order]))
-}
-
-# Returns C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise.
-eliminated_pairs <- function(pairs, L, first, roots, noise, size) {
-  p <- nrow(first)
-  entries <- Map(function(t, root) {
-    sums <- t$sums %*% kronecker(root, first) / noise
-    of_level <- L[t$level, , drop = FALSE]
-    lapply(seq_len(t$effects), function(b) level_solve(of_level, sums[, (b - 1L) * p + seq_len(p), drop = FALSE]))
-  }, pairs$of_term, roots)
-  entries <- do.call(rbind, unlist(entries, recursive = FALSE))[pairs$order, , drop = FALSE]
-  native(ffi_level_products, t(entries), pairs$start, pairs$column, as.integer(size)) # sum_l V_l'V_l (src/effects.h)
-}
-
+# Returns list(level, other, size, effects, sums) for the pairs of levels of two terms that the rows have: both levels,
+# the numbers of levels and effects of the second term, and the sums of products of both designs, that of the first
+# term running faster.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
-  rows <- lapply(seq_len(ncol(two$design)), function(b) {
-    do.call(rbind, lapply(seq_len(ncol(one$design)), function(a) {
-      sums <- rowsum(w * one$design[, a] * two$design[, b], pair)
-      out <- matrix(0, one$levels, two$levels)
-      out[as.numeric(rownames(sums))] <- sums
-      out
-    }))
-  })
-  do.call(cbind, rows)
+  met <- sort(unique(pair)) - 1
+  at <- expand.grid(a = seq_len(ncol(one$design)), b = seq_len(ncol(two$design)))
+  sums <- Map(function(a, b) rowsum(w * one$design[, a] * two$design[, b], pair), at$a, at$b)
+  list(level = as.integer(met %% one$levels) + 1L, other = as.integer(met %/% one$levels) + 1L, size = two$levels,
+       effects = ncol(two$design), sums = unname(do.call(cbind, c(list(matrix(0, length(met), 0L)), sums))))
 }
 
 # Returns list(reml, ml, square): the restricted and the ordinary log likelihood; -Inf where rounding leaves no Cholesky
@@ -199,21 +181,25 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  K <- K - eliminated_pairs(sums$pairs, L, first, lam[-1L], noise, size)
-  R <- tryCatch(root_diagonal(t(K)), pfdtc_error_numerical = function(e) NULL)
-  if (is.null(R)) return(list(reml = -Inf, ml = -Inf, square = 1))
+  # C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise
+  pairs <- sums$pairs
+  entries <- Map(function(t, root) {
+    scaled <- t$sums %*% kronecker(root, first) / noise
+    of_level <- L[t$level, , drop = FALSE]
+    lapply(seq_len(t$effects), function(b) level_solve(of_level, scaled[, (b - 1L) * p + seq_len(p), drop = FALSE]))
+  }, pairs$of_term, lam[-1L])
+  entries <- do.call(rbind, unlist(entries, recursive = FALSE))[pairs$order, , drop = FALSE]
+  K <- t(K - native(ffi_level_products, t(entries), pairs$start, pairs$column, as.integer(size)))
+  diag(K) <- diag(K) - 1
+  R <- with_dense_products(native(ffi_factor, K, numeric(size), 0L), engine_control(size))
+  if (R$status != 0L) return(list(reml = -Inf, ml = -Inf, square = 1))
+  R <- diag(R$C)
   logs <- 2 * log(R)
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
             R[size]^2) / 2 + merged_log_density(shift, noise)
   list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml,
        square = R[size]^2 + shift$ss / noise)
-}
-
-# Returns the diagonal of the Cholesky factor of A.
-root_diagonal <- function(A) {
-  diag(A) <- diag(A) - 1
-  diag(with_dense_products(native_factor(A, numeric(nrow(A))), engine_control(nrow(A)))$C)
 }
 
 # Returns (root' x I) m, where the levels of m's rows run faster than their effects.

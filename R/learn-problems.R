@@ -38,7 +38,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   composite <- length(placed$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(table$what == "variance")] <- if (composite) 1 else 4
-  free <- !names %in% not_learned(s) & !c(table$held, FALSE)
+  free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
   if (pool$few) table$sd[table$what == "variance" & !table$keep] <- wide_variance_sd
   if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
@@ -188,12 +188,18 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
-    return(place_kernel(change_leaves(chosen, function(l) {
+    chosen <- change_leaves(chosen, function(l) {
       if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
       if (is_additive(l)) l$groups <- kernel$groups
-      if (is.null(l$inputs)) l[c("inputs", "shared")] <- kernel[c("inputs", "shared")]
+      if (is.null(l$inputs)) {
+        l$inputs <- kernel$inputs
+        l$shared <- kernel$shared
+      }
       l
-    }), x))
+    })
+    # `kernel` has its place: so has one factor over the same inputs
+    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
+    return(if (placed) chosen else place_kernel(chosen, x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   if (is_season(profile)) return(season_beside(with_profile(leaf, profile, x), kernel, open, x))
@@ -217,13 +223,6 @@ laplace_rows <- function(data, s, most, points) {
   if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
   points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
-}
-
-# Returns the kernel with typical values where it has none. typical(units) has them in their units.
-with_typical_values <- function(kernel, x, s, typical = function(units) units$start) {
-  units <- parameter_units(kernel, x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel)
-  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
 }
 
 greedy_points <- function(rows, s, kernel) {

@@ -1,11 +1,5 @@
 # Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches a problem from each start and returns the runs, largest value first.
-search <- function(problem, starts, ...) {
-  runs <- lapply(starts, function(theta) climb(problem, theta, ...))
-  runs[order(-vapply(runs, `[[`, 0, "value"))]
-}
-
 # Searches from theta. `size`: rows and neighbours, a row of learning_sizes; `steps`: scoring steps of each round;
 # `enough`: the promised gain at which a round ends. Neighbours stay fixed during a round. The last round is the one in
 # which no log moves by more than 0.05.
@@ -17,7 +11,7 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || proc.time()[["elapsed"]] >= problem$pool$until) break
   }
   run
 }
@@ -215,7 +209,8 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   steps <- c(6L, if (few) 6L else 2L)
-  runs <- search(problem, thetas, "finals", steps)
+  runs <- lapply(thetas, function(theta) climb(problem, theta, "finals", steps))
+  runs <- runs[order(-vapply(runs, `[[`, 0, "value"))]
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
   if (is.null(longer)) return(runs)
   runs <- c(list(climb(problem, longer, "finals", steps)), runs)

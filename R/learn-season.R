@@ -23,7 +23,15 @@ choose_season <- function(now, s) {
   if (!is_season(best$problem$profile)) return(now)
   now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - here$value,
                            best$parameters - here$parameters, if (!pool$few) some$n)
-  if (!few) best <- on_all_rows(best, s, pool)
+  if (!few) {
+    problem <- learning_problem(pool, s, best$problem$profile)
+    if (pool$few) { # the exact log marginal likelihood of all rows has the last word
+      end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
+                    information = best$information * (pool$n / some$n))
+      best[c("theta", "value")] <- end[c("theta", "value")]
+    }
+    best$problem <- problem
+  }
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(now, same, best[same])
 }
@@ -70,16 +78,6 @@ because_gain <- function(kernels) {
 on_rows <- function(model, s, count) {
   problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
   end <- learn_exactly(problem, climb(problem, model$theta, "few", 8L))
-  replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
-}
-
-# Returns the model on all rows, learned again if the exact log marginal likelihood has the last word.
-on_all_rows <- function(model, s, pool) {
-  problem <- learning_problem(pool, s, model$problem$profile)
-  if (!pool$few) return(replace(model, "problem", list(problem)))
-  more <- pool$n / model$problem$pool$n
-  end <- ascend(exact_density(problem), model$theta, maxit = 15L, enough = exact_enough[["few"]],
-                information = model$information * more)
   replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
 }
 

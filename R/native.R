@@ -34,11 +34,9 @@ with_dense_products <- function(call, control) {
 # bytes of the memory that are already taken.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
-    block <- getOption("pfdtc.block")
-    control <- list(
-      threads = check_count(getOption("pfdtc.threads", 2L), "pfdtc.threads"),
-      memory = check_at_least_0(getOption("pfdtc.memory", 2^27), "pfdtc.memory"),
-      block = if (!is.null(block)) check_count(block, "pfdtc.block"))
+    asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
+                  block = getOption("pfdtc.block"))
+    control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
   # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
   threads <- max(1, min(control$threads, n %/% 256))
@@ -210,11 +208,6 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
          doing = "The posterior on inducing points and near rows")
-}
-
-# Returns C C' = I + A, x = (I + A)^{-1} b, and the inverse if asked.
-native_factor <- function(A, b, inverse = FALSE) {
-  native(ffi_factor, A, as.double(b), as.integer(inverse), doing = "The Cholesky factorisation")
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other

@@ -50,32 +50,47 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   if (!is.null(candidates) && length(c(lower, upper))) {
     abort_input("candidates", "given beside bounds", "alone", hint = "Leave out `lower` and `upper`.")
   }
-  best <- if (goal %in% c("minimum", "maximum")) best_mean(fit, training_rows(fit), goal)
-  level <- if (goal == "level") threshold_of_f(response_of(fit), as.double(level))$lower
-  design <- list(fit = fit, posterior = posterior_of(fit), goal = goal, level = level, best = best,
+  if (is.null(candidates)) {
+    space <- design_space(fit, lower, upper)
+  } else {
+    if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
+    if (!is.data.frame(candidates) || nrow(candidates) < n) {
+      abort_input("candidates", describe(candidates), sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
+    }
+    candidates <- candidates[intersect(names(candidates), input_names(fit))]
+  }
+  design <- list(fit = fit, posterior = posterior_of(fit), sign = c(minimum = 1, maximum = -1)[goal],
                  exact = asks_no_noise(fit$asked$noise))
+  improves <- !is.na(design$sign)
+  if (improves) design$best <- best_mean(design, training_rows(fit))
+  if (goal == "level") design$level <- threshold_of_f(response_of(fit), as.double(level))$lower
   if (design$exact) design$measured <- fit$data$x
-  space <- if (is.null(candidates)) design_space(fit, lower, upper)
-  if (is.null(space)) candidates <- check_candidates(fit, candidates, n)
   out <- NULL
   for (i in seq_len(n)) {
-    found <- if (is.null(space)) top_candidate(candidates, design) else best_in_space(space, design)
+    if (is.null(candidates)) {
+      found <- best_in_space(space, design)
+    } else {
+      at <- criterion_at(design, candidates)
+      if (all(is.na(at$value))) abort_input("candidates", "rows with missing values", "complete")
+      row <- order(at$measured, -at$value)[1L]
+      found <- candidates[row, , drop = FALSE]
+      candidates <- candidates[-row, , drop = FALSE]
+    }
     value <- criterion_at(design, found)$value
-    out <- rbind(out, cbind(found, criterion = if (is.null(best)) value else exp(value)))
+    out <- rbind(out, cbind(found, criterion = if (improves) exp(value) else value))
     new <- new_rows(fit, found, stats::na.pass)
-    if (!is.null(best)) design$best <- extreme_of(c(design$best, best_mean(fit, new, goal)), goal)
+    if (improves) design$best <- min(design$best, best_mean(design, new))
     design$taken <- rbind(design$taken, new$x)
     if (design$exact || !response_of(fit)$conjugate) design$measured <- rbind(design$measured, new$x)
-    if (is.null(space)) candidates <- candidates[-attr(found, "row"), , drop = FALSE]
   }
   rownames(out) <- NULL
   out
 }
 
-extreme_of <- function(v, goal) if (goal == "maximum") max(v) else min(v)
-
-best_mean <- function(fit, rows, goal) {
-  extreme_of((latent_at(fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset)[!is.na(rows$index)], goal)
+# Returns the smallest mean of f at rows, or minus the largest if the sign is -1.
+best_mean <- function(design, rows) {
+  mean <- latent_at(design$fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset
+  min((design$sign * mean)[!is.na(rows$index)])
 }
 
 # Returns the criterion at rows, `value`, NA where a row is unknown. For the expected improvement it is the logarithm,
@@ -92,9 +107,9 @@ criterion_at <- function(design, rows) {
   }
   mean <- f$mean[new$index] + new$offset
   sd <- sqrt(pmax(f$var * !(known | measured), 0))[new$index]
-  data.frame(measured = measured[new$index], value = switch(
-    design$goal, minimum = log_improvement(design$best - mean, sd), maximum = log_improvement(mean - design$best, sd),
-    level = stats::qnorm(0.975) * sd - abs(mean - design$level), fill = sd))
+  data.frame(measured = measured[new$index], value =
+               if (!is.null(design$best)) log_improvement(design$best - design$sign * mean, sd) else
+                 if (is.null(design$level)) sd else stats::qnorm(0.975) * sd - abs(mean - design$level))
 }
 
 # Returns list(mean, var, least) of f at the rows of x, if the rows `taken` had responses equal to their means: the mean
@@ -135,23 +150,8 @@ log_improvement <- function(gap, sd) {
 
 # ---- where to look --------------------------------------------------------------------------------------------------
 
-check_candidates <- function(fit, candidates, n) {
-  if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
-  if (!is.data.frame(candidates) || nrow(candidates) < n) {
-    abort_input("candidates", describe(candidates), sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
-  }
-  candidates[intersect(names(candidates), input_names(fit))]
-}
-
 # Returns the names of the variables that a row to predict at needs.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
-
-top_candidate <- function(candidates, design) {
-  at <- criterion_at(design, candidates)
-  if (all(is.na(at$value))) abort_input("candidates", "rows with missing values", "complete")
-  row <- order(at$measured, -at$value)[1L]
-  structure(candidates[row, , drop = FALSE], row = row)
-}
 
 # Returns a list named by variable: list(lower, upper, spec) for numbers and times, the levels for other variables.
 design_space <- function(fit, lower, upper) {
@@ -229,7 +229,13 @@ best_in_space <- function(space, design) {
   merit <- function(u) criterion_at(design, rows_in_space(space, u))
   at <- merit(u)
   free <- which(vapply(space, function(v) is.list(v) && v$upper > v$lower, NA))
-  starts <- distinct_starts(u, ifelse(at$measured & !all(at$measured), NA, at$value), design_search[["starts"]])
+  open <- ifelse(at$measured & !all(at$measured), NA, at$value)
+  most <- design_search[["starts"]]
+  starts <- integer()
+  for (i in utils::head(order(-open, na.last = NA), 50L * most)) { # no two of the starts are close
+    if (all(vapply(starts, function(k) max(abs(u[k, ] - u[i, ])) > 0.05, NA))) starts <- c(starts, i)
+    if (length(starts) == most) break
+  }
   all <- u[starts, , drop = FALSE]
   if (length(free)) {
     ends <- t(apply(all, 1L, climb_in_space, merit = function(u) merit(u)$value, free = free))
@@ -247,22 +253,12 @@ data_in_space <- function(space, design, most = 3L) {
   known <- variables_by_name(fit)[names(space)]
   if (is.null(x) || any(vapply(known, is.null, NA))) return(NULL)
   mean <- latent_at(fit, x, mean_only = TRUE)$mean
-  best <- utils::head(order(if (design$goal == "maximum") -mean else mean), most)
+  best <- utils::head(order(design$sign * mean), most)
   u <- Map(function(v, one) {
     own <- value_along(one, x[best, , drop = FALSE])
     if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)
   }, space, known)
   pmin(pmax(matrix(unlist(u), length(best)), 0), 1)
-}
-
-# Returns the numbers of the rows with the largest values, no two of which are close.
-distinct_starts <- function(u, value, most, apart = 0.05) {
-  kept <- integer()
-  for (i in utils::head(order(-value, na.last = NA), 50L * most)) {
-    if (all(vapply(kept, function(k) max(abs(u[k, ] - u[i, ])) > apart, NA))) kept <- c(kept, i)
-    if (length(kept) == most) break
-  }
-  kept
 }
 
 # Returns the end of L-BFGS from u along the inputs `free`. One prediction has the value and central differences.

@@ -109,17 +109,15 @@ check_made_from <- function(aux, data, model) {
   if (!inherits(aux, "pfdtc_auxiliary")) {
     abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
   }
+  same <- identical(kernel_structure(model$kernel), kernel_structure(aux$model$kernel)) &&
+    identical(kernel_values(model$kernel), kernel_values(aux$model$kernel))
   other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), aux$made_from),
-                                          !same_kernel(model$kernel, aux$model$kernel), model$noise != aux$model$noise)]
+                                          !same, model$noise != aux$model$noise)]
   if (length(other)) {
     abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
                 "an auxiliary distribution of the same data, kernel and noise",
                 hint = "auxiliary(x, y, kernel, noise, aux, weights) makes it.")
   }
-}
-
-same_kernel <- function(a, b) {
-  identical(kernel_structure(a), kernel_structure(b)) && identical(kernel_values(a), kernel_values(b))
 }
 
 stop_on_failure <- function(result, jitter) {

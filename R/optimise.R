@@ -183,8 +183,11 @@ stopped_by_error <- function(e) {
 
 run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
                          enough = NULL) {
-  progress <- if (steps$progress) progress_line(label)
-  if (!is.null(progress)) on.exit(progress(done = TRUE))
+  line <- stage_line(label, steps$progress, after = 2, every = 0.5)
+  on.exit(line(NULL))
+  progress <- if (steps$progress) function(evaluation, iteration, best) {
+    line(sprintf("iteration %d, objective %.6g", iteration, best))
+  }
   result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
                      keep = steps$trace, first_step = first_step, progress = progress, enough = enough)
   if (result$convergence == 3L) {
@@ -195,14 +198,6 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
 }
 
 # ---- progress and time ----------------------------------------------------------------------------------------------
-
-# Returns a function that shows an optimisation as a line on stderr, at most twice a second, from two seconds on.
-progress_line <- function(label) {
-  line <- stage_line(label, TRUE, after = 2, every = 0.5)
-  function(evaluation, iteration, best, done = FALSE) {
-    line(if (!done) sprintf("iteration %d, objective %.6g", iteration, best))
-  }
-}
 
 # Returns a function that shows the name of a stage as a line on stderr, from `after` seconds on and at most once in
 # `every` seconds. NULL clears the line.

@@ -111,9 +111,7 @@ clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 # Returns the exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) {
-    check_exact_given(exact, "plot_certificate")
-    for (fit in fits) exact <- check_exact(exact, fit)
-    return(exact)
+    return(check_exact(exact, fits, "plot_certificate"))
   }
   wanted <- !is.null(exact) && check_flag(exact, "exact")
   if (isFALSE(exact)) return(NULL)
@@ -161,9 +159,9 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     upr_certified = band(certificate$mean_upper, certificate$sd_upper, 1),
     exact = on_scale(fit, truth, type, noise)$mean, se.exact = sqrt(truth$var),
     lwr_exact = band(truth$mean, sqrt(truth$var), -1), upr_exact = band(truth$mean, sqrt(truth$var), 1))
-  s <- with_marks(s, base, fit, data, points && !is.null(base$data), type)
+  s <- with_marks(c(s, list(curves = data)), base, fit, points, type)
   structure(data, class = c("pfdtc_certificate", "data.frame"), effort = effort,
-            figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
+            figure = c(s[setdiff(names(s), c("all", "grid", "curves"))], list(level = level, response = slice_label(fit, type))))
 }
 
 # Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
@@ -272,15 +270,12 @@ certified_errors_figure <- function(data, log) {
   keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
                       c(looks$col, "grey30", "grey30", if (zero) "grey30"),
                       c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
-  over_m_figure(unname(panels), data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)),
-                c(nrow(cases) / 2, 2L), list(xlab = "inducing points", ylab = "error"), top = 2.8, cex = 0.85)
+  figure(unname(panels), data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)),
+         over_m_par(c(nrow(cases) / 2, 2L), 2.8, 0.85), list(xlab = "inducing points", ylab = "error"))
 }
 
-# Makes a figure of panels over the number of inducing points with common axis titles.
-over_m_figure <- function(panels, value, keys, legend, shape, outer, top, cex) {
-  figure(panels, value, keys, legend, outer = outer,
-         par = panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex))
-}
+# Returns panels_par() for panels over the number of inducing points, with common axis titles.
+over_m_par <- function(shape, top, cex) panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex)
 
 # Makes a panel of certified errors. `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
 certified_panel <- function(d, all, looks, title, log) {

@@ -15,43 +15,45 @@ check_which <- function(which) {
               hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
 }
 
-# Returns the data of each check, by name.
-check_tables <- function(fit, which) {
-  tables <- loo_checks(fit)
-  used <- is.finite(tables$rstandard)
-  tables <- lapply(tables, function(v) unname(v[used]))
+checks_figure <- function(fit, which) {
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
-  lapply(stats::setNames(nm = which), function(name) {
-    switch(name,
-           residuals = data.frame(tables[c("mean", "rstandard")]),
-           qq = data.frame(normal = stats::qqnorm(tables$rstandard, plot.it = FALSE)$x, rstandard = tables$rstandard),
-           pit = data.frame(pit = stats::pnorm(tables$rstandard)),
-           observed = data.frame(tables[c("mean", "observed")]),
-           semivariogram = semivariogram(fit, numeric, used, tables$rstandard))
-  })
-}
-
-checks_figure <- function(fit, which) {
-  fit <- check_any_fit(fit, "x")
-  tables <- check_tables(fit, which)
-  k <- length(tables)
-  figure(Map(check_panel, names(tables), tables, response_name(fit)), if (k == 1L) tables[[1L]] else tables,
-         par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
-}
-
-# Returns leave-one-out means and standardised residuals. Normal quantiles of the randomised PIT are standard normal if
-# the model holds (Dunn and Smyth 1996).
-loo_checks <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
-  if (response$conjugate) {
-    mean <- response_moments(response, loo$mean, loo$var + loo$noise)$mean
-    observed <- if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit))
-    return(list(mean = mean, observed = observed, rstandard = standardised(loo)))
+  # Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
+  all <- if (response$conjugate) {
+    list(mean = response_moments(response, loo$mean, loo$var + loo$noise)$mean,
+         observed = if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit)),
+         rstandard = standardised(loo))
+  } else {
+    list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
+         rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
   }
-  list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
-       rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
+  used <- is.finite(all$rstandard)
+  all <- lapply(all, function(v) unname(v[used]))
+  score <- all$rstandard
+  tables <- lapply(stats::setNames(nm = which), switch, residuals = data.frame(all[c("mean", "rstandard")]),
+                   qq = data.frame(normal = stats::qqnorm(score, plot.it = FALSE)$x, rstandard = score),
+                   pit = data.frame(pit = stats::pnorm(score)), observed = data.frame(all[c("mean", "observed")]),
+                   semivariogram = semivariogram(fit, numeric, used, score))
+  name <- response_name(fit)
+  mean <- paste("mean of", name)
+  residual <- "residual, in its sd"
+  level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
+  panels <- Map(function(which, d) switch(
+    which,
+    residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
+                                                                         c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
+    qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal),
+    observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
+    pit = pit_panel(d$pit),
+    semivariogram = list(
+      args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
+                  ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
+      layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16)))), which, tables)
+  k <- length(panels)
+  figure(panels, if (k == 1L) tables[[1L]] else tables,
+         par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
 # Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
@@ -72,26 +74,7 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
              pairs = by_class(half, length))
 }
 
-# ---- panels ---------------------------------------------------------------------------------------------------------
-
-check_panel <- function(name, d, response) {
-  mean <- paste("mean of", response)
-  residual <- "residual, in its sd"
-  level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
-  switch(
-    name,
-    residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
-                                                                         c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
-    qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal()),
-    observed = scatter_panel(d, "Observed against predicted", mean, response, diagonal()),
-    pit = pit_panel(d$pit),
-    semivariogram = list(
-      args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
-                  ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
-      layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16))))
-}
-
-diagonal <- function() layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
+diagonal <- layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
 scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
   d <- d[evenly(nrow(d), 2000L), , drop = FALSE]
@@ -132,58 +115,51 @@ calibration_figure <- function(fit) {
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
-       layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
+       layers = c(diagonal, layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
                                     y1 = pmin(d$predicted + half, 1), col = bar, ...),
                   layer("dots", d$predicted, d$observed, pch = 16, col = dot)))
 }
 
-# The choices of a fit as a figure: how far each candidate is behind the one chosen.
+# ---- bars ----------------------------------------------------------------------------------------------------------
 
-# Returns list(response, kernels) with the tables of the choices that were made: candidate, behind (nats behind the best
-# for a response, nats a row for a kernel), se and chosen.
-choice_tables <- function(fit) {
+# Makes a panel of estimates, in their order, with bars about them.
+bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16, ...) {
+  i <- seq_along(at)
+  list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab,
+                   xlim = c(0.5, length(i) + 0.5), ylim = range(0, at, lwr, upr)), levels = labels, ...,
+       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]), layer("segment", i, lwr, x1 = i, y1 = upr),
+                  layer("dots", i, at, pch = pch)))
+}
+
+# Draws how far each candidate is behind the one chosen: nats behind the best for a response, nats a row for a kernel.
+# The axis ends at four times the median, because differences at the top matter; labels have the values beyond the axis.
+choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
     d <- data.frame(candidate, behind = score - score[chosen][1L], se, chosen)[used, ]
     `rownames<-`(d[order(d$behind), ], NULL)
   }
-  Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
-    response = if (!is.null(fit$response)) {
-      behind(fit$response$candidate, -fit$response$merit, NA_real_, fit$response$chosen)
-    },
-    kernels = if (!is.null(fit$kernels)) {
-      behind(fit$kernels$kernel, fit$kernels$score, fit$kernels$se, fit$kernels$chosen)
-    }))
-}
-
-choices_figure <- function(fit) {
-  fit <- check_any_fit(fit, "x")
-  tables <- choice_tables(fit)
+  r <- fit$response
+  k <- fit$kernels
+  tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
+    response = if (!is.null(r)) behind(r$candidate, -r$merit, NA_real_, r$chosen),
+    kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
   if (!length(tables)) abort_input("which", "\"choices\" of a fit that chose nothing", "another figure")
-  titles <- c(response = "Response", kernels = "Kernel")
-  units <- c(response = "nats behind", kernels = "nats a row behind")
-  figure(Map(choice_panel, tables, titles[names(tables)], units[names(tables)]),
-         if (length(tables) == 1L) tables[[1L]] else tables,
+  panels <- Map(function(d, what) {
+    edge <- max(4 * stats::median(d$behind), 1e-3)
+    at <- pmin(d$behind, edge)
+    half <- 2 * replace(d$se, is.na(d$se), 0)
+    words <- if (what == "response") c("Response", "nats behind") else c("Kernel", "nats a row behind")
+    bars_panel(words[1L], words[2L], at, at - half, at + half,
+               ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
+               ifelse(d$chosen, 16, 1))
+  }, tables, names(tables))
+  figure(panels, if (length(tables) == 1L) tables[[1L]] else tables,
          par = if (length(tables) > 1L) panels_par(c(1L, length(tables)), c(3.5, 3.5, 1.8, 1)))
 }
 
-# Draws the candidates of one choice. The axis ends at four times the median, because differences at the top matter;
-# labels have the values beyond the axis.
-choice_panel <- function(d, title, unit) {
-  n <- nrow(d)
-  edge <- max(4 * stats::median(d$behind), 1e-3)
-  at <- pmin(d$behind, edge)
-  half <- 2 * replace(d$se, is.na(d$se), 0)
-  labels <- ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate)
-  list(args = list(main = title, xlab = "", ylab = unit, xlim = c(0.5, n + 0.5), ylim = range(0, at - half, at + half)),
-       levels = labels,
-       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]),
-                  layer("segment", seq_len(n), at - half, x1 = seq_len(n), y1 = at + half),
-                  layer("dots", seq_len(n), at, pch = ifelse(d$chosen, 16, 1))))
-}
-
-# The effects of groups as a figure: a panel for each effect, its levels in the order of their estimates.
-
+# Draws the effects of groups: a panel for each effect, its levels in the order of their estimates. Up to forty levels
+# have their names below the axis.
 groups_figure <- function(fit, level) {
   table <- as.data.frame(ranef.gp_fit(fit_with_groups(fit, "x"), se = TRUE))
   half <- stats::qnorm((1 + check_level(level)) / 2) * table$condsd
@@ -194,17 +170,9 @@ groups_figure <- function(fit, level) {
   name <- paste(table$group, table$effect, sep = ": ")
   parts <- split(table, factor(name, unique(name)))
   columns <- ceiling(sqrt(length(parts)))
-  figure(Map(effect_panel, parts, names(parts)), table,
-         par = if (length(parts) > 1L) panels_par(c(ceiling(length(parts) / columns), columns), c(3.5, 3.5, 1.8, 1)))
-}
-
-# Makes the panel of an effect. Up to forty levels have their names below the axis.
-effect_panel <- function(d, title) {
-  at <- seq_len(nrow(d))
-  few <- nrow(d) <= 40L
-  list(args = list(main = title, xlab = if (few) "" else "level", ylab = "effect", xlim = c(0.5, nrow(d) + 0.5),
-                   ylim = range(0, d$lwr, d$upr)),
-       levels = if (few) d$level, las = if (few) 2,
-       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]),
-                  layer("segment", at, d$lwr, x1 = at, y1 = d$upr), layer("dots", at, d$estimate, pch = 16)))
+  figure(Map(function(d, title) {
+    few <- nrow(d) <= 40L
+    bars_panel(title, "effect", d$estimate, d$lwr, d$upr, if (few) d$level, las = if (few) 2)
+  }, parts, names(parts)), table,
+  par = if (length(parts) > 1L) panels_par(c(ceiling(length(parts) / columns), columns), c(3.5, 3.5, 1.8, 1)))
 }

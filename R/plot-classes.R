@@ -1,13 +1,11 @@
 # Figures of several classes: probabilities along the inputs, calibration, and the table of confusion.
 
-class_colours <- function(K) grDevices::hcl.colors(K, "Dark 3")
-
 # Draws the averaged probability of each class along an input, at the middle of the other inputs.
 classes_figure <- function(fit, inputs, at, n, xlim) {
   s <- slice_frame(fit, inputs, at, n, xlim)
   levels <- response_of(fit)$levels
   p <- class_moments(latent_at(fit, s$grid$x))$mean
-  colours <- class_colours(length(levels))
+  colours <- grDevices::hcl.colors(length(levels), "Dark 3")
   curves <- lapply(seq_along(levels), function(k) {
     cbind(s$grid[c("input", "value", "label")], class = levels[k], probability = p[, k], outside = s$grid$outside)
   })
@@ -34,7 +32,7 @@ class_calibration_figure <- function(fit) {
     data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
                sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
   }))
-  colours <- class_colours(length(levels))
+  colours <- grDevices::hcl.colors(length(levels), "Dark 3")
   own <- colours[match(d$class, levels)]
   figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
          legend_keys(levels, colours, pch = 16))

@@ -4,7 +4,6 @@
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "plot_fits")
-  check_exact_given(exact, "plot_fits")
   fits <- label_fits(fits, posterior_title)
   base <- comparison_base(fits, exact)
   n <- check_count(n, "n", min = 2)
@@ -28,7 +27,7 @@ comparison_base <- function(fits, exact) {
   if (length(other)) {
     abort_input("fits", sprintf("one with %d inputs and one with %d", columns[1L], other[1L]), "fits of the same data")
   }
-  if (!is.null(exact)) for (fit in fits) check_exact(exact, fit)
+  check_exact(exact, fits, "plot_fits")
   candidates <- c(if (!is.null(exact)) list(exact), fits)
   with_data <- Find(function(fit) !is.null(fit$data), candidates)
   if (is.null(with_data)) candidates[[1L]] else with_data
@@ -42,7 +41,7 @@ curves_compared <- function(fits, exact, base, newdata, input, at, n, points) {
   if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, new_inputs(base, newdata)$x)
   middle <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
   list(variable = v, data = compared(fits, exact, s$grid), foot = s$foot,
-       points = with_marks(s, without_transform(base, "link"), base, middle, points, "link")$points)
+       points = with_marks(c(s, list(curves = middle)), without_transform(base, "link"), base, points, "link")$points)
 }
 
 compared <- function(fits, exact, grid) {

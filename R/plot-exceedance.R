@@ -12,11 +12,6 @@ numeric_inputs <- function(fit, x) {
   as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
 }
 
-# Returns the numeric inputs of at most 2,000 training rows, NULL if the fit has none.
-numeric_data <- function(fit, most = 2000L) {
-  if (!is.null(fit$data)) numeric_inputs(fit, fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE])
-}
-
 region_colours <- c(above = "#D55E00", below = "#0072B2", data = "#D9D9D9", approximation = "#F0E442")
 
 exceedance_figure <- function(x) {
@@ -33,20 +28,31 @@ exceedance_figure <- function(x) {
   }
   shown <- as.character(x$region)
   shown[shown %in% "undecided"] <- if (is.null(x$because)) "data" else as.character(x$because)[shown %in% "undecided"]
-  draw <- if (length(vary) == 1L) exceedance_line else exceedance_map
   shown <- factor(shown, names(region_colours))
-  draw(x, inputs[vary], figure$data[vary], shown, about, figure$variables[names(inputs)[vary]])
-}
-
-exceedance_keys <- function(shown, about, pch = 22) {
   used <- levels(droplevels(shown))
   text <- c(above = sprintf("above (probability at least %s)", format(about$prob)), below = "below",
             data = "undecided", approximation = "undecided, perhaps by the approximation")
-  legend_keys(text[used], "grey40", pch = pch, size = 1.5, bg = region_colours[used])
+  regions <- legend_keys(text[used], "grey40", pch = 22, size = 1.5, bg = region_colours[used])
+  label <- sprintf("P(%s > %s)", if (about$of == "f") "f" else "y",
+                   if (length(about$threshold) == 1L) format(about$threshold) else "threshold")
+  data <- figure$data[vary]
+  axes <- figure$variables[names(inputs)[vary]]
+  if (length(vary) == 1L) {
+    panel <- exceedance_line(x, inputs[vary], data[[1L]], shown, about, axes[[1L]], label)
+    kinds <- seq_len(1L + about$certified)
+    keys <- rbind(legend_keys(c("probability", "certified bounds")[kinds],
+                              plot_colours[c("mean", "certified")][kinds], 1, c(2, 6)[kinds]), regions)
+  } else {
+    panel <- exceedance_map(inputs[vary], data, shown, axes)
+    keys <- rbind(regions, if (!is.null(data)) data_key(FALSE))
+  }
+  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)),
+         foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 
-# Draws the probability along one input, with its certified bounds. A strip along the bottom shows the regions.
-exceedance_line <- function(x, inputs, data, shown, about, variables) {
+# Returns the panel of the probability along one input, with its certified bounds. A strip along the bottom shows the
+# regions.
+exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   o <- order(inputs[[1L]])
   at <- inputs[[1L]][o]
   edges <- c(at[1L], (at[-1L] + at[-length(at)]) / 2, at[length(at)])
@@ -59,45 +65,31 @@ exceedance_line <- function(x, inputs, data, shown, about, variables) {
                                col = grDevices::adjustcolor(plot_colours["certified"], 0.4)),
     lapply(c(about$prob, 1 - about$prob), function(p) layer("rule", NULL, p, lty = 3, col = "grey40")[[1L]]),
     layer("line", at, x$prob[o], col = plot_colours["mean"], lwd = 2), strip,
-    if (!is.null(data)) tick_layer(data[[1L]], data_colour(nrow(data)), lwd = 0.5))
-  panel <- list(args = list(xlab = names(inputs), ylab = exceedance_label(about), xlim = range(at),
-                            ylim = c(-0.09, 1)), layers = layers, ticks = variable_ticks(variables[[1L]], range(at)))
-  keys <- rbind(legend_keys(c("probability", if (about$certified) "certified bounds"),
-                            c(plot_colours["mean"], plot_colours["certified"])[seq_len(1L + about$certified)], 1,
-                            c(2, 6)[seq_len(1L + about$certified)]), exceedance_keys(shown, about))
-  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)))
+    if (!is.null(data)) tick_layer(data, data_colour(length(data)), lwd = 0.5))
+  list(args = list(xlab = names(inputs), ylab = label, xlim = range(at), ylim = c(-0.09, 1)), layers = layers,
+       ticks = variable_ticks(variable, range(at)))
 }
 
-exceedance_label <- function(about) {
-  than <- if (length(about$threshold) == 1L) format(about$threshold) else "threshold"
-  sprintf("P(%s > %s)", if (about$of == "f") "f" else "y", than)
-}
-
-# Draws a map of the regions. Places on a grid are cells, other places are dots.
-exceedance_map <- function(x, inputs, data, shown, about, variables) {
+# Returns the panel of a map of the regions. Places on a grid are cells, which end half-way to their neighbours; other
+# places are dots.
+exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
-  whole <- prod(lengths(values)) == nrow(x)
+  whole <- prod(lengths(values)) == length(shown)
+  ends <- function(k, own, side) {
+    half <- diff(values[[k]]) / 2
+    i <- match(inputs[[k]][own], values[[k]])
+    if (side < 0) inputs[[k]][own] - c(half[1L], half)[i] else inputs[[k]][own] + c(half, half[length(half)])[i]
+  }
   marks <- unlist(lapply(levels(droplevels(shown)), function(region) {
     own <- which(shown == region)
     col <- region_colours[[region]]
     if (!whole) return(layer("dots", inputs[[1L]][own], inputs[[2L]][own], pch = 16, cex = 0.7, col = col))
-    ends <- lapply(1:2, function(k) cell_ends(inputs[[k]][own], values[[k]]))
-    layer("box", ends[[1L]]$lower, ends[[2L]]$lower, x1 = ends[[1L]]$upper, y1 = ends[[2L]]$upper, col = col,
+    layer("box", ends(1L, own, -1), ends(2L, own, -1), x1 = ends(1L, own, 1), y1 = ends(2L, own, 1), col = col,
           border = NA)
   }), FALSE)
   rows <- if (!is.null(data)) layer("dots", data[[1L]], data[[2L]], pch = 16, col = data_colour(nrow(data)),
                                     cex = if (nrow(data) > 200) 0.3 else 0.6)
-  asp <- map_asp(variables, values[[2L]])
-  panel <- list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
-                              ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
-  keys <- rbind(exceedance_keys(shown, about), if (!is.null(data)) data_key(FALSE))
-  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)),
-         foot = sprintf("Regions by %s.", exceedance_label(about)))
-}
-
-# Returns the ends of the cells about v on an axis with these values: half-way to their neighbours.
-cell_ends <- function(v, values) {
-  half <- diff(values) / 2
-  i <- match(v, values)
-  list(lower = v - c(half[1L], half)[i], upper = v + c(half, half[length(half)])[i])
+  asp <- map_asp(axes, values[[2L]])
+  list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
+                     ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
 }

@@ -1,4 +1,4 @@
-# Figures of experiments and of optimisations. summary_*() make the data that *_figure() draw.
+# Figures of experiments and of optimisations.
 
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
@@ -63,35 +63,33 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
 #' @export
 plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
-  draw_figure(panels_figure(summary_rmse(as_experiment(results), what, datasets, methods)), list(...))
+  draw_figure(rmse_figure(as_experiment(results), what, datasets, methods), list(...))
 }
 
 #' @rdname plot_rmse
 #' @export
 plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
                     methods = NULL, ...) {
-  draw_figure(panels_figure(summary_kl(as_experiment(results), against, kl, best, datasets, methods)), list(...))
+  draw_figure(kl_figure(as_experiment(results), against, kl, best, datasets, methods), list(...))
 }
 
 #' @rdname plot_rmse
 #' @export
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
-  draw_figure(course_figure(summary_course(as_experiment(results), divergence, method, dataset, m)), list(...))
+  draw_figure(course_figure(as_experiment(results), divergence, method, dataset, m), list(...))
 }
 
 #' @rdname plot_rmse
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
-  figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")
-  object <- as_experiment(object)
-  make <- switch(figure, rmse = summary_rmse, kl = summary_kl, divergence = summary_course, trace = trace_curves)
+  make <- switch(check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure"), rmse = rmse_figure,
+                 kl = kl_figure, divergence = course_figure, trace = repetitions_figure)
   check_dots_empty(setdiff(names(list(...)), names(formals(make))), names(formals(make))[-1L])
-  s <- make(object, ...)
-  ggplot_figure(switch(figure, divergence = course_figure(s), trace = traces_figure(s), panels_figure(s)))
+  ggplot_figure(make(as_experiment(object), ...))
 }
 
-# ---- what is plotted ------------------------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------------------------
 
 # Colours of Okabe and Ito; symbols and line types differ as well.
 method_looks <- data.frame(
@@ -116,58 +114,79 @@ pick <- function(results, datasets, methods) {
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
 }
 
-in_order <- function(d, picked) {
-  if (is.null(d) || !nrow(d)) abort_input("results", "without one such number", "results of some fits")
-  d <- d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ]
-  row.names(d) <- NULL
-  d
-}
-
-# Applies `f` to the fits with the same number of points, method and data set that have a value in the column.
-over_repetitions <- function(picked, column, f) {
+# Applies `f` to the fits with the same number of points, method and data set that have a value in the column. By default
+# it returns median and range over the repetitions.
+over_repetitions <- function(picked, column, f = function(g) {
+                               v <- g[[column]]
+                               data.frame(g[1L, c("dataset", "method", "m")], middle = stats::median(v), low = min(v),
+                                          high = max(v), n = length(v))
+                             }) {
   fits <- picked$fits[is.finite(picked$fits[[column]]), ]
-  in_order(do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f)), picked)
+  d <- do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f))
+  if (is.null(d) || !nrow(d)) abort_input("results", "without one such number", "results of some fits")
+  `row.names<-`(d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ], NULL)
 }
 
-# Returns median and range over the repetitions, for each method and number of points.
-medians_over_m <- function(picked, column) {
-  over_repetitions(picked, column, function(g) {
-    v <- g[[column]]
-    data.frame(g[1L, c("dataset", "method", "m")], middle = stats::median(v), low = min(v), high = max(v),
-               n = length(v))
-  })
-}
-
-# Returns the input of panels_figure(): list(data, xlab, ylab, lines, level).
-summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
+rmse_figure <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
   what <- check_choice(what, c("mean", "sd", "prediction"), "what")
   picked <- pick(results, datasets, methods)
-  column <- c(mean = "rmse_mean", sd = "rmse_sd", prediction = "rmse_pred")[[what]]
-  level <- if (what == "prediction") {
-    exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
-    tapply(exact$rmse_pred, exact$dataset, stats::median)
-  }
-  list(data = medians_over_m(picked, column), xlab = "inducing points",
-       ylab = paste("RMSE of the", if (what == "prediction") what else paste("posterior", what)), lines = TRUE,
-       level = level)
+  prediction <- what == "prediction"
+  exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
+  errors_figure(over_repetitions(picked, if (prediction) "rmse_pred" else paste0("rmse_", what)), "inducing points",
+                paste("RMSE of the", if (prediction) what else paste("posterior", what)),
+                if (prediction) tapply(exact$rmse_pred, exact$dataset, stats::median))
 }
 
-summary_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
-                       datasets = NULL, methods = NULL) {
+kl_figure <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
+                      methods = NULL) {
   against <- check_choice(against, c("m", "error"), "against")
   kl <- check_choice(kl, c("process", "marginal"), "kl")
   picked <- pick(results, datasets, methods)
   column <- c(process = "kl", marginal = "kl_marginal")[[kl]]
-  one <- if (check_flag(best, "best")) function(g) g[which.min(g$rmse_mean), ] else identity
-  picked$fits <- over_repetitions(picked, column, one)
+  fits <- over_repetitions(picked, column, if (check_flag(best, "best")) function(g) g[which.min(g$rmse_mean), ] else
+    identity)
   ylab <- if (kl == "process") "KL(approximation || exact)" else "mean marginal KL"
-  if (against == "m") {
-    return(list(data = medians_over_m(picked, column), xlab = "inducing points", ylab = ylab, lines = TRUE))
-  }
-  data <- data.frame(picked$fits[c("dataset", "method", "m", "repetition")], error = picked$fits$rmse_mean,
-                     kl = picked$fits[[column]])
-  list(data = data, xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
+  picked$fits <- fits
+  if (against == "m") return(errors_figure(over_repetitions(picked, column), "inducing points", ylab))
+  errors_figure(data.frame(fits[c("dataset", "method", "m", "repetition")], error = fits$rmse_mean,
+                           kl = fits[[column]]), "RMSE of the posterior mean", ylab)
 }
+
+# Draws medians and ranges against the number of points, or the column `kl` against `error`, with a panel for each data
+# set. `level` has the error of the exact GP by data set.
+errors_figure <- function(d, xlab, ylab, level = NULL) {
+  lines <- !is.null(d$middle)
+  looks <- method_looks[method_looks$method %in% d$method, ]
+  k <- nrow(looks)
+  shift <- if (lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # bars side by side
+  logarithmic <- function(v) range(v[is.finite(v) & v > 0])
+  panels <- lapply(split(d, factor(d$dataset, unique(d$dataset))), function(d) {
+    set <- d$dataset[1L]
+    ylim <- logarithmic(if (lines) c(d$middle, d$low, d$high, level[set]) else d$kl)
+    layers <- lapply(which(looks$method %in% d$method), function(i) {
+      look <- looks[i, ]
+      here <- d[d$method == look$method, ]
+      if (!lines) {
+        return(layer("dots", positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
+                     pch = look$pch, cex = 0.8))
+      }
+      at <- here$m * shift[i]
+      c(layer("segment", at, pmax(here$low, axis_foot(ylim)), x1 = at, y1 = here$high, col = look$col),
+        layer("line", at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5),
+        layer("dots", at, positive(here$middle), col = look$col, pch = look$pch))
+    })
+    list(args = list(main = set, log = "xy", xlim = logarithmic(if (lines) d$m else d$error) * range(shift),
+                     ylim = ylim), at = if (lines) unique(d$m), powers = "xy",
+         layers = c(if (!is.null(level)) layer("rule", NULL, level[[set]], lty = 3, col = "grey40", lwd = 1.5),
+                    unlist(layers, FALSE)))
+  })
+  keys <- legend_keys(paste0(looks$label, " "), looks$col, if (lines) looks$lty else NA, 1.5, looks$pch)
+  if (!is.null(level)) keys <- rbind(keys, legend_keys("exact ", "grey40", 3L, 1.5))
+  figure(unname(panels), d, keys, list(seg.len = 2.4, x.intersp = 0.6), outer = list(xlab = xlab, ylab = ylab),
+         par = over_m_par(sort(grDevices::n2mfrow(length(panels))), 2, 0.8)) # wider than high
+}
+
+# ---- along optimisations --------------------------------------------------------------------------------------------
 
 trace_of <- function(results, method, dataset, m) {
   trace <- attr(results, "trace")
@@ -184,7 +203,9 @@ trace_of <- function(results, method, dataset, m) {
   trace
 }
 
-summary_course <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL) {
+repetition_colours <- function(n) grDevices::hcl.colors(max(n, 2L), "Viridis", rev = TRUE)[seq_len(n)]
+
+course_figure <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL) {
   divergence <- check_choice(divergence, c("own", "exact"), "divergence")
   method <- check_choice(method, setdiff(experiment_methods, c("sor", "subsample")), "method")
   t <- trace_of(results, method, dataset, m)
@@ -198,72 +219,27 @@ summary_course <- function(results, divergence = c("own", "exact"), method = "pf
   slope <- lapply(split(out, out$what), function(o) {
     stats::coef(stats::lm(log(error) ~ log(divergence), o)) # exp(a) d^b
   })
-  structure(out, slope = slope, label = if (divergence == "own") "pF divergence under nu" else
-    "pF divergence from the exact one")
-}
-
-# ---- panels ---------------------------------------------------------------------------------------------------------
-
-panels_figure <- function(s) {
-  d <- s$data
-  sets <- unique(d$dataset)
-  looks <- method_looks[method_looks$method %in% d$method, ]
-  shape <- sort(grDevices::n2mfrow(length(sets))) # wider than high
-  keys <- legend_keys(paste0(looks$label, " "), looks$col, if (s$lines) looks$lty else NA, 1.5, looks$pch)
-  if (!is.null(s$level)) keys <- rbind(keys, legend_keys("exact ", "grey40", if (s$lines) 3L else NA, 1.5))
-  over_m_figure(lapply(sets, function(set) set_panel(d[d$dataset == set, ], s, set, looks)), d, keys,
-                list(seg.len = 2.4, x.intersp = 0.6), shape, s[c("xlab", "ylab")], top = 2, cex = 0.8)
-}
-
-set_panel <- function(d, s, set, looks) {
-  logarithmic <- function(v) range(v[is.finite(v) & v > 0])
-  k <- nrow(looks)
-  shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # bars side by side
-  xlim <- logarithmic(if (s$lines) d$m else d$error) * range(shift)
-  ylim <- logarithmic(if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl)
-  layers <- lapply(which(looks$method %in% d$method), function(i) {
-    look <- looks[i, ]
-    here <- d[d$method == look$method, ]
-    if (!s$lines) {
-      return(layer("dots", positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
-                   pch = look$pch, cex = 0.8))
-    }
-    at <- here$m * shift[i]
-    c(layer("segment", at, pmax(here$low, axis_foot(ylim)), x1 = at, y1 = here$high, col = look$col),
-      layer("line", at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5),
-      layer("dots", at, positive(here$middle), col = look$col, pch = look$pch))
+  label <- paste("pF divergence", if (divergence == "own") "under nu" else "from the exact one")
+  panels <- lapply(unique(out$what), function(what) {
+    d <- out[out$what == what, ]
+    runs <- split(d, d$repetition)
+    layers <- Map(function(run, colour) {
+      run <- run[order(run$evaluation), ]
+      ends <- run[c(1L, nrow(run)), ]
+      c(layer("line", run$divergence, run$error, col = colour),
+        layer("dots", run$divergence, run$error, col = colour, pch = 16, cex = 0.4),
+        layer("dots", ends$divergence, ends$error, bg = c("white", colour), pch = 21))
+    }, runs, repetition_colours(length(runs)))
+    x <- range(d$divergence)
+    fit <- slope[[what]]
+    list(args = list(xlab = label, ylab = paste("RMSE of the posterior", what), log = "xy", xlim = x,
+                     ylim = range(d$error)), powers = "xy",
+         layers = c(unlist(unname(layers), FALSE), layer("line", x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)),
+         note = list(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9))
   })
-  list(args = list(main = set, log = "xy", xlim = xlim, ylim = ylim), at = if (s$lines) unique(d$m), powers = "xy",
-       layers = c(if (!is.null(s$level)) layer("rule", NULL, s$level[[set]], lty = 3, col = "grey40", lwd = 1.5),
-                  unlist(layers, FALSE)))
+  figure(panels, structure(out, slope = slope, label = label),
+         par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0), cex = 1))
 }
-
-repetition_colours <- function(n) grDevices::hcl.colors(max(n, 2L), "Viridis", rev = TRUE)[seq_len(n)]
-
-course_figure <- function(d) {
-  panels <- lapply(unique(d$what), function(what) {
-    course_panel(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"))
-  })
-  figure(panels, d, par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0), cex = 1))
-}
-
-course_panel <- function(d, fit, label) {
-  runs <- split(d, d$repetition)
-  layers <- Map(function(run, colour) {
-    run <- run[order(run$evaluation), ]
-    ends <- run[c(1L, nrow(run)), ]
-    c(layer("line", run$divergence, run$error, col = colour),
-      layer("dots", run$divergence, run$error, col = colour, pch = 16, cex = 0.4),
-      layer("dots", ends$divergence, ends$error, bg = c("white", colour), pch = 21))
-  }, runs, repetition_colours(length(runs)))
-  x <- range(d$divergence)
-  list(args = list(xlab = label, ylab = paste("RMSE of the posterior", d$what[1L]), log = "xy", xlim = x,
-                   ylim = range(d$error)), powers = "xy",
-       layers = c(unlist(unname(layers), FALSE), layer("line", x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)),
-       note = list(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9))
-}
-
-# ---- the course of an optimisation ----------------------------------------------------------------------------------
 
 #' Plot the course of an optimisation
 #'
@@ -287,88 +263,74 @@ course_panel <- function(d, fit, label) {
 #' @export
 plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
                        m = NULL) {
-  against <- check_choice(against, c("evaluation", "seconds"), "against")
   if (is.character(fits) || (is.data.frame(fits) && all(result_columns %in% names(fits)))) {
-    return(draw_figure(traces_figure(trace_curves(as_experiment(fits), against, method, dataset, m)), list(...)))
+    return(draw_figure(repetitions_figure(as_experiment(fits), against, method, dataset, m), list(...)))
   }
-  trace <- trace_frame(fits)
-  panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), fits_trace_panel, against,
-                   list(...)$log)
+  against <- check_choice(against, c("evaluation", "seconds"), "against")
+  fits <- label_fits(fits, function(fit) fit$method)
+  trace <- do.call(rbind, unname(Map(function(fit, label) {
+    t <- fit$trace[!is.na(fit$trace$objective), ] # NA: a step that failed
+    if (NROW(t)) {
+      data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
+                 objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
+    }
+  }, fits, names(fits))))
+  if (is.null(trace)) {
+    abort_input("fits", "without a trace", "fits for which something was searched",
+                hint = "Hyperparameters were given or held, and inducing points not moved.")
+  }
+  panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), function(p) {
+    names <- unique(p$fit)
+    looks <- data.frame(
+      col = rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], length(names)),
+      lty = rep(seq_len(6L), each = 8L, length.out = length(names)), lwd = 2)
+    above <- p$objective - min(p$objective)
+    comparable <- all(p$round == 1L) && any(above > 0)
+    log <- if (!comparable) "" else if (is.null(list(...)$log)) "y" else list(...)$log
+    if (comparable) p$objective <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
+    p$look <- match(p$fit, names)
+    panel <- trace_panel(p, split(p, list(p$round, p$look), drop = TRUE), against,
+                         if (comparable) "objective above its lowest value" else "objective", log, looks)
+    c(panel, list(
+      las = 0, note = list(posterior_title(list(method = p$objective_of[1L])), 3, 0.4, adj = 1, cex = 0.9),
+      keys = if (length(names) > 1L) legend_keys(names, looks$col, looks$lty, 2),
+      legend = list(ncol = min(4L, length(names)), x.intersp = 1, text.width = NULL, pch = NULL)))
+  })
   k <- length(panels)
   par <- if (k > 1L) panels_par(grDevices::n2mfrow(k), c(5.1, 4.1, 4.1, 2.1), mgp = c(3, 1, 0), cex = 1)
   draw_figure(figure(unname(panels), trace, par = par), list(...))
 }
 
-trace_frame <- function(fits) {
-  fits <- label_fits(fits, function(fit) fit$method)
-  out <- Map(function(fit, label) {
-    t <- fit$trace
-    t <- t[!is.na(t$objective), ]     # NA: a step that failed
-    if (!nrow(t)) return(NULL)
-    data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation,
-               seconds = t$seconds, objective = t$objective,
-               round = if (is.null(t$round)) 1L else t$round)
-  }, fits, names(fits))
-  out <- do.call(rbind, unname(out))
-  if (is.null(out)) {
-    abort_input("fits", "without a trace", "fits for which something was searched",
-                hint = "Hyperparameters were given or held, and inducing points not moved.")
-  }
-  out
-}
-
-fits_trace_panel <- function(p, against, log) {
-  names <- unique(p$fit)
-  colours <- rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], length(names))
-  types <- rep(seq_len(6L), each = 8L, length.out = length(names))
-  above <- p$objective - min(p$objective)
-  comparable <- all(p$round == 1L) && any(above > 0)
-  if (comparable) {
-    if (is.null(log)) log <- "y"
-    p$objective <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
-  }
-  panel <- trace_panel(p, against, if (comparable) "objective above its lowest value" else "objective",
-                       if (comparable) log else "", split(p, list(p$round, factor(p$fit, names)), drop = TRUE),
-                       function(run) match(run$fit[1L], names), colours, types, 2)
-  c(panel, list(
-    las = 0, note = list(posterior_title(list(method = p$objective_of[1L])), 3, 0.4, adj = 1, cex = 0.9),
-    keys = if (length(names) > 1L) legend_keys(names, colours, types, 2),
-    legend = list(ncol = min(4L, length(names)), x.intersp = 1, text.width = NULL, pch = NULL)))
-}
-
-# Returns a panel with a line for each run; a run of a single value is a dot. `look` returns the number of a run's look.
-trace_panel <- function(p, against, ylab, log, runs, look, colours, types, lwd) {
+# Draws a line for each run, with the look of the number in its column `look`; a run of a single value is a dot.
+trace_panel <- function(p, runs, against, ylab, log, looks) {
   layers <- lapply(runs, function(run) {
     single <- nrow(run) == 1L
-    i <- look(run)
-    layer(if (single) "dots" else "line", run[[against]], run$objective, pch = if (single) 1, col = colours[i],
-          lty = types[i], lwd = lwd)
+    look <- looks[run$look[1L], ]
+    layer(if (single) "dots" else "line", run[[against]], run$objective, pch = if (single) 1, col = look$col,
+          lty = look$lty, lwd = look$lwd)
   })
   list(args = list(xlab = against, ylab = ylab, xlim = range(p[[against]]), ylim = range(p$objective, na.rm = TRUE),
                    log = log), powers = "y", layers = unlist(unname(layers), FALSE))
 }
 
-# Returns the curves to draw: the divergence where it is known, else the objective above the lowest value of its run,
-# because each run has its own data.
-trace_curves <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
+# Draws the repetitions of an experiment: the divergence where it is known, else the objective above the lowest value of
+# its run, because each run has its own data.
+repetitions_figure <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
-  if (is.null(method)) method <- c("pf", "vfe")
-  t <- trace_of(results, method, dataset, m)
+  t <- trace_of(results, if (is.null(method)) c("pf", "vfe") else method, dataset, m)
   run <- interaction(t$method, t$repetition, drop = TRUE)
   above <- t$objective - stats::ave(t$objective, run, FUN = min)
   known <- stats::ave(!is.na(t$divergence), t$method, FUN = all) > 0
-  data.frame(fit = sprintf("repetition %g", t$repetition), objective_of = t$method, evaluation = t$evaluation,
-             seconds = t$seconds, objective = ifelse(known, t$divergence, above),
-             axis = ifelse(known, "pF divergence", "objective above its lowest"), along = against,
-             repetition = t$repetition)
-}
-
-traces_figure <- function(d) {
+  d <- data.frame(fit = sprintf("repetition %g", t$repetition), objective_of = t$method, evaluation = t$evaluation,
+                  seconds = t$seconds, objective = ifelse(known, t$divergence, above),
+                  axis = ifelse(known, "pF divergence", "objective above its lowest"), along = against,
+                  repetition = t$repetition)
   panels <- lapply(split(d, factor(d$objective_of, unique(d$objective_of))), function(p) {
     p$objective <- positive(p$objective)
-    runs <- split(p, p$repetition)
-    panel <- trace_panel(p, d$along[1L], p$axis[1L], "y", runs, function(run) match(run$repetition[1L], names(runs)),
-                         repetition_colours(length(runs)), rep(1L, length(runs)), 1.5)
+    runs <- sort(unique(p$repetition))
+    p$look <- match(p$repetition, runs)
+    panel <- trace_panel(p, split(p, p$look), against, p$axis[1L], "y",
+                         data.frame(col = repetition_colours(length(runs)), lty = 1L, lwd = 1.5))
     panel$args$main <- method_looks$label[method_looks$method == p$objective_of[1L]]
     panel
   })

@@ -9,17 +9,24 @@ map_table <- function(fit, inputs, at, n, points, type) {
   all <- fit_variables(fit)
   axes <- map_variables(all, inputs, x, fit$kernel)
   centre <- slice_centre(fit, all, at)
-  grid <- map_grid(axes, centre, x, n)
-  p <- latent_at(fit, grid$x, re = FALSE)
-  shown <- on_scale(fit, p, type, noise_at(fit, grid$x))
-  names <- names(grid$value)
-  asp <- map_asp(axes, grid$value[[2L]])
-  list(map = stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
-       unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),
-       rows = if (points && !is.null(fit$data)) map_points(fit, axes),
+  value <- do.call(expand.grid, stats::setNames(lapply(axes, function(v) {
+    ends <- range(value_along(v, x))
+    seq(ends[1L], ends[2L], length.out = n)
+  }), vapply(axes, `[[`, "", "name")))
+  grid <- centre[rep(1L, nrow(value)), , drop = FALSE]
+  for (k in 1:2) grid <- set_along(axes[[k]], grid, value[[k]])
+  p <- latent_at(fit, grid, re = FALSE)
+  shown <- on_scale(fit, p, type, noise_at(fit, grid))
+  names <- names(value)
+  asp <- map_asp(axes, value[[2L]])
+  data <- if (!is.null(fit$data)) cbind(value_along(axes[[1L]], fit$data$x), value_along(axes[[2L]], fit$data$x))
+  corners <- if (!is.na(asp) && !is.null(data)) grDevices::chull(data)
+  list(map = stats::setNames(data.frame(value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
+       unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid)),
+       rows = if (points && !is.null(data)) data[evenly(nrow(data), 2000L), , drop = FALSE],
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
-       outline = if (!is.na(asp) && !is.null(fit$data)) map_outline(fit, axes), asp = asp,
-       ticks = Map(variable_ticks, axes, lapply(grid$value, range)), foot = slices_foot(all, centre, names, axes = 2L))
+       outline = if (!is.null(corners)) data[c(corners, corners[1L]), , drop = FALSE], asp = asp,
+       ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
 # Returns two numeric variables: those given, or those along which f may vary most, longitude first.
@@ -47,30 +54,6 @@ map_asp <- function(shown, vertical) {
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
 }
 
-# Returns list(value = data frame of the two inputs, the first varying fastest; x).
-map_grid <- function(shown, centre, x, n) {
-  ends <- lapply(shown, function(v) range(value_along(v, x)))
-  value <- do.call(expand.grid, stats::setNames(lapply(ends, function(e) seq(e[1L], e[2L], length.out = n)),
-                                                vapply(shown, `[[`, "", "name")))
-  at <- centre[rep(1L, nrow(value)), , drop = FALSE]
-  for (k in 1:2) at <- set_along(shown[[k]], at, value[[k]])
-  list(value = value, x = at)
-}
-
-map_points <- function(fit, shown, most = 2000L) {
-  x <- training_data(fit)$x
-  coordinates_of(shown, x[evenly(nrow(x), most), , drop = FALSE])
-}
-
-coordinates_of <- function(shown, x) cbind(value_along(shown[[1L]], x), value_along(shown[[2L]], x))
-
-# Returns the corners of the convex hull of the data, the first one again at the end.
-map_outline <- function(fit, shown) {
-  at <- coordinates_of(shown, training_data(fit)$x)
-  corners <- grDevices::chull(at)
-  at[c(corners, corners[1L]), , drop = FALSE]
-}
-
 # Draws two maps, of the mean and of its sd, each with its key at the right.
 draw_map <- function(s, args) {
   old <- graphics::par(no.readonly = TRUE)
@@ -93,23 +76,19 @@ draw_map <- function(s, args) {
     }
     for (side in which(lengths(s$ticks) > 0L)) graphics::axis(side, s$ticks[[side]]$at, s$ticks[[side]]$labels)
     graphics::box()
-    draw_map_key(levels, colours)
+    k <- length(colours)
+    usr <- graphics::par("usr")
+    left <- usr[2L] + 0.04 * diff(usr[1:2])
+    right <- usr[2L] + 0.09 * diff(usr[1:2])
+    at <- seq(usr[3L], usr[4L], length.out = k + 1L)
+    graphics::rect(left, at[-(k + 1L)], right, at[-1L], col = colours, border = NA, xpd = NA)
+    shown <- seq(1L, k + 1L, by = ceiling(k / 8))
+    graphics::text(right, at[shown], format(levels)[shown], pos = 4, offset = 0.25, cex = 0.8, xpd = NA)
   }
   panel(replace(map$fit, s$unknown, NA), s$title, "Blues 3")
   panel(map$se.fit, "standard deviation", "Oranges")
   draw_foot(s$foot, TRUE)
   map
-}
-
-draw_map_key <- function(levels, colours) {
-  k <- length(colours)
-  usr <- graphics::par("usr")
-  left <- usr[2L] + 0.04 * diff(usr[1:2])
-  right <- usr[2L] + 0.09 * diff(usr[1:2])
-  at <- seq(usr[3L], usr[4L], length.out = k + 1L)
-  graphics::rect(left, at[-(k + 1L)], right, at[-1L], col = colours, border = NA, xpd = NA)
-  shown <- seq(1L, k + 1L, by = ceiling(k / 8))
-  graphics::text(right, at[shown], format(levels)[shown], pos = 4, offset = 0.25, cex = 0.8, xpd = NA)
 }
 
 # Draws the mean in colours and its standard deviation as lines.

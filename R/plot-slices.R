@@ -1,101 +1,92 @@
 # Slices through a fit: the data, and the figures of plot() and of partial_dependence().
 
 # Returns slice_frame() with the values that plot() draws: curves, points and inducing, data frames with a column
-# `input`, and residuals (are the points partial residuals?). `type`: "response" or "link".
+# `input`, and residuals (are the points partial residuals?). `type`: "response" or "link". With `certified` the bands
+# contain those of the exact GP.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
-  if (!is.null(n)) n <- check_count(n, "n", min = 2)
   if (terms && has_one_factor(with_own_terms(fit$kernel))) {
     abort_input("terms", "TRUE for a kernel of one factor", "FALSE",
                 hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
   }
   s <- slice_frame(fit, inputs, at, if (is.null(n) && certified && !terms) 200L else n, xlim, terms)
-  s$curves <- if (terms) term_curves(fit, s, level) else slice_curves(fit, s$grid, level, certified, type)
-  if (!terms) return(with_marks(s, fit, fit, s$curves, points, type))
-  s$residuals <- TRUE
-  if (points && has_partial_response(fit, type)) s$points <- term_points(fit, s$variables)
-  s
+  x <- s$grid$x
+  if (terms) {
+    term <- vapply(s$variables, `[[`, 1L, "term")[match(s$grid$input, panel_names(s$variables))]
+    p <- lapply(term_values(fit, x), function(v) v[cbind(seq_along(term), term)])
+    shown <- list(mean = p$mean, sd = sqrt(p$var))
+    f <- normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE]
+    y <- NULL
+  } else {
+    p <- latent_at(if (certified) at_mode(fit) else fit, x, re = certified)
+    ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
+    if (certified) ends <- certificate_of(fit, plain_rows(x))
+    band <- function(...) {
+      normal_band(p$mean, ends$sd_upper^2, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
+    }
+    noise <- noise_at(fit, x)
+    shown <- on_scale(fit, p, type, noise)
+    f <- band()
+    y <- if (response_of(fit)$conjugate) band(list(noise = noise, spread = noise_spread(fit, x)))
+    if (type == "response") {
+      f[] <- response_given(response_of(fit), f, noise)
+      y <- untransformed(fit$transform, y)
+    }
+  }
+  if (is.null(y)) y <- NA * f
+  s$curves <- data.frame(s$grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L],
+                         upr = f[, 2L], lwr_y = y[, 1L], upr_y = y[, 2L], outside = s$grid$outside)
+  with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds the data of `base`, as partial residuals, and the inducing points of `fit`.
-with_marks <- function(s, base, fit, curves, points, type) {
-  s$residuals <- length(s$all) > 1L && response_of(base)$reads != "classes"
-  if (points && has_partial_response(base, type)) s$points <- partial_points(base, s$all, s$variables, curves)
+# Adds the data of `base`, as partial residuals of the curves or of the terms, and the inducing points of `fit`. On the
+# link's scale a class or a count of 0 has no finite value, and some fits have no data.
+with_marks <- function(s, base, fit, points, type) {
+  s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
+  if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
+    s$points <- partial_points(base, s, is.null(fit))
+  }
   if (!is.null(drawn_points(fit))) s$inducing <- do.call(rbind, lapply(s$variables, function(v) {
     if (is.null(v$values)) data.frame(input = v$name, value = value_along(v, fit$inducing))
   }))
   s
 }
 
-# Returns partial residuals of a term: its mean at each row plus the residual of the row.
-term_points <- function(fit, shown) {
-  rows <- rows_to_draw(fit)
-  mean <- term_values(fit, rows$x)$mean
-  residual <- unname(rows$y) - fit$center - rowSums(mean)
-  do.call(rbind, lapply(shown, function(v) point_frame(v, value_along(v, rows$x), mean[, v$term] + residual)))
-}
-
-term_curves <- function(fit, s, level) {
-  term <- vapply(s$variables, `[[`, 1L, "term")[match(s$grid$input, panel_names(s$variables))]
-  p <- lapply(term_values(fit, s$grid$x), function(v) v[cbind(seq_along(term), term)])
-  curve_frame(s$grid, list(mean = p$mean, sd = sqrt(p$var)), normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE])
-}
-
-# Returns the curves along the inputs. With `certified` the bands contain those of the exact GP.
-slice_curves <- function(fit, grid, level, certified, type) {
-  p <- latent_at(if (certified) at_mode(fit) else fit, grid$x, re = certified)
-  ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
-  if (certified) ends <- certificate_of(fit, plain_rows(grid$x))
-  band <- function(...) {
-    normal_band(p$mean, ends$sd_upper^2, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
-  }
-  noise <- noise_at(fit, grid$x)
-  f <- band()
-  y <- if (response_of(fit)$conjugate) band(list(noise = noise, spread = noise_spread(fit, grid$x)))
-  if (type == "response") {
-    f[] <- response_given(response_of(fit), f, noise)
-    y <- untransformed(fit$transform, y)
-  }
-  curve_frame(grid, on_scale(fit, p, type, noise), f, y)
-}
-
-# Returns a data frame with a row for each point of the curves. `f` and `y` have the lower and upper ends of bands.
-curve_frame <- function(grid, shown, f, y = NULL) {
-  if (is.null(y)) y <- NA * f
-  data.frame(grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L], upr = f[, 2L],
-             lwr_y = y[, 1L], upr_y = y[, 2L], outside = grid$outside)
-}
-
-# Returns some rows of the data, with modelled responses less their offsets.
-rows_to_draw <- function(fit, most = 2000L) {
+# Returns the responses, less their offsets, to draw at some rows beside the curves of `s`: shares of successes as they
+# are, rates in proportion to the curve, and numbers as the curve (or the mean of a term) plus their residual. With a
+# transform, curve and residual are added on its scale.
+partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
   keep <- evenly(length(rows$index), most)
-  list(keep = keep, x = rows$x[rows$index[keep], , drop = FALSE],
-       y = data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep])
-}
-
-point_frame <- function(v, value, y) {
-  data.frame(input = v$name, value = value, y = y, at = if (is.null(v$values)) value else spread(value))
-}
-
-partial_points <- function(fit, all, shown, curves) {
-  rows <- rows_to_draw(fit)
-  alone <- length(all) == 1L
-  p <- if (!alone) latent_at(fit, rows$x)
-  do.call(rbind, lapply(shown, function(v) {
-    curve <- rows_of(curves, v)
-    value <- value_along(v, rows$x)
-    slice <- if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
-    point_frame(v, value, partial_response(fit, slice, rows, p))
+  x <- rows$x[rows$index[keep], , drop = FALSE]
+  response <- data$response[keep]
+  offset <- if (is.null(data$offset)) 0 else data$offset[keep]
+  alone <- length(s$all) == 1L
+  t <- fit$transform
+  if (terms) {
+    mean <- term_values(fit, x)$mean
+    residual <- unname(response - offset) - fit$center - rowSums(mean)
+  } else if (!alone) {
+    p <- latent_at(fit, x)
+  }
+  do.call(rbind, lapply(s$variables, function(v) {
+    value <- value_along(v, x)
+    curve <- rows_of(s$curves, v)
+    slice <- if (terms) 0 else if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
+    y <- if (terms) mean[, v$term] + residual else if (response_of(fit)$reads %in% c("classes", "ordered")) response else
+      if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
+        untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
+                        transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
+    data.frame(input = v$name, value = value, y = y, at = if (is.null(v$values)) value else spread(value))
   }))
 }
 
 # Returns the inducing points to mark. The rows of an exact posterior are not marked.
 drawn_points <- function(fit) {
-  if (!is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
+  if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 }
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
@@ -109,29 +100,6 @@ without_transform <- function(fit, type) if (type == "link") replace(fit, "trans
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   response_moments(response_of(fit), p$mean, p$var, noise)
-}
-
-# Returns the responses to draw beside a slice: shares of successes as they are, rates in proportion to the slice, and
-# numbers as the slice plus their residual. `p` is the posterior at the rows, NULL for a single variable. With a
-# transform, slice and residual are added on its scale.
-partial_response <- function(fit, slice, rows, p) {
-  if (response_of(fit)$reads %in% c("classes", "ordered")) return(fit$data$response[rows$keep])
-  if (fit_link(fit) == "identity") {
-    t <- fit$transform
-    if (!is.null(p)) {
-      mean <- transformed(t, on_scale(fit, p, "response", noise_at(fit, rows$x))$mean)
-      rows$y <- transformed(t, slice) + rows$y - mean
-    }
-    return(untransformed(t, rows$y))
-  }
-  offset <- if (is.null(fit$data$offset)) 0 else fit$data$offset[rows$keep]
-  fit$data$response[rows$keep] / exp(offset) * if (is.null(p)) 1 else slice / exp(p$mean + p$var / 2)
-}
-
-# Returns TRUE if there are responses to draw. A fit may lack its data, and on the link's scale a class or a count of 0
-# has no finite value.
-has_partial_response <- function(fit, type) {
-  !is.null(fit$data) && (type == "response" || fit_link(fit) == "identity")
 }
 
 response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])

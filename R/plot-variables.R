@@ -106,52 +106,21 @@ degree_labels <- function(at, axis) {
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Returns a list of ranges by the names of numeric variables.
-check_xlim <- function(xlim, shown) {
-  if (is.null(xlim)) return(list())
-  names <- panel_names(Filter(function(v) is.null(v$values), shown))
-  if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(names)), names)
-  good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
-  if (!all(names(xlim) %in% names) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
-    abort_input("xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
-                "two increasing finite numbers, or a list of such by the names of numeric inputs shown")
-  }
-  xlim
-}
-
-# Returns how many points a curve needs: 12 for each shortest lengthscale or period along the variable.
+# Returns how many points a curve needs: 12 for each shortest lengthscale or period along the variable. The lengthscale
+# of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
-  unit <- if (is.null(v$axis)) 1 else earth_radius * pi / 180 # km in a degree
-  size <- 12 * unit * diff(range(values)) / shortest_length(fit$kernel, v$columns)
-  as.integer(min(most, max(least, ceiling(size) + 1)))
-}
-
-# Returns the shortest lengthscale or period along the columns. The lengthscale of a periodic kernel has no unit: below
-# 1 it is the share of the period over which f changes.
-shortest_length <- function(kernel, columns) {
-  min(Inf, unlist(lapply(as_sum(kernel)$leaves, function(leaf) {
-    along <- leaf$inputs %in% columns
+  shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
+    along <- leaf$inputs %in% v$columns
     if (is.null(leaf$lengthscale) || !any(along)) return(NULL)
     if (leaf$profile == "periodic") return(leaf$period * min(1, leaf$lengthscale))
     rep_len(column_lengthscales(leaf), length(along))[along]
   })))
+  unit <- if (is.null(v$axis)) 1 else earth_radius * pi / 180 # km in a degree
+  as.integer(min(most, max(least, ceiling(12 * unit * diff(range(values)) / shortest) + 1)))
 }
 
 # Returns a data frame with a row for each point of a slice: input, value, label (level), outside (beyond the data) and
 # the matrix column x.
-slice_grid <- function(v, centre, x, n, xlim = NULL) {
-  data <- range(value_along(v, x))
-  value <- if (is.null(v$values)) {
-    ends <- if (is.null(xlim)) data else xlim # lines change at the ends of the data
-    sort(unique(c(seq(ends[1L], ends[2L], length.out = n), data[data > ends[1L] & data < ends[2L]])))
-  } else {
-    seq_along(v$labels)
-  }
-  x <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
-  grid_frame(v$name, value, if (is.null(v$labels)) NA_character_ else v$labels, x,
-             is.null(v$values) & (value < data[1L] | value > data[2L]))
-}
-
 grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
   grid$x <- unname(x)
@@ -176,10 +145,26 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
   if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
   shown <- if (terms) utils::head(panels, 16L) else panels
-  xlim <- check_xlim(xlim, shown)
+  numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
+  if (is.null(xlim)) xlim <- list()
+  if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(numeric)), numeric)
+  good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
+  if (!all(names(xlim) %in% numeric) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
+    abort_input("xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
+                "two increasing finite numbers, or a list of such by the names of numeric inputs shown")
+  }
   grids <- lapply(shown, function(v) {
-    ends <- xlim[[v$name]]
-    slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, c(ends, value_along(v, x))) else n, ends)
+    data <- range(value_along(v, x))
+    value <- seq_along(v$labels)
+    if (is.null(v$values)) {
+      ends <- if (is.null(xlim[[v$name]])) data else xlim[[v$name]]
+      k <- if (is.null(n)) slice_points(fit, v, c(data, ends)) else n
+      # lines change at the ends of the data
+      value <- sort(unique(c(seq(ends[1L], ends[2L], length.out = k), data[data > ends[1L] & data < ends[2L]])))
+    }
+    at <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
+    grid_frame(v$name, value, if (is.null(v$labels)) NA_character_ else v$labels, at,
+               is.null(v$values) & (value < data[1L] | value > data[2L]))
   })
   there <- if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L
   list(all = all, variables = shown, grid = do.call(rbind, grids),

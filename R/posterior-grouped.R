@@ -1,4 +1,5 @@
-# The posterior on inducing points for the smooth part of a kernel, beside all effects of its groups (effects.R).
+# The posterior of the smooth part of a kernel, on inducing points or with nearest neighbours beside them, and of all
+# effects of its groups (effects.R).
 
 # Returns predictions with `unexplained` = E(x, x) plus the variance of new levels. The mean is about the mode if
 # factors$shift is NULL, see posterior.R.
@@ -8,67 +9,79 @@ predict_grouped <- function(p, x, keep = FALSE) {
   native_effect_predict(f, p$z, smooth_model(p$model), numbered(x, f$groupings), keep, p$control)
 }
 
-posterior_at.grouped <- function(p, fun, joint = FALSE) {
-  if (fun$kind == "values") {
-    at <- predict_grouped(p, fun$x, joint)
-    return(list(mean = at$mean, var = at$sor_variance + at$unexplained,
-                cov = if (joint) grouped_covariance(p, fun$x, at)))
-  }
-  if (fun$kind == "sums") {
+posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
+  near <- inherits(p, "near")
+  own <- if (near) p$near else p$factors
+  effects <- function() if (near) own$effects else effects_of(own)
+  switch(fun$kind, values = {
+    if (!near) return(grouped_values(p, fun$x, joint))
+    if (joint) return(near_grouped_at(p, fun$x, joint = TRUE))
+    blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
+    join_moments(lapply(blocks, function(i) near_grouped_at(p, fun$x[i, , drop = FALSE])))
+  }, sums = {
+    if (near) return(sums_with_neighbours(p, fun))
     W <- weights_of_sums(fun)
     at <- posterior_values(p, fun$x, TRUE)
-    return(list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W)))
-  }
-  if (fun$kind == "terms") return(terms_of_grouped(p, fun))
-  if (fun$kind == "effects") return(effects_asked(p$factors$groupings, effects_of(p$factors), fun$effects))
-  if (fun$kind == "population") return(smooth_at(p, values_at(smooth_part(p$model$kernel), fun$x)))
-  if (fun$kind == "coefficients") return(smooth_at(p, fun))
-  refuse_slopes_of_groups(p, fun)
-  smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+    list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
+  }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for
+    asked <- fun$effects
+    at <- match(asked$term, vapply(own$groupings, `[[`, 0L, "term"))
+    g <- own$groupings[[at]]
+    found <- effects()[[at]]
+    level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
+    var <- vapply(level, function(l) rowSums((asked$of %*% found$covariance[, , l]) * asked$of), asked$of[, 1L])
+    list(mean = c(asked$of %*% found$b[, level, drop = FALSE]), var = c(var))
+  }, terms = terms_of_grouped(p, fun, own$groupings, effects()), population = smooth_at(p, fun), {
+    if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
+    # effects of groups have slopes in the inputs of their design
+    if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
+    smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+  })
 }
 
-# Returns the moments of c'b for each row c of asked$of, where b are the effects of each of the levels asked for.
-effects_asked <- function(groupings, effects, asked) {
-  at <- match(asked$term, vapply(groupings, `[[`, 0L, "term"))
-  g <- groupings[[at]]
-  effects <- effects[[at]]
-  level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
-  var <- vapply(level, function(l) rowSums((asked$of %*% effects$covariance[, , l]) * asked$of), asked$of[, 1L])
-  list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
+join_moments <- function(parts) {
+  lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
 }
 
-# Refuses slopes of the effects of groups, which move with the inputs of their design.
-refuse_slopes_of_groups <- function(p, fun) {
-  if (fun$kind != "slopes") refuse_grouped(fun$kind)
-  if (any(vapply(p$factors$groupings, function(g) any(g$design > 0L), NA))) refuse_grouped("slopes")
+# Returns moments of f at the rows of x. The covariance is the sum of what rows can reduce, what the points leave, and
+# the prior covariance of new levels.
+grouped_values <- function(p, x, joint) {
+  at <- predict_grouped(p, x, joint)
+  out <- list(mean = at$mean, var = at$sor_variance + at$unexplained)
+  if (!joint) return(out)
+  x <- numbered(x, p$factors$groupings)
+  kernel <- smooth_part(p$model$kernel)
+  a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
+  covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
+    within_levels(p, x, at$own)
+  c(out, list(cov = covariance + covariance_of_new(p$factors$groupings, x, TRUE)))
 }
 
 # Returns the moments of the terms of the kernel at the rows of x: the first term at all rows, then the second, ...
-terms_of_grouped <- function(p, fun) {
+# Effects of levels have no neighbours; smooth terms have the neighbours of their rows.
+terms_of_grouped <- function(p, fun, groupings, effects) {
   kernels <- kernels_of_terms(p$model$kernel)
-  groups <- stats::setNames(effects_of(p$factors), vapply(p$factors$groupings, `[[`, 0L, "term"))
-  parts <- lapply(seq_along(kernels), function(k) {
-    at <- match(k, names(groups))
-    if (is.na(at)) return(smooth_at(p, values_at(kernels[[k]], fun$x)))
-    effects_at(p$factors$groupings[[at]], groups[[at]], numbered(fun$x, p$factors$groupings))
-  })
-  list(mean = unlist(lapply(parts, `[[`, "mean")), var = unlist(lapply(parts, `[[`, "var")))
-}
-
-# Returns mean and variance of the effects z'b of a grouping at the rows of x.
-effects_at <- function(g, effects, x) {
-  design <- design_of(g, x)
-  level <- x[, g$column]
-  new <- level < 1 | level > g$levels
-  level[new] <- g$levels + 1
-  p <- nrow(g$root)
-  covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), p^2)[, level, drop = FALSE]
-  both <- design[rep(seq_len(p), p), , drop = FALSE] * design[rep(seq_len(p), each = p), , drop = FALSE]
-  list(mean = colSums(design * cbind(effects$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
+  x <- numbered(fun$x, groupings)
+  at <- match(seq_along(kernels), vapply(groupings, `[[`, 0L, "term"))
+  parts <- Map(function(kernel, at) {
+    if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
+    g <- groupings[[at]]
+    level <- x[, g$column]
+    level[level < 1 | level > g$levels] <- g$levels + 1 # a new one
+    design <- design_of(g, x)
+    first <- rep(seq_len(nrow(design)), nrow(design))
+    covariance <- matrix(c(effects[[at]]$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
+    both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
+    list(mean = colSums(design * cbind(effects[[at]]$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
+  }, kernels, at)
+  join_moments(parts)
 }
 
 # Returns mean and variance of functionals of the smooth part alone.
 smooth_at <- function(p, fun) {
+  if (inherits(p, "near")) {
+    return(near_grouped_at(p, fun$x[fun$rows, , drop = FALSE], functionals_near(smooth_near(p), fun)))
+  }
   a <- features_of(fun, p$z, p$factors$L)
   own <- seq_len(nrow(a))
   list(mean = drop(crossprod(a, p$factors$gamma[own])),
@@ -79,21 +92,11 @@ refuse_grouped <- function(kind, certificate = FALSE) {
   what <- if (kind %in% c("sums", "slopes")) kind else "these functionals"
   if (certificate) {
     abort_input("certified", "TRUE", "FALSE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
-                message = sprintf("Certificates of %s do not exist for groups with this family beyond 2,000 rows.", what))
+                message = sprintf("Groups with this family have no certificates of %s beyond 2,000 rows.", what))
   }
   abort_input("fit", "one with groups on inducing points", "one without groups, or with an exact posterior",
               message = sprintf("Groups beside inducing points have no %s.", what),
               hint = "Fit at most 5,000 rows (2,000 with a family), for which the posterior is that of all rows.")
-}
-
-# Returns the sum of what rows can reduce, what the points leave, and the prior covariance of new levels.
-grouped_covariance <- function(p, x, at) {
-  x <- numbered(x, p$factors$groupings)
-  kernel <- smooth_part(p$model$kernel)
-  a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
-  covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
-    within_levels(p, x, at$own)
-  covariance + covariance_of_new(p$factors$groupings, x, TRUE)
 }
 
 # Returns the prior variances of the effects of new levels at the rows of x, or their covariance matrix.
@@ -106,10 +109,11 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance that rows of a level have given all else; `own` has U z of each row.
-within_levels <- function(p, x, own) {
-  level <- x[, p$factors$groupings[[1L]]$column]
-  outer(level, level, "==") * crossprod(own)
+# Returns the covariance that rows of x and z with the same level have given all else. `own` and `other` have U z of
+# each row.
+within_levels <- function(p, x, own, z = x, other = NULL) {
+  column <- p$factors$groupings[[1L]]$column
+  outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
 # Returns the design, with a column for each row of x.
@@ -148,11 +152,9 @@ squared_moves.grouped <- function(p) {
   g <- f$groupings[[1L]]
   m <- nrow(f$L)
   d <- nrow(g$root)
-  q <- effects_of_grouping(g)
-  at <- places_of_sums(m, f$groupings)
-  H <- times_roots(matrix(f$sums[at$H + seq_len(at$k * q)], at$k), m, f$groupings, TRUE) / f$noise
+  H <- times_roots(effect_sums(f$sums, m, f$groupings), m, f$groupings, TRUE) / f$noise
   inverse <- solve(g$root)
-  own <- matrix(seq_len(q), d)
+  own <- matrix(seq_len(d * g$levels), d)
   U <- array(f$U, c(d, d, g$levels))
   G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # C T^{-1}
     H[, own[, l], drop = FALSE] %*% crossprod(matrix(U[, , l], d)) %*% t(inverse)
@@ -176,11 +178,9 @@ squared_moves.grouped <- function(p) {
 
 covariance_with_rows.grouped <- function(p, fun) {
   if (fun$kind != "values") refuse_grouped(fun$kind)
-  x <- p$rows$x
-  here <- predict_grouped(p, x, TRUE)
+  here <- predict_grouped(p, p$rows$x, TRUE)
   there <- predict_grouped(p, fun$x, TRUE)
-  column <- p$factors$groupings[[1L]]$column
-  crossprod(here$features, there$features) + outer(x[, column], fun$x[, column], "==") * crossprod(here$own, there$own)
+  crossprod(here$features, there$features) + within_levels(p, p$rows$x, here$own, fun$x, there$own)
 }
 
 # Returns the variational bound, with the evidence of merged rows.
@@ -199,42 +199,22 @@ remade_fit.grouped <- function(p, rows, model) {
   fit
 }
 
-# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole
-# kernel they explain smooth part and levels.
-points_with_levels <- function(p, x) {
-  for (g in c(p$factors$groupings, p$near$groupings)) {
-    rows <- which(!duplicated(x[, g$column]))
-    p$z <- rbind(p$z, x[utils::head(rows, max(0L, 1000L - nrow(p$z))), , drop = FALSE])
-  }
-  p$z
-}
-
 # Draws the coefficients of the features, then the effects of each level given these, then the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
-  m <- nrow(f$L)
   x <- numbered(x, f$groupings)
   gamma <- f$gamma + f$W %*% normal(ncol(f$W), nsim)
-  b <- list(drawn_levels(f, m, gamma, normal))
-  at <- m
-  for (g in f$groupings[-1L]) {
-    own <- at + seq_len(effects_of_grouping(g))
-    b <- c(b, list(gamma[own, , drop = FALSE]))
-    at <- at + length(own)
-  }
-  value <- times_features(model$kernel, p$z, f$L, x, gamma[seq_len(m), , drop = FALSE])
-  for (i in seq_along(b)) value <- value + drawn_effects(f$groupings[[i]], b[[i]], x, nsim, normal)
-  value + residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
+  smooth <- times_features(model$kernel, p$z, f$L, x, gamma[seq_len(nrow(f$L)), , drop = FALSE])
+  add_drawn_effects(smooth, f, gamma, x, normal) +
+    residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
 # Returns draws of the effects of the first grouping given the other coefficients: N(V (r - H'gamma) / s2, V).
-drawn_levels <- function(f, m, gamma, normal) {
+drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
   q <- effects_of_grouping(g)
-  at <- places_of_sums(m, f$groupings)
-  H <- matrix(f$sums[at$H + seq_len(at$k * q)], at$k)
   r <- utils::tail(f$sums, length(f$b))[seq_len(q)]
   U <- array(f$U, c(p, p, g$levels))
   times <- function(U, X) { # the blocks U of all levels times X, q x nsim
@@ -244,20 +224,141 @@ drawn_levels <- function(f, m, gamma, normal) {
     for (i in seq_len(p)) out[rows[i, ], ] <- for_row(i)
     out
   }
+  H <- effect_sums(f$sums, nrow(f$L), f$groupings)
   times(aperm(U, c(2L, 1L, 3L)), times(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
 }
 
-# Returns z'b at the rows of x. Each new level has effects drawn from the prior.
-drawn_effects <- function(g, b, x, nsim, normal) {
-  p <- nrow(g$root)
-  level <- x[, g$column]
-  new <- level < 1 | level > g$levels
-  others <- unique(level[new])
-  if (length(others)) {
-    more <- lapply(seq_along(others), function(i) g$root %*% normal(p, nsim))
-    b <- rbind(b, do.call(rbind, more))
+# Adds to `value` the effects at the rows of x, for draws `gamma` of the coefficients of the features. Each new level
+# has effects drawn from the prior.
+add_drawn_effects <- function(value, f, gamma, x, normal) {
+  all <- rbind(drawn_levels(f, gamma, normal), gamma[-seq_len(nrow(f$L)), , drop = FALSE])
+  at <- 0
+  for (g in f$groupings) {
+    b <- all[at + seq_len(effects_of_grouping(g)), , drop = FALSE]
+    at <- at + nrow(b)
+    p <- nrow(g$root)
+    level <- x[, g$column]
+    new <- level < 1 | level > g$levels
+    others <- unique(level[new])
+    b <- rbind(b, do.call(rbind, lapply(others, function(l) g$root %*% normal(p, ncol(gamma)))))
     level[new] <- g$levels + match(level[new], others)
+    design <- design_of(g, x)
+    value <- value + Reduce(`+`, lapply(seq_len(p), function(j) design[j, ] * b[(level - 1) * p + j, , drop = FALSE]))
   }
-  design <- design_of(g, x)
-  Reduce(`+`, lapply(seq_len(p), function(j) design[j, ] * b[(level - 1) * p + j, , drop = FALSE]))
+  value
+}
+
+# ---- beside nearest neighbours --------------------------------------------------------------------------------------
+#
+# Neighbours are found by the smooth part alone. They bring their levels along: with z the design of a functional in the
+# columns of Z and u, r of posterior-near.R,
+#
+#   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
+#   r+ r+' / d over rows (src/near_effects.h).
+#
+# All effects are dense: there are at most `dense_effects`.
+
+# Returns near_posterior() for a kernel with groups. The variances of the groups that are learned (`free`, for each
+# group of the kernel) take five steps of expectation-maximisation, which need no further pass.
+near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
+                                   free = NULL) {
+  groupings <- groupings_of(model$kernel, x = data$x)
+  data$x <- numbered(data$x, groupings)
+  near <- native_near(z, data, smooth_model(model), train_neighbours, rank, jitter, control = control, keep = 2L)
+  sums <- native(ffi_near_effects, engine_model(smooth_model(model)), groupings, engine_rows(data), near,
+                 engine_control(nrow(data$x), control))
+  m <- nrow(z)
+  n_effects <- vapply(groupings, effects_of_grouping, 0)
+  for (step in 0:(if (any(free)) 5L else 0L)) {
+    if (step > 0L) groupings <- Map(function(g, e) {
+      if (!free[[as.character(g$term)]]) return(g)
+      C <- tcrossprod(g$root)
+      now <- (tcrossprod(e$b) + rowSums(e$covariance, dims = 2L)) / g$levels
+      replace(g, "root", list(g$root * sqrt(sum(diag(solve(C, now))) / nrow(C))))
+    }, groupings, effects)
+    P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
+    v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
+    # C C' = I + P, x = (I + P)^{-1} v, and the inverse
+    f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
+    effects <- Map(function(g, first) {
+      p <- nrow(g$root)
+      covariance <- vapply(seq_len(g$levels), function(l) {
+        own <- first + (l - 1L) * p + seq_len(p)
+        c(g$root %*% f$inverse[own, own, drop = FALSE] %*% t(g$root))
+      }, numeric(p^2))
+      list(term = g$term, b = g$root %*% matrix(f$x[first + seq_len(p * g$levels)], p),
+           covariance = array(covariance, c(p, p, g$levels)))
+    }, groupings, m + cumsum(n_effects) - n_effects)
+  }
+  list(L = near$L, jitter = near$jitter, neighbours = as.integer(neighbours),
+       train_neighbours = as.integer(train_neighbours), rank = rank, groupings = groupings, C = f$C, beta = f$x,
+       effects = effects,
+       evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2)
+}
+
+# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
+smooth_near <- function(p) {
+  m <- nrow(p$z)
+  p$model <- smooth_model(p$model)
+  p$near[c("C", "beta")] <- list(diag(1e150, m), numeric(m))
+  structure(p, class = c("near", "posterior"))
+}
+
+# Returns moments of f at the rows of x, or of `given` functionals of the smooth part, as in predict_given().
+near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
+  near <- p$near
+  x <- numbered(x, near$groupings)
+  smooth <- smooth_near(p)
+  at <- predict_given(smooth, x, given, keep = TRUE)
+  weights <- at$u * sqrt(c(0, merged_weights(p$rows))[at$rows + 1L])
+  r <- rbind(at$r, decorrelated_design(near$groupings, x, numbered(p$rows$x, near$groupings), at$rows, weights,
+                                       is.null(given)))
+  r <- times_roots(r, nrow(p$z), near$groupings, TRUE, all = TRUE)
+  half <- forwardsolve(near$C, r)
+  mean <- at$mean + drop(crossprod(r, near$beta))
+  new <- if (is.null(given)) covariance_of_new(near$groupings, x, joint) else 0
+  if (!joint) return(list(mean = mean, var = at$var_near + colSums(half^2) + new))
+  own <- native_near_covariance(smooth$near, p$z, p$rows, smooth$model, near$neighbours, x, p$control)$covariance
+  cov <- own + crossprod(half) + new
+  list(mean = mean, var = diag(cov), cov = cov)
+}
+
+# Returns z - Z_S'u, a column for each row of x: `rows` and `u` have its neighbours. Without `design`, z is 0.
+decorrelated_design <- function(groupings, x, data, rows, u, design) {
+  all <- seq_len(nrow(x))
+  parts <- lapply(groupings, function(g) {
+    p <- nrow(g$root)
+    Z <- matrix(0, p * g$levels, nrow(x))
+    add <- function(at, level, values, sign) {
+      known <- at[level[at] >= 1 & level[at] <= g$levels]
+      for (j in seq_len(p)) {
+        cell <- cbind((level[known] - 1) * p + j, known)
+        Z[cell] <<- Z[cell] + sign[known] * values[j, known]
+      }
+    }
+    if (design) add(all, x[, g$column], design_of(g, x), rep(1, nrow(x)))
+    of_data <- design_of(g, data)
+    for (s in seq_len(nrow(rows))) {
+      row <- pmax(rows[s, ], 1L)
+      add(all[rows[s, ] > 0L], data[row, g$column], of_data[, row, drop = FALSE], -u[s, ])
+    }
+    Z
+  })
+  do.call(rbind, parts)
+}
+
+smooth_view.grouped_near <- function(p) {
+  groupings <- p$near$groupings
+  features <- function(A) {
+    x <- numbered(p$rows$x, groupings)
+    Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, nrow(x)), NULL, TRUE)
+    times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
+  }
+  list(smooth = smooth_near(p), features = features, posterior = near_grouped_posterior)
+}
+
+posterior_paths.grouped_near <- function(p, x, nsim, normal) {
+  check_memory(16 * as.double(nrow(x))^2, sprintf("draws at %d rows", nrow(x)))
+  at <- posterior_values(p, x, TRUE)
+  draw_normal(nsim, at$mean, at$cov)
 }

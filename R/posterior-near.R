@@ -75,7 +75,8 @@ remade_fit.near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
   rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
-  fit$near <- near_posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
+  fit$near <- smooth_view(p)$posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter,
+                                       p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit
 }
@@ -100,8 +101,18 @@ remade_fit.near <- function(p, rows, model) {
 posterior_without.near <- function(p, groups = NULL) {
   apart <- responses_used(p)
   if (!is.null(groups)) {
+    n <- nrow(p$rows$x)
+    order_of_rows <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
     found <- lapply(groups, function(rows) {
-      at <- posterior_values(near_without(p, apart, rows), p$rows$x[apart$group[rows], , drop = FALSE])
+      w <- replace(apart$w, rows, 0)
+      sums <- function(v) as.vector(rowsum(c(v, numeric(n)), c(apart$group, seq_len(n))))
+      W <- sums(w)
+      kept <- which(W > 0)
+      others <- p
+      others$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = (sums(w * apart$y) / W)[kept], weights = W[kept])
+      others$near <- smooth_view(p)$posterior(others$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours,
+                                              rank(order_of_rows[kept]), p$near$jitter, p$control)
+      at <- posterior_values(others, p$rows$x[apart$group[rows], , drop = FALSE])
       cbind(at$mean, at$var)
     })
     found <- do.call(rbind, found)
@@ -124,20 +135,6 @@ posterior_without.near <- function(p, groups = NULL) {
     }
   }
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
-}
-
-# Returns the posterior without some of the rows used; rows keep their order.
-near_without <- function(p, apart, rows) {
-  w <- replace(apart$w, rows, 0)
-  n <- nrow(p$rows$x)
-  W <- as.vector(rowsum(c(w, numeric(n)), c(apart$group, seq_len(n))))
-  y <- as.vector(rowsum(c(w * apart$y, numeric(n)), c(apart$group, seq_len(n)))) / W
-  kept <- which(W > 0)
-  rank <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
-  p$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = y[kept], weights = W[kept])
-  p$near <- smooth_view(p)$posterior(p$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours, rank(rank[kept]),
-                                   p$near$jitter, p$control)
-  p
 }
 
 # Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
@@ -197,12 +194,8 @@ neighbours_inverse <- function(field, p) {
   x <- field$x[p, , drop = FALSE]
   E <- native_kernel_matrix(field$kernel, x, x) - crossprod(field$A[, p, drop = FALSE])
   diag(E) <- pmax(diag(E), 0)
-  inverse_with_more_noise(E, field$noise / field$W[p])
-}
-
-# Returns (E + diag(noise))^{-1}; the noise is multiplied by 10 until the Cholesky factorisation works.
-inverse_with_more_noise <- function(E, noise) {
-  repeat {
+  noise <- field$noise / field$W[p]
+  repeat { # the noise is multiplied by 10 until the Cholesky factorisation works
     N <- E
     diag(N) <- diag(N) + noise
     R <- tryCatch(chol(N), error = function(e) if (is_time_limit(e)) stop(e))

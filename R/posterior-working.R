@@ -152,7 +152,10 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a fit that depend on all rows. `start` has the factors of an earlier mode. near(f) returns the
 # posterior with neighbours, where f is the mode on inducing points without offset and mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  if (eliminates_levels(data, sites, learned$kernel)) return(grouped_laplace_parts(data, sites, learned, z, run, state))
+  # few rows are all inducing points; with more, inducing points serve the smooth part, and all effects are exact
+  if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
+    return(grouped_laplace_parts(data, sites, learned, z, run, state))
+  }
   variational <- sites$variational == 1L
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))

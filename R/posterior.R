@@ -198,14 +198,16 @@ interval_frame <- function(of_fit, inside, at, room) {
 }
 
 # Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with the
-# rounding error `rounding`. `spread` puts NA where a functional is not known.
-answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
+# rounding error `rounding`. `spread` puts NA where a functional is not known. `ask` is list(certified, effort,
+# reference, m2, max_seconds).
+answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   started <- proc.time()[["elapsed"]]
-  at <- functionals_in_units(if (certified) at_mode(fit) else fit, fun)
-  if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
-  inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
+  at <- functionals_in_units(if (ask$certified) at_mode(fit) else fit, fun)
+  if (!ask$certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
+  inside <- posterior_certificate(posterior_of(fit), fun, ask$effort, ask$reference, ask$m2,
+                                  max_seconds = ask$max_seconds)
   out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
-  attr(out, "effort") <- effort
+  attr(out, "effort") <- ask$effort
   attr(out, "m2") <- attr(inside, "m2")
   attr(out, "seconds") <- proc.time()[["elapsed"]] - started
   out

@@ -149,7 +149,8 @@ fit_fields <- list(
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
     if (!length(rows)) return(NULL)
-    text <- c(learn = "kernel and noise from %s", among = "their neighbours from %s", points = "inducing points from %s")
+    text <- c(learn = "kernel and noise from %s", among = "their neighbours from %s",
+              points = "inducing points from %s")
     used <- intersect(names(text), names(rows))
     sprintf("%s of %s rows; the posterior uses all rows",
             paste(mapply(sprintf, text[used], vapply(rows[used], show_count, "")), collapse = ", "),

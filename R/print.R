@@ -11,7 +11,10 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 summary.gp_fit <- function(object, ...) {
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
-  out <- c(fit_facts(fit), list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
+  out <- fit_facts(fit)
+  if (!has_labels(response_of(fit))) { # several latent functions have no shares
+    out <- c(out, list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
+  }
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)

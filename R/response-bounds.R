@@ -33,13 +33,8 @@ rounding_back <- function(transform, y) {
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
-  found <- finite_bounds(transform, lapply(mu, `[`, known), lapply(tau, `[`, known))
-  or <- function(end, v) ifelse(is.nan(v), end, v) # overflow leaves NaN
-  list(lower = replace(open - Inf, known, or(-Inf, found$lower)),
-       upper = replace(open + Inf, known, or(Inf, found$upper)))
-}
-
-finite_bounds <- function(transform, mu, tau) {
+  mu <- lapply(mu, `[`, known)
+  tau <- lapply(tau, `[`, known)
   up <- curves_up(transform)
   if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
   h <- convex_back(transform)
@@ -50,7 +45,9 @@ finite_bounds <- function(transform, mu, tau) {
   found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
   if (!up) found <- list(lower = -found$upper, upper = -found$lower)
   y <- lapply(found, function(v) if (transform$kind == "log") v else transform$centre + transform$unit * v)
-  list(lower = y$lower - rounding_back(transform, y$lower), upper = y$upper + rounding_back(transform, y$upper))
+  ends <- function(infinite, v) replace(open + infinite, known, ifelse(is.nan(v), infinite, v)) # overflow leaves NaN
+  list(lower = ends(-Inf, y$lower - rounding_back(transform, y$lower)),
+       upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
 # Returns bounds of M(mu, tau, Inf) - X(mu, other, c).
@@ -79,21 +76,17 @@ convex_back <- function(transform) {
   lambda <- min(transform$lambda, 2 - transform$lambda)
   standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
   value <- function(z) untransformed(standard, z)
-  h <- list(value = value, slope = function(z) slope_back(lambda, z, 1), curvature = function(z) {
-    (1 - lambda) * slope_back(lambda, z, 2)
-  })
+  # (1 + lambda z)^(1 / lambda - order), or its form for z < 0
+  power <- function(z, order) {
+    v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
+    exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
+  }
+  h <- list(value = value, slope = function(z) power(z, 1), curvature = function(z) (1 - lambda) * power(z, 2))
   list(value = value, enclose = function(mu, tau, from) {
     blocks <- split(seq_along(mu), (seq_along(mu) - 1L) %/% 500L)
     parts <- lapply(unname(blocks), function(i) enclose_cells(h, mu[i], tau[i], from[i]))
     lapply(list(lower = "lower", upper = "upper"), function(end) unlist(lapply(parts, `[[`, end)))
   })
-}
-
-# Returns (1 + lambda z)^(1 / lambda - order), or its form for z < 0: the slope of h has order 1, the curvature divided
-# by 1 - lambda has order 2.
-slope_back <- function(lambda, z, order) {
-  v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
-  exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
 }
 
 # On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in

@@ -34,29 +34,25 @@
 #' predict(fit, data.frame(speed = c(5, 15)), type = "response")
 #' predict(fit, data.frame(speed = c(5, 15)), type = "class")
 #' @export
-multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
+multinomial <- function() new_family("multinomial", "softmax")
 
 # Returns TRUE if each row has one of several unordered classes, so that f is a vector.
 has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(y, levels, weight): the number of each row's class.
-read_labels <- function(response, weights, argument, n) {
+# Returns list(y, levels): the number of each row's class.
+read_labels <- function(response, argument, n) {
   if (is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response)) {
     abort_input(argument, describe(response), "a factor, or text, with the class of each row",
                 hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   }
   if (!is.factor(response)) response <- factor(response)
   if (length(response) != n) abort_input(argument, sprintf("%d values", length(response)), sprintf("of %d rows", n))
-  levels <- base::levels(response)
-  if (length(levels) < 2L) {
-    abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
-                                  list_quoted(levels, "\"")), "a factor with at least two levels")
-  }
+  levels <- check_classes(base::levels(response), argument, TRUE)
   missing <- which(is.na(response))
   if (length(missing)) abort_input(argument, sprintf("NA (element %d)", missing[1L]), "without missing values")
-  list(y = as.double(as.integer(response)), levels = levels, weight = weights)
+  list(y = as.double(as.integer(response)), levels = levels)
 }
 
 # Returns orthonormal columns that are orthogonal to a constant, K x (K - 1).

@@ -143,18 +143,19 @@ center_start <- function(likelihood, sites) {
   start(sites, w)
 }
 
-# Returns the unit of f, in which priors are.
-unit_of_f <- function(likelihood, sites) {
-  response <- as_response(likelihood)
-  if (has_ends(response)) sites$y <- known_numbers(sites$y, sites$size)
-  # the noise of ordered classes sets the unit
-  if (is.null(response$link$unit) || is_ordered(response)) 1 else response$link$unit(sites)
-}
-
 # Returns list(lower, upper): the range of W at each row over f - e to f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
-  if (!is.null(likelihood$row)) return(stated_range(response, native_likelihood(sites, f)[3L, ], sites, f, e))
+  row <- likelihood$row
+  if (!is.null(row$curvature)) { # what the user states
+    w <- if (is.null(sites$weight)) 1 else sites$weight
+    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
+  }
+  if (!is.null(row)) {
+    W <- native_likelihood(sites, f)[3L, ]
+    if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
+    return(list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W))
+  }
   range_of_parts(response, sites, 1e-12, function(part, turns) {
     inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
     lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])

@@ -5,6 +5,9 @@
 #
 # Log-concave noise makes log p concave in f.
 
+# Returns a family in the form that users give.
+new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
+
 # ratio: "hazard" or "odds", if that is proportional to e^(-f / s). cdf, quantile: of the noise. growth(s): E e^(s e),
 # variance: of e. best(L, U, s): the f that makes [L, U] most likely. parts: the W of an interval as a sum of terms with
 # one extreme each, and turns: where these are. bend: half of the largest |F''|, where F is not symmetric.
@@ -95,21 +98,16 @@ cuts_of_shares <- function(noise, sites, w, K) {
 #' @export
 ordinal <- function(link = c("logit", "probit", "cloglog")) {
   link <- check_choice(link, c("logit", "probit", "cloglog"), "link")
-  structure(list(family = paste0("ordinal", if (link != "logit") paste0("_", link)), link = link),
-            class = "pfdtc_family")
+  new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-read_ordered <- function(response, weights, argument) {
+read_ordered <- function(response, argument) {
   if (!is.ordered(response)) {
     abort_input(argument, if (is.factor(response)) "a factor without an order" else describe(response),
                 "an ordered factor", hint = sprintf(
                   "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
   }
-  levels <- levels(response)
-  if (length(levels) < 2L) {
-    abort_input(argument, sprintf("a factor with the one class %s", list_quoted(levels, "\"")), "two classes or more")
-  }
-  list(y = as.double(response), weight = weights, levels = levels)
+  list(y = as.double(response), levels = check_classes(levels(response), argument, TRUE))
 }
 
 # Returns the cut points of f without its constant mean.

@@ -50,7 +50,8 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   terms <- terms_of_sum(whole)
   in_f <- vapply(terms, function(term) "f" %in% all.vars(term), NA)
   if (!any(in_f)) abort_input("log_density", deparse1(whole), "an expression with `f`")
-  l <- sum_of_terms(terms[in_f])
+  sum_of <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
+  l <- sum_of(terms[in_f])
   slope <- function(e) {
     tryCatch(stats::D(e, "f"), error = function(e) {
       abort_input("log_density", deparse1(whole), "made of functions with a derivative", hint = conditionMessage(e))
@@ -71,7 +72,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
     concave = concave, discrete = FALSE, middle = 1, site = if (concave) "own" else "own_expected",
     shape = if (length(learned)) learned, support = support, kappa = kappa, curvature = curvature,
     constant = if (!all(in_f)) {
-      rest <- sum_of_terms(terms[!in_f])
+      rest <- sum_of(terms[!in_f])
       function(y, size, theta) eval(rest, c(values(theta), list(y = y)), baseenv_with_stats)
     },
     engine = function(sites, theta) {
@@ -83,8 +84,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
     } else {
       function(f, theta) NA_real_ * f
     })
-  structure(list(family = "own", link = "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean)),
-            class = "pfdtc_family")
+  new_family("own", "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean))
 }
 
 baseenv_with_stats <- asNamespace("stats")
@@ -111,8 +111,6 @@ terms_of_sum <- function(e) {
   if (operator == "-") last <- lapply(last, function(term) call("-", term))
   c(if (length(e) == 3L) terms_of_sum(e[[2L]]), last)
 }
-
-sum_of_terms <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
@@ -147,27 +145,7 @@ engine_programs <- function(programs, values) {
   as.double(c(1, 1, start, unlist(steps)))
 }
 
-# ---- reading, ranges and checks -------------------------------------------------------------------------------------
-
-read_own <- function(response, weights, argument, n, likelihood) {
-  y <- check_vector(response, argument, n)
-  support <- likelihood$row$support
-  bad <- if (!is.null(support)) which(!support(y))
-  if (length(bad)) {
-    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "in the support of the family")
-  }
-  list(y = y, weight = weights)
-}
-
-# Returns the range of W over f - e to f + e that the family states.
-stated_range <- function(row, W, sites, f, e) {
-  if (!is.null(row$curvature)) {
-    w <- if (is.null(sites$weight)) 1 else sites$weight
-    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
-  }
-  if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
-  list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W)
-}
+# ---- checks --------------------------------------------------------------------------------------------------------
 
 # Refuses a likelihood that the user defined where the distribution of a response is needed.
 check_distribution <- function(fit, argument = "fit") {

@@ -175,8 +175,7 @@ tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)
   if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
   if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "left out, or beside `p`")
-  structure(list(family = "tweedie", link = "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p)),
-            class = "pfdtc_family")
+  new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
@@ -234,6 +233,4 @@ truncated_row <- list(
 
 #' @rdname gp_hurdle
 #' @export
-truncated_poisson <- function() {
-  structure(list(family = "truncated_poisson", link = "log"), class = "pfdtc_family")
-}
+truncated_poisson <- function() new_family("truncated_poisson", "log")

@@ -4,7 +4,7 @@
 #' @export
 nb <- function(theta = NULL) {
   if (!is.null(theta)) theta <- check_positive(theta, "theta", 1L)
-  structure(list(family = "nb", link = "log", theta = theta), class = "pfdtc_family")
+  new_family("nb", "log", theta = theta)
 }
 
 #' Outliers, and overdispersed counts
@@ -35,7 +35,7 @@ student <- function(df = 4, sigma = NULL) {
   df <- check_positive(df, "df", 1L)
   if (df < 1) abort_input("df", format(df), "at least 1")
   if (!is.null(sigma)) sigma <- check_positive(sigma, "sigma", 1L)
-  structure(list(family = "student", link = "identity", df = df, theta = sigma), class = "pfdtc_family")
+  new_family("student", "identity", df = df, theta = sigma)
 }
 
 #' @export
@@ -55,8 +55,8 @@ print.pfdtc_family <- function(x, ...) {
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
   if (!is.null(likelihood$row)) {
-    return(structure(c(list(family = "own", link = "latent", text = sub("^log density ", "", likelihood$label)),
-                       likelihood["row"], likelihood["theta"]), class = "pfdtc_family"))
+    return(new_family("own", "latent", text = sub("^log density ", "", likelihood$label), row = row,
+                      theta = likelihood$theta))
   }
   make <- get0(row$name, asNamespace("stats"), inherits = FALSE)
   if (!is.null(make)) {
@@ -64,8 +64,7 @@ family_of <- function(likelihood) {
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
   kept <- intersect(c("df", "ends"), names(likelihood))
-  structure(c(list(family = row$name, link = likelihood$link), likelihood[kept], likelihood["theta"]),
-            class = "pfdtc_family")
+  do.call(new_family, c(list(row$name, likelihood$link), likelihood[kept], likelihood["theta"]))
 }
 
 # Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
@@ -78,7 +77,12 @@ as_likelihood <- function(family, approx = "laplace") {
     family <- get0(family, asNamespace("pfdtc"), inherits = FALSE, ifnotfound = get(family, asNamespace("stats")))
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
-  family <- known_family(family)
+  if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
+    # the families of mgcv and MASS; mgcv::nb() without theta learns it
+    theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
+      get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
+    family <- replace(nb(theta), "link", family$link)
+  }
   if (!inherits(family, c("family", "pfdtc_family"))) {
     abort_input("family", describe(family), want,
                 hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
@@ -98,25 +102,13 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("approx", "\"vi\" with more than two classes", "left out",
                 hint = "Several classes are fitted by Laplace's approximation.")
   }
-  label <- if (is.null(family$text)) full_label(row, family$link, family$df) else sprintf("log density %s", family$text)
+  label <- if (!is.null(family$text)) sprintf("log density %s", family$text) else
+    paste(c(row$label, if (!is.null(family$df)) row$known(family$df),
+            if (family$link != "identity") paste(family$link, "link")), collapse = ", ")
   c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
        learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
     family[intersect(c("ends", "row"), names(family))])
-}
-
-full_label <- function(row, link, df) {
-  paste(c(row$label, if (!is.null(df)) row$known(df), if (link != "identity") paste(link, "link")), collapse = ", ")
-}
-
-# Returns the negative binomial families of mgcv and MASS as nb().
-known_family <- function(family) {
-  if (!inherits(family, "family") || !grepl("^negative binomial", family$family, ignore.case = TRUE)) return(family)
-  learned <- isTRUE(family$n.theta > 0) # mgcv::nb() without theta
-  out <- nb(if (!learned) if (is.null(family$n.theta)) get0(".Theta", environment(family$variance)) else
-    family$getTheta(TRUE))
-  out$link <- family$link
-  out
 }
 
 # ---- responses ------------------------------------------------------------------------------------------------------
@@ -124,17 +116,30 @@ known_family <- function(family) {
 # Returns list(response, y, size, weight, levels): the response that residuals are taken from (a share of successes),
 # successes or counts, trials, and weights that multiply log likelihoods; the last two are NULL if all are 1.
 read_response <- function(likelihood, response, weights, argument, n) {
-  out <- switch(as_response(likelihood)$reads,
+  row <- response_row(likelihood)
+  numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
+  out <- switch(row$reads,
                 classes = read_binomial(response, weights, argument, n),
-                labels = read_labels(response, weights, argument, n),
-                own = read_own(response, weights, argument, n, likelihood),
-                counts = list(y = read_counts(response, argument, n, response_row(likelihood)$from), weight = weights),
-                positive = list(y = read_positive(response, argument, n, isTRUE(response_row(likelihood)$zeros)),
-                                weight = weights),
-                ordered = read_ordered(response, weights, argument),
-                times = read_censored(response, weights, argument, n, likelihood, TRUE),
-                censored = read_censored(response, weights, argument, n, likelihood, FALSE),
-                numbers = list(y = check_vector(response, argument, n), weight = weights))
+                labels = read_labels(response, argument, n),
+                own = numbers("in the support of the family", if (is.null(row$support)) is.numeric else row$support),
+                counts = {
+                  from <- if (is.null(row$from)) 0 else row$from
+                  want <- sprintf("counts: whole numbers from %d to 1e9", from)
+                  if (is.factor(response) || is.character(response) || is.logical(response)) {
+                    abort_input(argument, describe(response), want)
+                  }
+                  numbers(want, function(y) y >= from & y == round(y) & y <= 1e9)
+                },
+                positive = if (isTRUE(row$zeros)) numbers("numbers of at least 0", function(y) y >= 0) else
+                  numbers("positive numbers", function(y) y > 0),
+                ordered = read_ordered(response, argument),
+                times = read_censored(response, argument, n, likelihood, TRUE),
+                censored = read_censored(response, argument, n, likelihood, FALSE),
+                numbers = list(y = check_vector(response, argument, n)))
+  if (row$reads == "positive" && all(out$y == 0)) {
+    abort_input(argument, "0 in all rows", "numbers of at least 0, some of them above 0")
+  }
+  if (!"weight" %in% names(out)) out["weight"] <- list(weights)
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
@@ -145,6 +150,23 @@ read_response <- function(likelihood, response, weights, argument, n) {
   }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
+}
+
+# Returns a numeric response, each of which is ok().
+read_numbers <- function(response, argument, n, ok, want) {
+  y <- check_vector(response, argument, n)
+  bad <- which(!ok(y))
+  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
+  y
+}
+
+# Returns the levels of a factor. Stops unless there are two of them, or with `several` at least two.
+check_classes <- function(levels, argument, several) {
+  K <- length(levels)
+  if (K == 2L || several && K > 2L) return(levels)
+  abort_input(argument, sprintf("a factor with %d level%s (%s)", K, plural_s(K), list_quoted(levels, "\"")),
+              if (several) "a factor with at least two levels" else "a factor with two levels",
+              hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 
 # Returns the response of further rows; classes are known by the names that the fit has for them.
@@ -162,43 +184,33 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-read_counts <- function(response, argument, n, from = NULL) {
-  if (is.null(from)) from <- 0
-  if (is.factor(response) || is.character(response) || is.logical(response)) {
-    abort_input(argument, describe(response), sprintf("counts: whole numbers of at least %d", from))
-  }
-  y <- check_vector(response, argument, n)
-  bad <- which(y < from | y != round(y) | y > 1e9)
-  if (length(bad)) {
-    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
-                sprintf("counts: whole numbers from %d to 1e9", from))
-  }
-  y
-}
-
+# Returns list(y, size, weight, levels): `size` has numbers of trials, and NULL for single ones.
 read_binomial <- function(response, weights, argument, n) {
-  if (length(dim(response)) == 2L && ncol(response) == 2L) return(read_pairs(response, weights, argument, n))
+  if (length(dim(response)) == 2L && ncol(response) == 2L) {
+    pairs <- check_matrix(response, argument)
+    bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
+    if (nrow(pairs) != n) abort_input(argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
+    if (nrow(bad)) {
+      abort_input(argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
+                  "numbers of successes and failures: whole, and at least 0")
+    }
+    size <- unname(rowSums(pairs))
+    # a row without trials has no information: its weight is 0
+    if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
+    return(list(y = unname(pairs[, 1L]), size = size, weight = weights))
+  }
   levels <- NULL
   if (is.character(response)) response <- factor(response)
   if (is.factor(response)) {
-    levels <- base::levels(response)
-    if (length(levels) != 2L) {
-      abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
-                                    list_quoted(levels, "\"")), "a factor with two levels",
-                  hint = if (length(levels) > 2L) "Use family = multinomial() for more than two classes.")
-    }
+    levels <- check_classes(base::levels(response), argument, FALSE)
     response <- as.double(response == levels[2L])
   } else if (is.logical(response)) {
     levels <- c("FALSE", "TRUE")
     response <- as.double(response)
   }
-  y <- check_vector(response, argument, n)
-  bad <- which(y < 0 | y > 1)
-  if (length(bad)) {
-    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
-                "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
-  }
-  if (all(y == 0 | y == 1)) return(list(y = y, weight = weights, levels = levels))
+  y <- read_numbers(response, argument, n, function(y) y >= 0 & y <= 1,
+                    "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
+  if (all(y == 0 | y == 1)) return(list(y = y, levels = levels))
   if (is.null(weights)) {
     abort_input("weights", "none beside shares of successes", "the number of trials of each row")
   }
@@ -206,21 +218,7 @@ read_binomial <- function(response, weights, argument, n) {
   if (any(abs(successes - round(successes)) > 1e-3)) {
     warn_small("non-integer numbers of successes: `weights` times the response are not whole")
   }
-  list(y = successes, size = weights)
-}
-
-read_pairs <- function(response, weights, argument, n) {
-  pairs <- check_matrix(response, argument)
-  bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
-  if (nrow(pairs) != n) abort_input(argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
-  if (nrow(bad)) {
-    abort_input(argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
-                "numbers of successes and failures: whole, and at least 0")
-  }
-  size <- unname(rowSums(pairs))
-  # a row without trials has no information: its weight is 0
-  if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
-  list(y = unname(pairs[, 1L]), size = size, weight = weights)
+  list(y = successes, size = weights, weight = NULL)
 }
 
 # Adds data$sites, the responses of the rows in use. `read`: the result of read_response() for all rows given.

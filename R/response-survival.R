@@ -80,7 +80,7 @@ lognormal <- function(scale = NULL) times_family("lognormal", scale)
 
 times_family <- function(name, scale, link = "log", ...) {
   if (!is.null(scale)) scale <- check_positive(scale, "scale", 1L)
-  structure(list(family = name, link = link, theta = scale, ...), class = "pfdtc_family")
+  new_family(name, link, theta = scale, ...)
 }
 
 #' @rdname weibull
@@ -95,53 +95,39 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
-# Returns list(y, size, weight, response): the ends of the interval of each row, and a number for figures.
-read_censored <- function(response, weights, argument, n, likelihood, positive) {
-  ends <- if (inherits(response, "Surv")) {
-    ends_of_surv(response, argument, positive)
+# Returns list(y, size, response): the ends of the interval of each row, and a number for figures.
+read_censored <- function(response, argument, n, likelihood, positive) {
+  if (inherits(response, "Surv")) {
+    type <- attr(response, "type")
+    if (!type %in% c("right", "left", "interval")) {
+      abort_input(argument, sprintf("a Surv object of type %s", type), "one of type right, left or interval",
+                  hint = "Delayed entry and several events are not fitted.")
+    }
+    m <- unclass(response)
+    time <- m[, if (type == "interval") "time1" else "time"]
+    # in an interval's code 0 is right-censored, 1 seen, 2 left-censored and 3 an interval
+    status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
+    L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
+    U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
+    bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
+    if (length(bad)) {
+      abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]), sprintf(
+        "%s, in intervals whose first end is the smaller one", if (positive) "times above 0" else "numbers"))
+    }
+    L <- unname(as.double(L))
+    U <- unname(as.double(U))
   } else {
-    y <- if (positive) read_positive(response, argument, n) else check_vector(response, argument, n)
+    y <- if (positive) read_numbers(response, argument, n, function(y) y > 0, "positive numbers") else
+      check_vector(response, argument, n)
     limit <- if (is.null(likelihood$ends)) c(-Inf, Inf) else likelihood$ends
-    list(L = ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L])), U = ifelse(y >= limit[2L], Inf, pmax(y, limit[1L])))
+    L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
+    U <- ifelse(y >= limit[2L], Inf, pmax(y, limit[1L]))
   }
-  known <- known_numbers(ends$L, ends$U)
-  if (!any(is.finite(ends$U) & is.finite(ends$L))) {
+  if (!any(is.finite(U) & is.finite(L))) {
     tell_classed("one_value", "All responses are censored. Predictions depend on the priors.")
   }
-  list(y = ends$L, size = ends$U, weight = weights, response = ifelse(is.na(known), 0, known))
-}
-
-read_positive <- function(response, argument, n, zeros = FALSE) {
-  y <- check_vector(response, argument, n)
-  bad <- which(!(y > 0 | zeros & y == 0))
-  want <- if (zeros) "numbers of at least 0" else "positive numbers"
-  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
-  if (!any(y > 0)) abort_input(argument, "0 in all rows", "numbers of at least 0, some of them above 0")
-  y
-}
-
-ends_of_surv <- function(response, argument, positive) {
-  type <- attr(response, "type")
-  if (!type %in% c("right", "left", "interval")) {
-    abort_input(argument, sprintf("a Surv object of type %s", type), "one of type right, left or interval",
-                hint = "Delayed entry and several events are not fitted.")
-  }
-  m <- unclass(response)
-  status <- m[, "status"]
-  time <- m[, if (type == "interval") "time1" else "time"]
-  # in an interval's code 0 is right-censored, 1 seen, 2 left-censored and 3 an interval
-  if (type == "left") status <- ifelse(status == 1, 1, 2)
-  none <- if (positive) 0 else -Inf
-  L <- ifelse(status == 2, none, time)
-  U <- ifelse(status == 0, Inf, time)
-  if (type == "interval") U <- ifelse(status == 3, m[, "time2"], U)
-  bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
-  if (length(bad)) {
-    abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]),
-                if (positive) "times above 0, in intervals whose first end is the smaller one" else
-                  "numbers, in intervals whose first end is the smaller one")
-  }
-  list(L = unname(as.double(L)), U = unname(as.double(U)))
+  known <- known_numbers(L, U)
+  list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
 # Returns how many responses were seen, and how the others are censored.

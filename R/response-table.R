@@ -58,12 +58,38 @@ links <- list(
     moments = function(mean, var) list(mean = mean, sd = sqrt(var)), start = function(sites, w) 0),
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
-    moments = function(mean, var) logit_moments(mean, sqrt(var)),
+    # averages over f if f varies little, otherwise over the link's own distribution: that integrand is then smooth
+    moments = function(mu, var) {
+      s <- sqrt(var)
+      mean <- slope <- 0 * mu
+      wide <- which(s > 4)
+      narrow <- setdiff(seq_along(mu), wide)
+      mean[narrow] <- normal_average(stats::plogis, mu[narrow], s[narrow])
+      slope[narrow] <- normal_average(stats::dlogis, mu[narrow], s[narrow])
+      for (t in seq(-40, 40, by = 0.25)) {
+        mass <- 0.25 * stats::dlogis(t)
+        mean[wide] <- mean[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+        slope[wide] <- slope[wide] + mass * stats::dnorm((mu[wide] - t) / s[wide]) / s[wide]
+      }
+      list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
+    },
     start = function(sites, w) stats::qlogis(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) log(p) - log(rest)),
   probit = list(
     fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
-    moments = function(mean, var) probit_moments(mean, sqrt(var)),
+    moments = function(mu, var) {
+      s <- sqrt(var)
+      mean <- stats::pnorm(mu / sqrt(1 + s^2))
+      wide <- which(s > 4)
+      narrow <- setdiff(seq_along(mu), wide)
+      square <- 0 * mu
+      square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
+      for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
+        mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
+        square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+      }
+      list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
+    },
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
   above_0 = list( # of a Poisson count that is not 0
@@ -93,34 +119,6 @@ normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
   out
-}
-
-# Averages over f if f varies little, otherwise over the link's own distribution: that integrand is then smooth.
-logit_moments <- function(mu, s) {
-  mean <- slope <- 0 * mu
-  wide <- which(s > 4)
-  narrow <- setdiff(seq_along(mu), wide)
-  mean[narrow] <- normal_average(stats::plogis, mu[narrow], s[narrow])
-  slope[narrow] <- normal_average(stats::dlogis, mu[narrow], s[narrow])
-  for (t in seq(-40, 40, by = 0.25)) {
-    mass <- 0.25 * stats::dlogis(t)
-    mean[wide] <- mean[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
-    slope[wide] <- slope[wide] + mass * stats::dnorm((mu[wide] - t) / s[wide]) / s[wide]
-  }
-  list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
-}
-
-probit_moments <- function(mu, s) {
-  mean <- stats::pnorm(mu / sqrt(1 + s^2))
-  wide <- which(s > 4)
-  narrow <- setdiff(seq_along(mu), wide)
-  square <- 0 * mu
-  square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
-  for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
-    mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
-    square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
-  }
-  list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -245,7 +243,12 @@ student_row <- list(
   deviance = function(y, mean, size, theta) (theta[2L] + 1) * log1p((y - mean)^2 / (theta[2L] * theta[1L]^2)),
   averaged = list(
     cdf = function(theta, y, size, mu, s) student_mixture(theta, y - mu, s^2, stats::pnorm),
-    quantile = function(theta, p, size, mu, s) mu + student_quantile(theta, p, s),
+    quantile = function(theta, p, size, mu, s) {
+      side <- sign(p - 0.5)
+      p <- max(p, 1 - p)
+      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # no less than that of either part alone
+      mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
+    },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
   # W is largest at the response and least at sqrt(3 df) s from it
   turns = function(sites) {
@@ -307,14 +310,6 @@ student_mixture <- function(theta, distance, v, normal) {
     out <- out + exp(grid$log_weight[i]) * normal(distance, 0, sqrt(v + theta[1L]^2 / grid$q[i]))
   }
   out
-}
-
-# Returns a quantile of the distance from mu.
-student_quantile <- function(theta, p, s) {
-  side <- sign(p - 0.5)
-  p <- max(p, 1 - p)
-  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # no less than that of either part alone
-  side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
 }
 
 # Returns the quantile of a mixture of centred normals, p >= 1 / 2, from x below it. Beyond the middle the cdf is

@@ -15,27 +15,20 @@ response_given <- function(response, f, noise) {
 # Returns mean and sd of E(y | f) where f ~ N(mean, var), NA where these are not known. `noise`: as in response_given().
 response_moments <- function(response, mean, var, noise = 0) {
   known <- !is.na(mean)
-  out <- list(mean = mean, sd = mean)
-  found <- if (!is.null(response$expected)) moments_of_expected(response, mean[known], var[known]) else
-    if (is.null(response$transform)) response$link$moments(mean[known], var[known]) else
-    moments_back(response$transform, mean[known], var[known], rep_len(noise, length(mean))[known])
-  if (!is.null(response$growth)) found <- lapply(found, `*`, response$growth(response$theta))
-  out$mean[known] <- found$mean
-  out$sd[known] <- found$sd
-  out
-}
-
-# Returns mean and sd of E(y | f).
-moments_of_expected <- function(response, mean, var) {
-  s <- sqrt(pmax(var, 0))
-  m <- if (is_ordered(response)) {
-    P <- class_shares(response, mean, s)
-    drop(P %*% seq_len(ncol(P)))
+  m <- mean[known]
+  v <- var[known]
+  found <- if (!is.null(response$expected)) {
+    s <- sqrt(pmax(v, 0))
+    average <- function(power) normal_average(function(f) response$expected(f, response$theta)^power, m, s)
+    first <- if (is_ordered(response)) drop(class_shares(response, m, s) %*% seq_along(response$levels)) else average(1)
+    list(mean = first, sd = sqrt(pmax(average(2) - first^2, 0)))
+  } else if (is.null(response$transform)) {
+    response$link$moments(m, v)
   } else {
-    normal_average(function(f) response$expected(f, response$theta), mean, s)
+    moments_back(response$transform, m, v, rep_len(noise, length(mean))[known])
   }
-  square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
-  list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
+  if (!is.null(response$growth)) found <- lapply(found, `*`, response$growth(response$theta))
+  list(mean = replace(mean, known, found$mean), sd = replace(mean, known, found$sd))
 }
 
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
@@ -153,35 +146,34 @@ response_say <- function(response, f, rows, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, rows)
   shown <- scale$moments(f$mean, f$var)
+  # the largest noise of a certified mixture
+  noise <- list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
   ends <- switch(ask$interval, credible = lapply(normal_ends(f, list(noise = 0), ask$level), scale$given),
-                 prediction = response_ends(response, scale, f, rows, ask$level),
+                 prediction = if (response$conjugate) lapply(normal_ends(f, noise, ask$level), scale$back) else {
+                   lapply(c(lwr = -1, upr = 1), function(side) {
+                     response_quantile(response, (1 + side * ask$level) / 2, f$mean, f$var, rows)
+                   })
+                 },
                  conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
-  if (isTRUE(ask$certified) && !is.null(response$transform)) ends <- certified_ends(response$transform, f, rows, ask)
+  transform <- response$transform
+  if (isTRUE(ask$certified) && !is.null(transform)) { # ends that contain those of the exact process
+    of_y <- ask$interval == "prediction"
+    ends <- normal_ends(f, if (of_y) noise else list(noise = 0), ask$level)
+    bounds <- function(z) {
+      if (of_y || ask$type == "median") return(back_bounds(transform, z, z))
+      sd <- rep_len(sqrt(rows$noise), length(z))
+      mean_bounds(transform, list(lower = z, upper = z), list(lower = sd, upper = sd))
+    }
+    if (ask$type != "latent") ends <- list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
+  }
   cov <- if (is.null(f$cov) || is.null(scale$cov)) f$cov else scale$cov(f$mean, f$cov)
   list(fit = shown$mean, lwr = unname(ends$lwr), upr = unname(ends$upr), sd = shown$sd, cov = cov)
-}
-
-# Returns ends of an interval of a transformed response that contain those of the exact process.
-certified_ends <- function(transform, f, rows, ask) {
-  of_y <- ask$interval == "prediction"
-  ends <- normal_ends(f, if (of_y) highest_noise(f, rows) else list(noise = 0), ask$level)
-  if (ask$type == "latent") return(ends)
-  bounds <- if (of_y || ask$type == "median") function(z) back_bounds(transform, z, z) else function(z) {
-    sd <- rep_len(sqrt(rows$noise), length(z))
-    mean_bounds(transform, list(lower = z, upper = z), list(lower = sd, upper = sd))
-  }
-  list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
 }
 
 # Returns the ends of the interval of f plus noise. `noise` is list(noise, spread).
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
-}
-
-# Returns list(noise, spread), with the largest noise of a certified mixture.
-highest_noise <- function(f, rows) {
-  list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
 }
 
 # Returns how f is shown: moments(mean, var) is list(mean, sd), given(f) maps the ends of a credible interval, back(z)
@@ -209,15 +201,6 @@ response_scale <- function(response, type, rows) {
   }
   list(moments = function(mean, var) response_moments(response, mean, var + rows$noise),
        given = function(f) response_given(response, f, rows$noise), back = back)
-}
-
-# Returns the ends of a prediction interval.
-response_ends <- function(response, scale, f, rows, level) {
-  if (response$conjugate) {
-    return(lapply(normal_ends(f, highest_noise(f, rows), level), scale$back))
-  }
-  ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) response_quantile(response, p, f$mean, f$var, rows))
-  stats::setNames(ends, c("lwr", "upr"))
 }
 
 # Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.

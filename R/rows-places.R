@@ -36,8 +36,14 @@
 #' plot(fit, which = "map", inputs = c("long", "lat"))
 #' @export
 sphere <- function(lon, lat) {
-  lon <- check_degrees(lon, "lon")
-  lat <- check_degrees(lat, "lat")
+  at <- Map(function(v, argument) {
+    if (!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v))) {
+      abort_input(argument, describe(v), "finite numbers in degrees")
+    }
+    as.vector(v)
+  }, list(lon, lat), c("lon", "lat"))
+  lon <- at[[1L]]
+  lat <- at[[2L]]
   if (length(lon) != length(lat) && min(length(lon), length(lat)) != 1L) {
     abort_input("lat", sprintf("%d values", length(lat)), sprintf("as long as `lon` (%d values)", length(lon)))
   }
@@ -70,13 +76,6 @@ on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 `[.pfdtc_sphere` <- function(x, i, j, ..., drop = TRUE) {
   if (nargs() == 2L || !missing(j)) return(NextMethod())
   on_sphere(unclass(x)[i, , drop = FALSE])
-}
-
-check_degrees <- function(v, argument) {
-  if (!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v))) {
-    abort_input(argument, describe(v), "finite numbers in degrees")
-  }
-  as.vector(v)
 }
 
 # Returns longitude and latitude of rows of sphere(), with longitudes within 180 degrees of `middle`.

@@ -121,8 +121,15 @@ merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
-# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number.
-mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
+# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number. A few rows
+# with huge weights may have almost all of the weighted squares. Then they count like the median row.
+mean_weight <- function(data) {
+  w <- data$weights
+  if (is.null(w)) return(1)
+  squares <- (data$y - sum(w * data$y) / sum(w))^2
+  share <- sum(pmin(w, stats::median(w)) * squares) / sum(w * squares)
+  sum(w) / data$n * if (isTRUE(share < few_squares)) share else 1
+}
 
 # Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
 response_power <- function(data, y = data$y) {

@@ -6,52 +6,44 @@ spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars"
 is_spatial <- function(x) inherits(x, spatial_classes)
 
 # Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) of a spatial object.
+# Lines and polygons stand at their centroids.
 spatial_parts <- function(x, argument) {
+  none <- function(n) data.frame(row.names = seq_len(n))
   kind <- spatial_classes[vapply(spatial_classes, function(class) inherits(x, class), NA)][1L]
-  parts <- switch(kind, sf = parts_of_sf(x), sfc = parts_of_sf(x), Spatial = parts_of_sp(x),
-                  SpatVector = parts_of_vector(x), SpatRaster = parts_of_raster(x), stars = parts_of_stars(x))
-  if (nrow(parts$at) == 0L) abort_input(argument, "without places", "of at least one place")
-  parts$at <- unname(parts$at[, 1:2, drop = FALSE])
-  parts$geographic <- isTRUE(parts$geographic)
-  if (is.null(parts$crs) || is.na(parts$crs) || !nzchar(parts$crs)) parts["crs"] <- list(NULL)
-  parts
-}
-
-# Returns the parts of an sf object. Lines and polygons stand at their centroids.
-parts_of_sf <- function(x) {
-  geometry <- sf::st_geometry(x)
-  points <- all(sf::st_is(geometry, "POINT"))
-  if (!points) geometry <- suppressWarnings(sf::st_centroid(geometry))
-  values <- if (inherits(x, "sf")) as.data.frame(sf::st_drop_geometry(x)) else data.frame(row.names = seq_along(x))
-  list(values = values, at = sf::st_coordinates(geometry), crs = sf::st_crs(x)$wkt,
-       geographic = sf::st_is_longlat(geometry))
-}
-
-parts_of_sp <- function(x) {
-  at <- sp::coordinates(x)
-  values <- tryCatch(x@data, error = function(e) data.frame(row.names = seq_len(nrow(at))))
-  wkt <- comment(x@proj4string)
-  list(values = values, at = at, crs = if (is.null(wkt)) x@proj4string@projargs else wkt,
-       geographic = isFALSE(sp::is.projected(x)))
-}
-
-parts_of_vector <- function(x) {
-  at <- terra::crds(if (terra::geomtype(x) == "points") x else terra::centroids(x))
-  list(values = terra::as.data.frame(x), at = at, crs = terra::crs(x), geographic = terra::is.lonlat(x))
-}
-
-parts_of_raster <- function(x) {
-  list(values = terra::as.data.frame(x, na.rm = FALSE), at = terra::xyFromCell(x, seq_len(terra::ncell(x))),
-       crs = terra::crs(x), geographic = terra::is.lonlat(x))
-}
-
-parts_of_stars <- function(x) {
-  if (length(dim(x)) != 2L) {
-    abort_input("data", sprintf("stars with %d dimensions", length(dim(x))), "stars with the dimensions x and y alone")
+  if (kind %in% c("sf", "sfc")) {
+    places <- sf::st_geometry(x)
+    if (!all(sf::st_is(places, "POINT"))) places <- suppressWarnings(sf::st_centroid(places))
+    values <- if (kind == "sf") as.data.frame(sf::st_drop_geometry(x)) else none(length(x))
+    at <- sf::st_coordinates(places)
+    crs <- sf::st_crs(x)$wkt
+    geographic <- sf::st_is_longlat(places)
+  } else if (kind == "Spatial") {
+    at <- sp::coordinates(x)
+    values <- tryCatch(x@data, error = function(e) none(nrow(at)))
+    wkt <- comment(x@proj4string)
+    crs <- if (is.null(wkt)) x@proj4string@projargs else wkt
+    geographic <- isFALSE(sp::is.projected(x))
+  } else if (kind == "stars") {
+    if (length(dim(x)) != 2L) {
+      abort_input("data", sprintf("stars with %d dimensions", length(dim(x))),
+                  "stars with the dimensions x and y alone")
+    }
+    rows <- as.data.frame(x)
+    values <- rows[-(1:2)]
+    at <- as.matrix(rows[1:2])
+    crs <- sf::st_crs(x)$wkt
+    geographic <- sf::st_is_longlat(sf::st_crs(x))
+  } else {
+    raster <- kind == "SpatRaster"
+    values <- if (raster) terra::as.data.frame(x, na.rm = FALSE) else terra::as.data.frame(x)
+    at <- if (raster) terra::xyFromCell(x, seq_len(terra::ncell(x))) else
+      terra::crds(if (terra::geomtype(x) == "points") x else terra::centroids(x))
+    crs <- terra::crs(x)
+    geographic <- terra::is.lonlat(x)
   }
-  rows <- as.data.frame(x)
-  crs <- sf::st_crs(x)
-  list(values = rows[-(1:2)], at = as.matrix(rows[1:2]), crs = crs$wkt, geographic = sf::st_is_longlat(crs))
+  if (nrow(at) == 0L) abort_input(argument, "without places", "of at least one place")
+  list(values = values, at = unname(at[, 1:2, drop = FALSE]), geographic = isTRUE(geographic),
+       crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -93,18 +85,17 @@ rows_at_places <- function(frame, newdata) {
     abort_input("newdata", describe(newdata), "a data frame, because the fit is of one")
   }
   parts <- spatial_parts(newdata, "newdata")
-  at <- stats::setNames(as.data.frame(coordinates_in(parts$at, parts$crs, place$crs)), place$names)
-  cbind(parts$values[setdiff(names(parts$values), place$names)], at)
-}
-
-# Returns coordinates in another reference system.
-coordinates_in <- function(at, from, to) {
-  if (is.null(from) || is.null(to) || identical(from, to)) return(at)
-  if (!requireNamespace("sf", quietly = TRUE)) {
-    abort_input("newdata", "in another reference system", "in that of the data",
-                hint = "With the package sf installed, coordinates are transformed.")
+  from <- parts$crs
+  to <- place$crs
+  at <- parts$at
+  if (!is.null(from) && !is.null(to) && !identical(from, to)) {
+    if (!requireNamespace("sf", quietly = TRUE)) {
+      abort_input("newdata", "in another reference system", "in that of the data",
+                  hint = "With the package sf installed, coordinates are transformed.")
+    }
+    if (sf::st_crs(from) != sf::st_crs(to)) at <- sf::sf_project(from, to, at)
   }
-  if (sf::st_crs(from) == sf::st_crs(to)) at else sf::sf_project(from, to, at)
+  cbind(parts$values[setdiff(names(parts$values), place$names)], stats::setNames(as.data.frame(at), place$names))
 }
 
 # Returns predictions (a vector, a matrix, or a list of fit and se.fit) in the places of `x`, in its class.

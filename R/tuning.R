@@ -6,6 +6,12 @@
 # than `chance`, at least `responses` different responses must be repeated (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 
+# ---- weights --------------------------------------------------------------------------------------------------------
+
+# If weights are cut at their median, and less than this share of the weighted squares of the response is left, a few
+# rows have weights too large for a unit of the noise (bench/response.R).
+few_squares <- 1e-3
+
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
 # The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel
@@ -125,13 +131,17 @@ transform_rows <- 10000L
 # The response is chosen from `rows` rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
 # candidate. Any candidate is refused if its squared errors at `predicted` rows, without the row that is worst for it,
 # are larger by more than this factor (bench/response.R). Up to `terms` rows the merit of a transform includes the gain
-# of the additive kernel (bench/structure.R). If the noise is below the share `noise` of the response's variance, and
-# held-out squared errors below the share `left`, the response stays as given, because evidence would choose a transform
-# by the shape of f.
+# of the additive kernel (bench/structure.R). Up to `grouped` rows with groups all others predict each row.
 # A parameter costs 2 nats, or `nats` for each row that counts: beyond 800 rows, a smaller gain is not worth an error
 # far from the data (bench/satellite.R).
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
-                   left = 0.05, nats = 0.0025)
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, grouped = 1000,
+                   nats = 0.0025)
+
+# If the noise of Matern 3/2 is below the share `look` of the response's variance, a smoother profile may choose the
+# response. If its noise is below `noise` and held-out squared errors are below the share `left`, the response is
+# deterministic: a transform must lower held-out squared errors by the factor `error`, Yeo-Johnson by `kink` if they are
+# below the share `sharp` (bench/cliff.R).
+little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, sharp = 0.005)
 
 # A transform counts as this number of parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L

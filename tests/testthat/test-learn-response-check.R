@@ -9,15 +9,54 @@ test_that("one row does not refuse a response by its squared error, two do", {
   expect_null(reason_to_refuse(with_errors(rep(sqrt(1.19), 20)), first, list()))
   expect_match(reason_to_refuse(with_errors(rep(sqrt(1.21), 20)), first, list()), "squared errors")
   expect_match(reason_to_refuse(with_errors(c(NA, rep(1, 19))), first, list()), "squared errors")
+  deterministic <- list(simulator = c(first, var = 100)) # no outliers, and the errors must be much smaller
+  expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
+  expect_match(reason_to_refuse(with_errors(rep(sqrt(0.61), 20)), first, deterministic), "not much smaller")
+  expect_match(reason_to_refuse(with_errors(c(100, rep(0, 19))), first, deterministic), "not much smaller")
+  deterministic$simulator$var <- 1000 # predicted sharply: Yeo-Johnson has a kink
+  expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
+  bent <- function(f) {
+    replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+  }
+  sharp <- replace(deterministic, "rows", list(list(y = -1:1)))
+  expect_null(reason_to_refuse(bent(rep(sqrt(0.39), 20)), first, sharp))
+  expect_match(reason_to_refuse(bent(rep(sqrt(0.41), 20)), first, sharp), "not much smaller")
 })
 
-test_that("a deterministic response stays as given", {
-  d <- with_seed(1, data.frame(a = stats::runif(60), b = stats::runif(60)))
-  d$y <- exp(2 * d$a) * (1.2 + sin(4 * d$b)) # skew and positive
+test_that("a deterministic response is transformed only if its held-out squared errors become much smaller", {
+  error <- function(fit, new) sqrt(mean((new$y - predict(fit, new))^2))
+  # the log is a sum of two functions
+  sums <- function(n, seed) {
+    d <- with_seed(seed, data.frame(a = stats::runif(n), b = stats::runif(n)))
+    transform(d, y = exp(2 * a) * (1.2 + sin(4 * b)))
+  }
+  fit <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "auto"))
+  expect_identical(fit$transform$kind, "log")
+  expect_match(fit$because[["sizes"]], "next to none")
+  plain <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "none", noise = ~ 1))
+  expect_lt(error(fit, sums(100, 2)), error(plain, sums(100, 2)) / 3)
+  # Goldstein and Price: the log marginal likelihood prefers a transform, which predicts worse
+  d <- with_seed(200, data.frame(a = stats::runif(200, -2, 2), b = stats::runif(200, -2, 2)))
+  d <- transform(d, y = (1 + (a + b + 1)^2 * (19 - 14 * a + 3 * a^2 - 14 * b + 6 * a * b + 3 * b^2)) *
+                   (30 + (2 * a - 3 * b)^2 * (18 - 32 * a + 12 * a^2 + 48 * b - 36 * a * b + 27 * b^2)))
   fit <- with_seed(1, pfdtc(y ~ ., d, transform = "auto"))
   expect_null(fit$transform)
-  expect_match(fit$because[["response"]], "next to no noise")
-  plain <- coef(with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
-  long <- grepl("lengthscale", names(plain))
-  expect_equal(coef(fit)[long], plain[long])
+  expect_match(fit$because[["response"]], "Refused: Yeo-Johnson")
+})
+
+test_that("with groups and few rows, held-out rows are given all others", {
+  d <- with_seed(1, data.frame(x = stats::runif(60), g = factor(rep(1:6, 10))))
+  d$y <- with_seed(2, d$x + stats::rnorm(6)[d$g] + 0.2 * stats::rnorm(60))
+  seen <- NULL
+  check <- checked_response
+  with_replaced(list(checked_response = function(choice, from) {
+    seen <<- list(model = choice$tried[[1L]], from = from)
+    check(choice, from)
+  }), with_seed(3, pfdtc(y ~ x + (1 | g), d, transform = "auto")))
+  now <- seen$model$problem$natural(seen$model$theta)
+  pool <- seen$model$problem$pool
+  held <- held_out_response(seen$model, seen$from)
+  precision <- solve(kernel_matrix(now$kernel, pool$x) + diag(now$noise, 60))
+  expect_equal(held$f, pool$y - drop(precision %*% pool$y) / diag(precision), tolerance = 1e-6)
+  expect_equal(held$var + held$noise, 1 / diag(precision), tolerance = 1e-6)
 })

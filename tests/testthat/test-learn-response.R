@@ -11,7 +11,8 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
 # What find_response() learns its candidates from.
 learned_from <- function(case, theta) {
   list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
-       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x))
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
+       profile = "matern32")
 }
 
 positive_rows <- function(n, seed = 1) {
@@ -89,7 +90,7 @@ test_that("with many rows, those that count keep their neighbours and their dens
   with_replaced(list(transform_rows = 300L, learning_sizes = utils::modifyList(learning_sizes, few),
                      response_rule = replace(response_rule, "predicted", 20)), {
     from <- rows_around(case$data, problem, theta, "response")
-    from[c("s", "scale")] <- list(s, case$data$scale)
+    from[c("s", "scale", "profile")] <- list(s, case$data$scale, "matern32")
     thin <- response_problem(from, NULL)
     expect_lt(thin$pool$n, 350)
     at <- function(problem, ...) {
@@ -369,7 +370,8 @@ test_that("the floor of the noise of a transformed response has the median of it
   d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
   data <- response_case(d)$data
   expect_equal(noise_floor(data) * data$scale^2, 1 / 12)
-  logged <- with_transform(data, new_transform("log", d$y), list(center = TRUE, scale = TRUE, method = "pfdtc"))
+  logged <- data_as_modelled(data, list(transform = new_transform("log", d$y)),
+                             list(center = TRUE, scale = TRUE, method = "pfdtc"))
   expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
 })
 
@@ -392,9 +394,16 @@ test_that("tails are those of responses whose inputs do not repeat", {
   d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)
   case <- response_case(d)
   from <- c(learned_from(case, log(c(0.3, 1, 0.2))), tails = TRUE)
-  model <- with_tail(response_model(from, NULL), from)
+  plain <- response_model(from, NULL)
+  model <- with_tail(plain, from)
   expect_identical(sum(model$held$single), 57L)
   held <- model$held[model$held$single, ]
   about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
   expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
+  # the merit is that of rows given the earlier ones
+  held <- held_out_response(plain, from, earlier = TRUE)
+  held <- held[held$single, ]
+  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
+  counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
+  expect_equal(model$merit - plain$merit, likeliest_tail(held$z, about)[["gain"]] * counted)
 })

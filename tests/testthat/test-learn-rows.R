@@ -39,3 +39,17 @@ test_that("noise = 0 interpolates: the fit goes through the data, and certificat
 test_that("noise = 0 is refused where equal inputs have different responses", {
   expect_error(pfdtc(dist ~ speed, cars, noise = 0), "equal inputs", class = "pfdtc_error_input")
 })
+
+test_that("rows of huge weight beside rows of weight 1 leave the noise where the dense likelihood is largest", {
+  x <- seq(0, 1, length.out = 60)
+  for (heavy in c(1e6, 1e9, 1e12)) {
+    w <- replace(rep(1, 60), c(10, 30, 50), heavy)
+    y <- sin(6 * x) + with_seed(2, stats::rnorm(60, sd = 0.3)) / sqrt(w)
+    fit <- with_seed(1, pfdtc(y ~ x, data.frame(x, y), weights = w, kernel = kernel_matern(3 / 2), noise = ~ 1))
+    kernel <- kernel_matrix(fit$kernel, matrix(x))
+    nats <- function(log_noise) ref_log_normal(y - fit$center, kernel + diag(exp(log_noise) / w))
+    most <- stats::optimize(nats, log(fit$noise) + c(-8, 8), maximum = TRUE)
+    expect_lt(most$objective - nats(log(fit$noise)), 0.1) # the prior moves it a little
+    expect_equal(sqrt(fit$noise), 0.3, tolerance = 0.3)   # three standard errors
+  }
+})

@@ -282,21 +282,27 @@ test_that("units of a common factor in objective or parameters do not matter", {
 
 test_that("progress is told every evaluation, and shown only after two seconds", {
   calls <- list()
-  found <- minimise(rosenbrock(3), maxit = 5, progress = function(evaluation, iteration, best, done = FALSE) {
+  found <- minimise(rosenbrock(3), maxit = 5, progress = function(evaluation, iteration, best) {
     calls[[length(calls) + 1L]] <<- c(evaluation, iteration, best)
   })
   expect_length(calls, found$evaluations)
   expect_identical(calls[[found$evaluations]][c(1, 3)], c(found$evaluations, found$value))
 
-  line <- progress_line("inducing points")
-  shown <- function(...) paste(utils::capture.output(line(...), type = "message"), collapse = "")
-  expect_identical(shown(1, 0, 5), "")
-  expect_identical(shown(done = TRUE), "")
-  clock <- environment(environment(line)$line)
-  clock$started <- clock$started - 65
-  expect_match(shown(10, 3, 1.5), "inducing points: iteration 3, objective 1.5, 65 s")
-  expect_identical(shown(11, 4, 1.4), "")
-  expect_match(shown(done = TRUE), "^\r *\r$")
+  # the line that run_minimise() makes
+  shown <- function(e) paste(utils::capture.output(e, type = "message"), collapse = "")
+  search <- function() run_minimise(rosenbrock(3), pfdtc_control(maxit = 200, progress = TRUE), "inducing points")
+  expect_identical(shown(search()), "")
+  line <- stage_line("inducing points", TRUE, after = 2, every = 0.5)
+  expect_identical(shown(line("iteration 1")), "")
+  expect_identical(shown(line(NULL)), "")
+  environment(line)$started <- environment(line)$started - 65
+  expect_match(shown(line("iteration 3, objective 1.5")), "inducing points: iteration 3, objective 1.5, 65 s")
+  expect_identical(shown(line("iteration 4")), "")
+  expect_match(shown(line(NULL)), "^\r *\r$")
+  late <- stage_line
+  with_replaced(list(stage_line = function(...) late("inducing points", TRUE)), {
+    expect_match(shown(search()), "inducing points: iteration [0-9]+, objective [-0-9.e]+, 0 s")
+  })
 })
 
 # ---- stages that a time limit ends; interrupts are in test-interrupt.R
