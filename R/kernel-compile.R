@@ -16,9 +16,6 @@ factor_parameters <- list(
   pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
   categorical = "parameters", group = c("scale", "parameters"), white = character(), constant = character())
 
-# Returns the parameters of a factor. A factor whose profile is not chosen yet has lengthscales.
-leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else factor_parameters[[leaf$profile]]
-
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
   switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
@@ -90,7 +87,7 @@ compile_kernel <- function(kernel) {
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
     for (l in setdiff(term$leaves, met)) {
-      for (what in leaf_parameters(leaves[[l]])) {
+      for (what in factor_parameters[[c(leaves[[l]]$profile, "se")[1L]]]) { # se: the profile is not chosen yet
         groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]],
                                               what %in% leaves[[l]]$held, FALSE)
       }
@@ -110,7 +107,8 @@ compile_kernel <- function(kernel) {
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
-    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
+    kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
+    table = table,
     engine = list(factors = lapply(leaves, function(leaf) { # without its parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
@@ -179,7 +177,7 @@ is_bare <- function(kernel) {
   kernel <- as_sum(kernel)
   leaf <- kernel$leaves[[1L]]
   length(kernel$leaves) == 1L && is.null(kernel$terms[[1L]]$variance) &&
-    all(vapply(leaf[leaf_parameters(leaf)], is.null, NA))
+    all(vapply(leaf[factor_parameters[[c(leaf$profile, "se")[1L]]]], is.null, NA))
 }
 
 # Returns the kernel without its values. Kernels with the same structure belong to one family.
@@ -211,7 +209,7 @@ kernel_lengths <- function(kernel, d) {
   total <- sum(vapply(terms, `[[`, 0, "variance"))
   for (t in terms) {
     for (leaf in leaves[t$leaves]) {
-      if (!"lengthscale" %in% leaf_parameters(leaf)) next # it does not depend on distances alone
+      if (!"lengthscale" %in% factor_parameters[[leaf$profile]]) next # it does not depend on distances alone
       l <- column_lengthscales(leaf)
       if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
       rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2

@@ -95,8 +95,11 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
-      if (isTRUE(shared$gain > 0)) terms <- NULL # they have a lengthscale for each level
-      state$because <- c(state$because, because_shared(shared$gain))
+      one <- isTRUE(shared$gain > 0)
+      if (one) terms <- NULL # they have a lengthscale for each level
+      if (!is.null(shared$gain)) state$because["factors"] <- sprintf(
+        "Factors have one lengthscale%s: the leave-one-out log density is higher by %.2g a row.",
+        if (one) "" else " for each level", abs(shared$gain))
     }
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)

@@ -169,7 +169,7 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   }
   if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
   if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
-    abort_input(name, "constant", "of two different values", hint = "Use `scale = FALSE`.",
+    abort_input(name, "constant", "of two different values", hint = "To fit it as it is, use `scale = FALSE`.",
                 message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
   }
   square <- if (scale) sd_r^2 else size^2

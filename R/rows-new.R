@@ -94,7 +94,7 @@ rows_by_formula <- function(frame, newdata) {
   mf <- check_new_variables(mf, frame$variables)
   x <- bind_columns(frame$variables, mf)
   tell_new_levels(frame$variables, x)
-  check_complete(x, frame$variables, labels, "newdata", allow_na = TRUE)
+  check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
   # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
   offset <- evaluate_new(stats::model.offset(mf))
   total <- if (is.null(offset)) 0 else offset

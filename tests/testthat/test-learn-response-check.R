@@ -15,7 +15,9 @@ test_that("one row does not refuse a response by its squared error, two do", {
   expect_match(reason_to_refuse(with_errors(c(100, rep(0, 19))), first, deterministic), "not much smaller")
   deterministic$simulator$var <- 1000 # predicted sharply: Yeo-Johnson has a kink
   expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
-  bent <- function(f) replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+  bent <- function(f) {
+    replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+  }
   sharp <- replace(deterministic, "rows", list(list(y = -1:1)))
   expect_null(reason_to_refuse(bent(rep(sqrt(0.39), 20)), first, sharp))
   expect_match(reason_to_refuse(bent(rep(sqrt(0.41), 20)), first, sharp), "not much smaller")
