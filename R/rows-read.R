@@ -20,8 +20,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
-  check_groups(inputs, nrow(mf), is.null(likelihood))
-  check_levels_return(inputs, nrow(mf))
+  check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
   message_if_degrees(rows$x)

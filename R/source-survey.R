@@ -16,8 +16,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
                   survey$name)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
-  check_levels_return(variables, m$n)
-  check_groups(variables, m$n)
+  check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- reservoir_rows(survey$sample)
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices

@@ -277,7 +277,7 @@ check_dots_empty <- function(dots_names, known) {
   } else if (name %in% c("family", "approx")) {
     "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
   } else if (name %in% c("h", "n.ahead")) {
-    "forecast(<fit>, h = <steps>) predicts a series at the times ahead; see ?forecast.gp_fit."
+    "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   } else {
     did_you_mean(name, known)
   }
