@@ -267,7 +267,7 @@ sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) 
   sor_auxiliary(post, U, model, how, m)
 }
 
-sor_auxiliary <- function(post, U, model, how, m) {
+sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   noise <- model$noise
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))

@@ -12,11 +12,12 @@ learning_rows <- function(data, s) {
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
   of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
   pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
+  variance <- response_variance(data)
   pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
-               floor = noise_floor(data), weight = mean_weight(data),
-               signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
+               floor = noise_floor(data, variance), weight = mean_weight(data),
+               signal = signal_power(data), variance = variance, count = new.env(parent = emptyenv()),
                spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(pool$n, learning_sizes$first)
@@ -76,12 +77,11 @@ signal_power <- function(data) {
 # The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
 # was taken out, large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
 # their median, because their smallest is next to 0 where T is flat.
-noise_floor <- function(data) {
+noise_floor <- function(data, power = response_variance(data)) {
   y <- given_response(data)
   gap <- if (is.null(data$transform)) smallest_step(y - if (is.null(data$offset)) 0 else data$offset) else
     smallest_step(y) * stats::median(exp(log_slope(data$transform, y)))
   gap <- gap / data$scale
-  power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }
 
