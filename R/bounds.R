@@ -120,7 +120,7 @@ prediction_rounding <- function(own, r, x) {
   K_norm <- G_norm + norms$lam
   k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
-  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, most_of_rows(norms, model)) * norms$weight) * h)
+  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most %||% prior_most(model)) * norms$weight) * h)
   wide <- sqrt(pmax(r$var_upper - sor, 0))
   wide <- ifelse(r$var_upper >= k, sqrt(k), wide)
   var <- (2 * wide + kappa) * kappa + sor_error

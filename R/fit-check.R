@@ -81,7 +81,7 @@ check_fit_parts <- function(fit, argument) {
   if (is.null(data)) return()
   n <- NROW(data$x)
   group <- data$group
-  used <- if (is.null(group)) n else length(group)
+  used <- length(group %||% data$y)
   w <- data$weights
   zero <- data$x_zero
   given <- used + NROW(zero)
@@ -261,9 +261,7 @@ same_model <- function(a, b) {
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()
-  hint <- if (any(strays)) {
-    shown <- paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", ")
-    sprintf("Fits go in one list: %s(list(%s), ...).", caller, sub("^ = ", "", shown))
-  }
+  shown <- sub("^ = ", "", paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", "))
+  hint <- if (any(strays)) sprintf("Fits go in one list: %s(list(%s), ...).", caller, shown)
   abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
 }

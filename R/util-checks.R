@@ -236,12 +236,11 @@ control_checks <- local({
 
 check_control <- function(control) {
   if (inherits(control, "pfdtc_control")) return(control)
-  if (!is.list(control) || is.object(control)) abort_input("control", describe(control), "made by pfdtc_control()")
-  known <- names(formals(pfdtc_control))
   named <- names(control)
-  if (length(control) && (is.null(named) || !all(nzchar(named)) || anyDuplicated(named))) {
-    abort_input("control", describe(control), "made by pfdtc_control(), or a list with a name for each element")
-  }
+  good <- is.list(control) && !is.object(control) &&
+    (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  known <- names(formals(pfdtc_control))
   check_dots_empty(setdiff(named, known), known)
   do.call(pfdtc_control, control)
 }
