@@ -285,7 +285,7 @@ divergence_aux <- function(given, fit, data, model) {
     }
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
-    return(make_auxiliary(if (own) fit$aux else aux_on_points(fit$aux_points), data, model, fit$m))
+    return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))
   }
   if (inherits(given, "pfdtc_auxiliary")) {
     check_made_from(given, data, model)
