@@ -63,13 +63,13 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
 # eps_cov^2 <= t / s2. `least` is a lower bound of y'w.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
-  mean2 <- max(min(harmonic(q$upper, own$norms$v_E^2), q$upper - max(least, q$least)), 0)
+  c <- q$upper
+  V <- own$norms$v_E^2
+  with_V <- if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V) # c V / (c + V)
+  mean2 <- max(min(with_V, c - max(least, q$least)), 0)
   cov2 <- own$norms$t / own$model$noise
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
-
-# Returns c V / (c + V). The limit for infinite c is V.
-harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
 # Returns the bounds at the rows, in units of y. Each adds three parts: the theorem's bound for the posterior `own`, the
 # rounding error of the predictions of `own`, and their distance from those of p, which is rounding as well.
@@ -120,7 +120,7 @@ prediction_rounding <- function(own, r, x) {
   K_norm <- G_norm + norms$lam
   k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
-  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, most_of_rows(norms, model)) * norms$weight) * h)
+  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most %||% prior_most(model)) * norms$weight) * h)
   wide <- sqrt(pmax(r$var_upper - sor, 0))
   wide <- ifelse(r$var_upper >= k, sqrt(k), wide)
   var <- (2 * wide + kappa) * kappa + sor_error
@@ -153,7 +153,7 @@ ratio_bound <- function(fit, p, reference) {
   ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
   d2 <- (pf_distance(aux, p) * noise)^2 # s2^2 d_pF^2
-  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_constant(data, model, aux)
+  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_objectives[[aux$objective]]$constant(aux, data, model)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
@@ -215,7 +215,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
-  exact <- check_exact(exact, fit)
+  exact <- check_exact(exact, list(fit))
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
                                            latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)
@@ -285,7 +285,7 @@ divergence_aux <- function(given, fit, data, model) {
     }
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
-    return(make_auxiliary(if (own) fit$aux else aux_on_points(fit$aux_points), data, model, fit$m))
+    return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))
   }
   if (inherits(given, "pfdtc_auxiliary")) {
     check_made_from(given, data, model)
@@ -307,16 +307,15 @@ as_auxiliary <- function(p, model, scale) {
   unit <- p$model$scale / scale
   post$L <- (if (inherits(p, "exact")) cholesky_of(p) else post$L) * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
+  n <- nrow(post$L)
   if (inherits(p, "exact")) { # p = 1, b = L^{-1} k(U, x), sign -1
-    n <- nrow(p$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
-    W <- t(forwardsolve(post$L, diag(n)))
-    return(low_rank_auxiliary(p$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
+    return(low_rank_auxiliary(p$x, t(forwardsolve(post$L, diag(n))), rep(-1, n), post$alpha, 1L, model,
+                              "exact posterior"))
   }
-  M <- nrow(p$z)
-  mean <- solve_t(post$L, post$beta)
-  sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (p$sor) return(low_rank_auxiliary(p$z, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
-  nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a plus the SoR covariance
-  low_rank_auxiliary(p$z, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
+  sor <- sor_auxiliary(post, p$z, model)
+  if (p$sor) return(sor)
+  nystrom <- t(forwardsolve(post$L, diag(n))) # k - a'a plus the SoR covariance
+  low_rank_auxiliary(p$z, cbind(nystrom, sor$W[, seq_len(n)]), rep(c(-1, 1), each = n), sor$W[, n + 1L], 1L, model,
+                     "DTC posterior")
 }

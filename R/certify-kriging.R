@@ -105,12 +105,10 @@ points_in_time <- function(reference, data, n, left) {
   if (left == Inf) return(min(n, 1024L))
   N <- as.double(nrow(data$x))
   m <- reference$m
-  speed <- engine_speed(reference$kernel, data$x, reference$control)
   n_c <- min(N, kriging_rows())
   seconds <- function(size) {
     near <- min(N, n_c * ceiling(size / group_for(size)))
-    (N * (m^2 + 2 * size * (m + n_c)) + size / group_for(size) * n_c^3 / 3) * speed[["flop"]] +
-      N * (m + size + near) * speed[["kernel"]]
+    seconds_for(reference, N * (m^2 + 2 * size * (m + n_c)) + size / group_for(size) * n_c^3 / 3, N * (m + size + near))
   }
   least <- min(n, 64L)
   size <- min(n, 1024L)
@@ -118,22 +116,25 @@ points_in_time <- function(reference, data, n, left) {
   if (seconds(size) > left) 0L else size
 }
 
-# Returns the seconds for a flop of a matrix product and for a kernel value. They are measured once in a session, which
-# takes some milliseconds.
-engine_speed <- function(kernel, x, control) {
-  threads <- engine_control(65536L, control)$threads
+# Returns the seconds for so many flops of a matrix product and so many kernel values. The speed is measured once in a
+# session, which takes some milliseconds.
+seconds_for <- function(fit, flops, kernel_values = 0) {
+  kernel <- fit$kernel
+  threads <- engine_control(65536L, fit$control)$threads
   profiles <- vapply(as_sum(kernel)$leaves, `[[`, "", "profile")
   key <- paste(paste(profiles, collapse = " "), length(kernel$inputs), threads)
-  if (!is.null(engine$speed[[key]])) return(engine$speed[[key]])
-  x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
-  seconds <- function(run) {
-    max(min(vapply(1:2, function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0)), 1e-4)
+  if (is.null(engine$speed[[key]])) {
+    x <- fit$inducing %||% fit$x
+    x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
+    seconds <- function(run) {
+      max(min(vapply(1:2, function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0)), 1e-4)
+    }
+    K <- native_kernel_matrix(kernel, x, x)
+    values <- seconds(function() for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
+    each <- seconds(function() crossprod(K)) / (2 * 256^3)
+    engine$speed[[key]] <- c(flop = each, kernel = values) / max(1, threads * 0.7)
   }
-  K <- native_kernel_matrix(kernel, x, x)
-  values <- seconds(function() for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
-  flops <- seconds(function() crossprod(K)) / (2 * 256^3)
-  engine$speed[[key]] <- c(flop = flops, kernel = values) / max(1, threads * 0.7)
-  engine$speed[[key]]
+  sum(c(flops, kernel_values) * engine$speed[[key]])
 }
 
 # ---- one functional -------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 # Corrects the mean of a reference until goal(near)(s) is TRUE for the state s of solve_exact(). It makes at most
 # budget$passes passes over all pairs of rows and begins none that would end after budget$left() seconds. Returns the
 # correction and how the iterations ended: steps, stalled, stopped. Returns NULL if there is no goal or no time. `near`:
-# does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass.
+# does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass. `from`: a correction, from
+# which the iterations continue.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
@@ -21,9 +22,6 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
   c(correct_residual(reference, data, state, sharp = sharp %||% !near),
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
-
-# Returns the part of a correction that exact_mean() needs to continue.
-solution_so_far <- function(correction) correction[c("v", "residual", "error", "passes")]
 
 # ---- goals of exact_mean() ------------------------------------------------------------------------------------------
 

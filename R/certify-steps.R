@@ -6,33 +6,34 @@
 # the reference and the correction of its mean, and the budget: `left()` in seconds, `most` functionals for a costly
 # step.
 
-#' @export
-posterior_certificate.exact <- function(p, fun, ...) {
-  if (is.null(p$chosen)) exact_interval(p, fun) else NextMethod()
-}
-
 # Returns the intervals with the attributes of certify(). Every call uses the same random numbers, so that more effort
 # continues from the results of less effort.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
+  if (inherits(p, "exact") && is.null(p$chosen)) return(exact_interval(p, fun))
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
   if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
-                       tight = effort == "tight", tell = stage_line("certify", fit$control$progress)))
-  on.exit(job$tell(NULL))
+                       tight = effort == "tight"))
+  tell <- stage_line("certify", fit$control$progress)
+  on.exit(tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
-  steps <- list(step_own_points, step_effects, step_reference, step_exact_posterior, step_corrected_mean, step_kriging,
-                step_exact_posterior, step_all_rows, step_test_points)
+  steps <- list("the fit's own points" = step_own_points, "more points and all effects" = step_effects,
+                reference = step_reference, "exact posterior" = step_exact_posterior,
+                "exact mean" = step_corrected_mean, "kriging on nearest neighbours" = step_kriging,
+                "exact posterior" = step_exact_posterior, "sd by all rows" = step_all_rows,
+                "test points" = step_test_points)
   if (effort == "fast") steps <- steps[1L]
-  if (effort == "tight") steps <- c(steps, step_all_pairs, step_corrected_mean, step_kriging, step_all_rows)
-  # the other steps need rows
-  if (!fun$n || is.null(job$data)) steps <- Filter(function(step) identical(step, step_reference), steps)
-  inside <- with_fixed_seed(Reduce(function(inside, step) if (isTRUE(job$done)) inside else step(job, fun, inside),
-                                   steps, inside))
+  if (effort == "tight") steps <- c(steps, list("all pairs of rows" = step_all_pairs), steps[c(5L, 6L, 8L)])
+  if (!fun$n || is.null(job$data)) steps <- steps[names(steps) == "reference"] # the other steps need rows
+  with_fixed_seed(for (i in seq_along(steps)) if (!isTRUE(job$done)) {
+    tell(names(steps)[i])
+    inside <- steps[[i]](job, fun, inside)
+  })
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
             passes = job$correction$passes %||% 0L, went = job$correction$went, left = job$left())
@@ -55,7 +56,6 @@ effects_interval <- function(fit, data, z, fun) {
 
 # Certifies by the posterior on the fit's own inducing points, which works for any fit.
 step_own_points <- function(job, fun, inside) {
-  job$tell("the fit's own points")
   fit <- job$fit
   narrow(inside, if (by_effects(job, fun)) {
     effects_interval(fit, job$data, distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel)), fun)
@@ -73,7 +73,6 @@ by_effects <- function(job, fun) {
 # is left out if all intervals are narrow, or if there are more than 1,000 effects.
 step_effects <- function(job, fun, inside) {
   if (!by_effects(job, fun)) return(inside)
-  job$tell("more points and all effects")
   fit <- job$fit
   effects <- count_effects(model_of(fit)$kernel, job$data$x)
   room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
@@ -94,7 +93,6 @@ step_reference <- function(job, fun, inside) {
   job$most <- max(2000, 2 * job$reference$m)
   job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
   if (!fun$n) return(inside)
-  job$tell("reference")
   found <- certify_posterior(job$reference, in_scale_of(job, fun))
   job$unexplained <- found$unexplained
   narrow(inside, as_interval(found))
@@ -111,7 +109,6 @@ step_exact_posterior <- function(job, fun, inside) {
     !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
   })))
   if (!length(rows) || kriging_rows() < 1 || !exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
-  job$tell("exact posterior")
   exact <- tryCatch(exact_of_fit(job$fit), pfdtc_error_numerical = function(e) NULL)
   if (is.null(exact)) inside else narrow(inside, exact_interval(exact, some_functionals(fun, rows)), rows)
 }
@@ -119,15 +116,23 @@ step_exact_posterior <- function(job, fun, inside) {
 step_corrected_mean <- function(job, fun, inside) {
   if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
   if (is.null(job$correction)) return(inside)
-  job$tell("exact mean")
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
-# Narrows wide intervals by kriging on nearest neighbours, the widest first. Values of f share neighbours in groups.
+# Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide if it is not small
+# beside the distance of the fit from its middle (there or at the median), or beside the sd. Values of f share
+# neighbours in groups.
 step_kriging <- function(job, fun, inside) {
   if (kriging_rows() < 1) return(inside)
-  job$tell("kriging on nearest neighbours")
-  rows <- wide_intervals(inside, job$at, !is.null(job$correction$residual))
+  excess <- function(what, floor) {
+    v <- half_and_distance(inside, job$at, what)
+    rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
+    ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
+  }
+  score <- excess("sd", inside$sd_upper / 400)
+  if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean as well
+  score[is.na(score)] <- Inf
+  rows <- order(-score)[seq_len(sum(score > 0))]
   if (fun$kind != "values") {
     fun <- in_scale_of(job, fun)
     for (i in rows[fun$size[rows] > 0]) {
@@ -156,15 +161,14 @@ step_kriging <- function(job, fun, inside) {
 # wide: relative to its distance from the fit's sd (there and at the median value) or, after kriging, to the sd.
 step_all_rows <- function(job, fun, inside) {
   if (fun$kind != "values") return(inside)
-  job$tell("sd by all rows")
   sd <- half_and_distance(inside, job$at, "sd")
   floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
   rows <- which(sd$half > sd$far / 20 & sd$half > floor)
   if (!length(rows)) return(inside)
   reference <- job$reference
-  seconds <- function(flops) if (job$left() == Inf) 0 else seconds_of_flops(reference, job$data, flops)
-  most <- min(job$most, floor((job$left() - seconds(reference$m^2)) / seconds(4 * reference$m)))
-  rows <- rows[utils::head(order(-sd$half[rows]), max(most, 0))]
+  n <- as.double(nrow(job$data$x))
+  room <- floor((job$left() - seconds_for(reference, n * reference$m^2)) / seconds_for(reference, 4 * n * reference$m))
+  rows <- rows[utils::head(order(-sd$half[rows]), max(min(job$most, room), 0))]
   if (!length(rows)) return(inside)
   some <- some_functionals(fun, rows)
   crossing <- native_cross(reference$factors, reference$inducing, job$data, model_of(reference), some$x,
@@ -178,10 +182,8 @@ step_test_points <- function(job, fun, inside) {
   most <- job$test_points %||% max(16, reference$m %/% 4)
   if (fun$kind != "values" || most < 1) return(inside)
   more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
-  if (!length(more) || seconds_of_flops(reference, job$data, 4 * (reference$m + length(more))^2) > job$left()) {
-    return(inside)
-  }
-  job$tell(sprintf("%d test points", length(more)))
+  flops <- 4 * as.double(nrow(job$data$x)) * (reference$m + length(more))^2
+  if (!length(more) || seconds_for(reference, flops) > job$left()) return(inside)
   job$reference <- extend_reference(job$fit, reference, fun$x[more, , drop = FALSE])
   step_all_rows(job, fun, narrow(inside, posterior_interval(job$reference, fun)))
 }
@@ -189,10 +191,8 @@ step_test_points <- function(job, fun, inside) {
 # Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
 step_all_pairs <- function(job, fun, inside) {
   data <- job$data
-  job$tell("all pairs of rows")
   tight <- dtc_on_points(job$fit, data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
   inside <- narrow(inside, posterior_interval(tight, fun))
-  job$tell("exact mean")
   job$correction <- exact_mean(tight, data, share_of_distance(tight, data, job$fit, 1 / 1000),
                                list(passes = 50L, left = job$left))
   job$reference <- tight
@@ -229,20 +229,6 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the numbers of wide intervals, the widest first. An interval is wide if it is not small beside the distance of
-# the fit from its middle (there or at the median), or beside the sd. `mean`: can the mean's interval be narrowed?
-wide_intervals <- function(inside, at, mean) {
-  excess <- function(what, floor) {
-    v <- half_and_distance(inside, at, what)
-    rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
-    ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
-  }
-  score <- excess("sd", inside$sd_upper / 400)
-  if (mean) score <- pmax(score, excess("mean", Inf))
-  score[is.na(score)] <- Inf
-  order(-score)[seq_len(sum(score > 0))]
-}
-
 # Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
 # the mean or of the sd is large beside the distance of the fit, there and at the median row, and its width comes from
 # the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst rows
@@ -271,11 +257,6 @@ extend_reference <- function(fit, reference, x) {
   dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
-# Returns the seconds for `flops` operations for each row of the data, from the speed of a small product.
-seconds_of_flops <- function(reference, data, flops) {
-  nrow(data$x) * flops * engine_speed(reference$kernel, data$x, reference$control)[["flop"]]
-}
-
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
 # Returns TRUE if the exact posterior of `rows` functionals takes at most `seconds` and a sixteenth of the memory
@@ -284,8 +265,7 @@ exact_is_cheap <- function(fit, rows, seconds) {
   n <- as.double(nrow(fit$data$x))
   if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
   # factorisations and triangular solves take three times as long per flop as products
-  flop <- engine_speed(fit$kernel, fit$data$x, fit$control)[["flop"]]
-  3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
+  seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * rows)) <= seconds
 }
 
 # Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor

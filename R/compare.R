@@ -39,18 +39,14 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
-  check_exact_given(exact, "compare_fits")
+  exact <- check_exact(exact, fits, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
-  if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  known <- Filter(function(fit) response_of(fit)$conjugate && has_response(fit, newdata), fits)
-  if (!is.null(y)) {
-    y <- check_vector(y, "y", NROW(newdata))
-  } else if (length(known)) {
-    terms <- known[[1L]]$terms
-    y <- as.double(eval(response_variable(terms), newdata, environment(terms)))
+  known <- Filter(function(fit) response_of(fit)$conjugate && !is.null(response_in(newdata, fit)), fits)
+  if (!is.null(y)) y <- check_vector(y, "y", NROW(newdata)) else if (length(known)) {
+    y <- as.double(eval(response_in(newdata, known[[1L]]), newdata, environment(known[[1L]]$terms)))
   }
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
@@ -92,7 +88,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  given <- if (response$conjugate) list(y = y) else if (has_response(fit, newdata)) new_sites(fit, newdata)
+  given <- if (response$conjugate) list(y = y) else if (!is.null(response_in(newdata, fit))) new_sites(fit, newdata)
   if (is.null(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
@@ -126,10 +122,11 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-response_variable <- function(terms) attr(terms, "variables")[[1L + attr(terms, "response")]]
-
-has_response <- function(fit, newdata) {
-  !is.null(fit$terms) && is.data.frame(newdata) && all(all.vars(response_variable(fit$terms)) %in% names(newdata))
+# Returns the response in the fit's formula if newdata has all its variables, else NULL.
+response_in <- function(newdata, fit) {
+  if (is.null(fit$terms) || !is.data.frame(newdata)) return(NULL)
+  response <- attr(fit$terms, "variables")[[1L + attr(fit$terms, "response")]]
+  if (all(all.vars(response) %in% names(newdata))) response
 }
 
 # ---- information criteria ------------------------------------------------------------------------------------------

@@ -32,8 +32,11 @@ smooth_part <- function(kernel) {
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
 # Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
-# number of its levels, or the level of each row.
-groupings_of <- function(kernel, codes) {
+# number of its levels, or the level of each row. Default: those of x, with all codes if rows added later have negative
+# ones (rows-groups.R).
+groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
+  if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
+}), x = NULL) {
   groupings <- Map(function(g, codes) {
     n <- if (length(codes) == 1L) codes else length(codes)
     list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
@@ -71,14 +74,6 @@ count_effects <- function(kernel, x) {
   sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
 }
 
-# Returns the number of levels of each group, or all codes if rows added later have negative ones (rows-groups.R).
-levels_of_groups <- function(kernel, x) {
-  lapply(group_columns(kernel), function(column) {
-    codes <- x[, column]
-    if (min(codes) >= 1) max(codes) else sort(unique(codes))
-  })
-}
-
 # Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
@@ -93,7 +88,7 @@ effects_of_grouping <- function(g) nrow(g$root) * g$levels
 # Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
 # covariance, R, logdet, quad, t, n, noise). `sums` stays the same if the noise or the `root` of a grouping changes.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
-                             groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
+                             groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
   q <- vapply(groupings, effects_of_grouping, 0)
   check_memory(8 * (nrow(z) + sum(q[-1L])) * sum(q), sprintf("the sums of %d inducing points with %s effects of groups",
@@ -102,8 +97,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points. With P+ = I + A+ A+'
-# / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, `quad` = y'B+^{-1} y.
+# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points. With P+ = I +
+# A+ A+' / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, and `quad` =
+# y'B+^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -184,20 +180,18 @@ relearned_variances <- function(factors, data, model, s) {
              !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift
-  at <- function(theta) {
-    groupings <- Map(function(g, by) replace(g, "root", list(g$root * exp(by / 2))), factors$groupings,
-                     theta[-length(theta)])
-    replace(factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(theta[length(theta)])),
-            c("L", "jitter"), factors[c("L", "jitter")])
-  }
   now <- NULL
   evaluate <- function(par) {
     if (identical(par, now$par)) return(now)
-    f <- at(replace(numeric(length(moves)), which(moves), par))
+    logs <- replace(numeric(length(moves)), which(moves), par)
+    last <- length(logs)
+    groupings <- Map(function(g, log) replace(g, "root", list(g$root * exp(log / 2))), factors$groupings, logs[-last])
+    f <- factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(logs[last]))
+    f[c("L", "jitter")] <- factors[c("L", "jitter")]
     value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 -
       merged_log_density(shift, f$noise)
     slope <- slopes_of_variances(f)
-    slope[length(slope)] <- slope[length(slope)] + (shift$rows - shift$ss / f$noise) / 2
+    slope[last] <- slope[last] + (shift$rows - shift$ss / f$noise) / 2
     now <<- list(par = par, factors = f, value = value, slope = slope[moves])
     now
   }

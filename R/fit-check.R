@@ -81,7 +81,7 @@ check_fit_parts <- function(fit, argument) {
   if (is.null(data)) return()
   n <- NROW(data$x)
   group <- data$group
-  used <- if (is.null(group)) n else length(group)
+  used <- length(group %||% data$y)
   w <- data$weights
   zero <- data$x_zero
   given <- used + NROW(zero)
@@ -115,7 +115,7 @@ is_good_kernel <- function(kernel, d) {
   if (!all(of_columns) || !length(factors) || !all(factors %in% seq_along(parts$leaves))) return(FALSE)
   if (is.null(kernel$leaves)) {
     some <- is.numeric(kernel$inputs) && length(kernel$inputs) > 0L || kernel$profile == "constant"
-    lengths <- !"lengthscale" %in% leaf_parameters(kernel) || is.numeric(kernel$lengthscale) &&
+    lengths <- !"lengthscale" %in% factor_parameters[[c(kernel$profile, "se")[1L]]] || is.numeric(kernel$lengthscale) &&
       length(kernel$lengthscale) == parameter_count(kernel, "lengthscale")
     if (!some || !lengths || !is_number(kernel$variance)) return(FALSE)
   }
@@ -202,16 +202,22 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-check_exact <- function(exact, fit) {
+# Returns the exact fit of the same model as all `fits`. For a `caller` that compares fits, NULL is allowed, and a hint
+# covers other values that users put there.
+check_exact <- function(exact, fits, caller = NULL) {
   if (missing(exact)) {
-    abort_input("exact", "missing", "a fit by gp_exact()",
-                hint = "Use gp_exact() of the same data with like = fit.")
+    abort_input("exact", "missing", "a fit by gp_exact()", hint = "Use gp_exact() of the same data with like = fit.")
   }
-  exact <- check_any_fit(exact, "exact")
-  if (!is_exact(exact) && !is_laplace_limit(exact)) {
-    abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
+  if (is.null(exact) && !is.null(caller)) return(NULL)
+  is_fit <- inherits(exact, "gp_fit")
+  if (is_fit) exact <- check_any_fit(exact, "exact")
+  if (!is_fit || (!is_exact(exact) && !is_laplace_limit(exact))) {
+    hint <- if (is.data.frame(exact) || is.numeric(exact)) "Rows go by name: newdata = <rows>." else
+      if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
+    abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact), "a fit by gp_exact()",
+                hint = hint)
   }
-  check_same_model(exact, fit, "exact", "fit")
+  for (fit in fits) check_same_model(exact, fit, "exact", "fit")
   exact
 }
 
@@ -255,21 +261,7 @@ same_model <- function(a, b) {
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()
-  hint <- if (any(strays)) {
-    shown <- paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", ")
-    sprintf("Fits go in one list: %s(list(%s), ...).", caller, sub("^ = ", "", shown))
-  }
+  shown <- sub("^ = ", "", paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", "))
+  hint <- if (any(strays)) sprintf("Fits go in one list: %s(list(%s), ...).", caller, shown)
   abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
-}
-
-# Checks the second argument, `exact`. A hint covers other values that users put there.
-check_exact_given <- function(exact, caller) {
-  if (is.null(exact)) return()
-  if (inherits(exact, "gp_fit") && (is_exact(check_any_fit(exact, "exact")) || is_laplace_limit(exact))) return()
-  if (inherits(exact, "gp_fit")) {
-    abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()",
-                hint = sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller))
-  }
-  abort_input("exact", describe(exact), "a fit by gp_exact(), or NULL",
-              hint = if (is.data.frame(exact) || is.numeric(exact)) "Rows go by name: newdata = <rows>.")
 }

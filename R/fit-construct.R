@@ -13,14 +13,14 @@ new_gp <- function(method, model, parts, about) {
 
 # Builds the fit object from the results of all stages. `s` is the plan.
 new_fit <- function(data, done, s, state, parts) {
-  trace <- if (is.null(done$trace)) empty_trace() else done$trace
+  trace <- done$trace %||% empty_trace()
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   kernel <- compile_kernel(done$model$kernel)
   names <- parameter_names(kernel, s$learn$columns)
   learned <- setdiff(names, c(not_learned(s$learn), names[c(kernel$table$held, FALSE)]))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
-    signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
+    signature = data$signature %||% data_signature(data), nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, because_of_noise(done$learned), because_gain(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
@@ -117,7 +117,7 @@ construct_fit <- function(data, done, s, state) {
 
 points_and_start <- function(done, s) {
   list(inducing = done$z, m = nrow(done$z), m_asked = s$posterior$m,
-       inducing_method = if (is.null(done$start)) s$posterior$inducing_method else done$start,
+       inducing_method = done$start %||% s$posterior$inducing_method,
        unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux, moved = s$posterior$move,
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }

@@ -147,7 +147,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   least <- goal$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {
     correction <- exact_mean(reference, data, accuracy_of(reference, least, kriged, own)$goal,
-                             list(passes = 50L, left = left), solution_so_far(reference$correction))
+                             list(passes = 50L, left = left), reference$correction)
     if (!is.null(correction)) reference$correction <- correction
     inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
     yard <- yardstick(inside, rows, data$sd_y, goal$quantile, reference)

@@ -144,21 +144,21 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns list(mean [level, effect], cov [effect, effect, level]) in units of f.
-effects_of_levels <- function(fit, term, covariances = TRUE) {
+# Returns list(mean [level, effect], cov [effect, effect, level]) in units of f. Covariances follow from the variances
+# of effects and of sums of two effects.
+effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
   pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)
   of <- if (covariances) with_pairs(p, pairs) else diag(1, p)
   posterior <- posterior_of(fit)
-  own <- group_roots(as_kernel(posterior$model$kernel))[[match(term$name, vapply(group_roots(fit$kernel), `[[`, "",
-                                                                                  "name"))]]
+  roots <- group_roots(as_kernel(posterior$model$kernel))
+  own <- roots[[match(term$name, vapply(group_roots(fit$kernel), `[[`, "", "name"))]]
   fun <- level_effects(posterior$model$kernel, own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
   at <- in_response_units(fit, posterior_at(posterior, fun))
-  shape <- function(v) matrix(v, nrow(of))
-  mean <- t(shape(at$mean)[seq_len(p), , drop = FALSE])
+  mean <- t(matrix(at$mean, nrow(of))[seq_len(p), , drop = FALSE])
   dimnames(mean) <- list(term$levels, term$effects)
   if (!covariances) return(list(mean = mean))
-  var <- shape(at$var)
+  var <- matrix(at$var, nrow(of))
   cov <- array(0, c(p, p, length(term$codes)), list(term$effects, term$effects, term$levels))
   for (i in seq_len(p)) cov[i, i, ] <- var[i, ]
   for (k in seq_len(nrow(pairs))) {
@@ -169,31 +169,22 @@ effects_of_levels <- function(fit, term, covariances = TRUE) {
 }
 
 # Returns the table of grouped terms in summary(): a row for each effect, with the number of levels and the share of the
-# variance of the term in that of a response, on average over the training rows. NULL without groups.
+# variance of the term in that of a response, on average over at most 2,000 training rows. NULL without groups.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
-  terms <- groups_of_fit(fit)
-  share <- group_shares(fit)
-  correlations <- correlations_in_words(VarCorr.gp_fit(fit), 3L)
-  out <- do.call(rbind, lapply(seq_along(terms), function(i) {
-    term <- terms[[i]]
-    p <- length(term$effects)
-    data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),
-               levels = c(length(term$levels), rep(NA, p - 1L)), share = c(share[i], rep(NA, p - 1L)))
-  }))
-  out$correlation <- correlations
-  out
-}
-
-group_shares <- function(fit, most = 2000L) {
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x
-  x <- x[evenly(nrow(x), most), , drop = FALSE]
-  kernels <- kernels_of_terms(fit$kernel)
-  each <- vapply(kernels, function(k) mean(kernel_diagonal(k, x)), 0)
+  x <- x[evenly(nrow(x), 2000L), , drop = FALSE]
+  each <- vapply(kernels_of_terms(fit$kernel), function(k) mean(kernel_diagonal(k, x)), 0)
   kernel <- with_own_terms(fit$kernel)
-  group <- group_terms(kernel)
   vague <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
   noise <- if (response_of(fit)$conjugate) fit$noise else 0
-  alone <- group & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
-  each[alone] / (sum(each[!vague]) + noise)
+  share <- each[plain_groups(kernel)] / (sum(each[!vague]) + noise)
+  rows <- Map(function(term, share) {
+    rest <- rep(NA, length(term$effects) - 1L)
+    data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),
+               levels = c(length(term$levels), rest), share = c(share, rest))
+  }, groups_of_fit(fit), share)
+  out <- do.call(rbind, rows)
+  out$correlation <- correlations_in_words(VarCorr.gp_fit(fit), 3L)
+  out
 }

@@ -76,7 +76,7 @@ new_sum <- function(leaves, terms) {
   kernel$label <- formula_of_kernel(kernel)
   keys <- vapply(terms, function(t) {
     plain <- all(vapply(leaves[t$leaves], function(l) {
-      !length(leaf_parameters(l)) || identical(l$correlation, "given")
+      !length(factor_parameters[[c(l$profile, "se")[1L]]]) || identical(l$correlation, "given")
     }, NA))
     if (plain) toString(sort(vapply(leaves[t$leaves], leaf_name, ""))) else NA_character_
   }, "")
@@ -93,36 +93,6 @@ add_kernels <- function(a, b) {
   b <- as_sum(b)
   moved <- lapply(b$terms, function(t) replace(t, "leaves", list(t$leaves + length(a$leaves))))
   new_sum(c(a$leaves, b$leaves), c(a$terms, moved))
-}
-
-multiply_kernels <- function(a, b) {
-  a <- as_sum(a)
-  b <- as_sum(b)
-  leaves <- c(a$leaves, b$leaves)
-  constant <- vapply(leaves, function(l) l$profile == "constant", NA)
-  pairs <- expand.grid(a = seq_along(a$terms), b = seq_along(b$terms))
-  new_sum(leaves, lapply(seq_len(nrow(pairs)), function(i) {
-    ta <- a$terms[[pairs$a[i]]]
-    tb <- b$terms[[pairs$b[i]]]
-    given <- c(ta$variance, tb$variance)
-    factors <- c(ta$leaves, tb$leaves + length(a$leaves))
-    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
-    list(variance = if (length(given)) prod(given), leaves = unique(factors))
-  }))
-}
-
-# Stops if two terms have the same factors without parameters, because only the sum of their variances would matter.
-check_told_apart <- function(kernel) {
-  keys <- vapply(kernel$terms, function(t) {
-    leaves <- kernel$leaves[t$leaves]
-    plain <- all(vapply(leaves, function(l) !length(leaf_parameters(l)) || identical(l$correlation, "given"), NA))
-    if (plain) toString(sort(vapply(leaves, leaf_name, ""))) else NA_character_
-  }, "")
-  twice <- keys[duplicated(keys) & !is.na(keys)]
-  if (length(twice)) {
-    abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of terms that data can tell apart",
-                hint = "Only the sum of the two variances would show.")
-  }
 }
 
 # Returns the name of a factor, such as "se(lat,long)".

@@ -42,7 +42,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
   if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
-  if (is.null(leaf$shared) && "lengthscale" %in% leaf_parameters(leaf)) {
+  if (is.null(leaf$shared) && "lengthscale" %in% factor_parameters[[leaf$profile]]) {
     leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
   }
   l <- leaf$lengthscale

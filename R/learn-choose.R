@@ -171,12 +171,6 @@ choose_shared <- function(now, s) {
   list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
 }
 
-because_shared <- function(gain) {
-  if (is.null(gain)) return(NULL)
-  c(factors = sprintf("Factors have one lengthscale%s: the leave-one-out log density is higher by %.2g a row.",
-                      if (gain > 0) "" else " for each level", abs(gain)))
-}
-
 # Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
 # does.
 smoother_kernel <- function(tried, best) {

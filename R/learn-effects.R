@@ -48,7 +48,7 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   first <- 0L
   for (g in groupings) {
     i <- which(table$term == g$term)
-    slope <- slopes_of_group(g, result, first, covariance_slopes(now$kernel, g, i))
+    slope <- slopes_of_group(g, result, first, now$kernel, i)
     found$score[i] <- slope$score
     found$information[i, i] <- slope$information
     first <- first + effects_of_grouping(g)
@@ -59,7 +59,9 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
 # With b and V the mean and the covariance of the effects, S = sum_l (b_l b_l' + V_l) and the covariance C of a level:
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
-slopes_of_group <- function(g, result, first, slopes) {
+#
+# Parameters `at` of the kernel are those of the group; dC is a central difference for all but the variance.
+slopes_of_group <- function(g, result, first, kernel, at) {
   p <- nrow(g$root)
   C <- tcrossprod(g$root)
   inverse <- chol2inv(t(g$root))
@@ -69,20 +71,17 @@ slopes_of_group <- function(g, result, first, slopes) {
   for (i in seq_len(p)) for (j in seq_len(p)) V[i, j] <- sum(result$V[cbind(own[i, ], own[j, ])])
   excess <- inverse %*% (tcrossprod(b) + V - g$levels * C) %*% inverse
   B <- inverse %*% (C - V / g$levels) %*% inverse
-  weighted <- lapply(slopes, function(d) B %*% d)
-  list(score = vapply(slopes, function(d) sum(excess * d), 0) / 2,
-       information = outer(seq_along(slopes), seq_along(slopes), Vectorize(function(i, j) {
-         g$levels * sum(weighted[[i]] * t(weighted[[j]])) / 2
-       })))
-}
-
-# Returns the slopes of the covariance of a level in the logs of parameters `at` of the kernel.
-covariance_slopes <- function(kernel, g, at) {
-  C <- tcrossprod(g$root)
   which_root <- match(g$term, which(plain_groups(kernel)))
   values <- kernel$engine$values
   moved <- function(i, step) {
     tcrossprod(group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))[[which_root]]$root)
   }
-  lapply(at, function(i) if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4)
+  slopes <- lapply(at, function(i) {
+    if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4
+  })
+  weighted <- lapply(slopes, function(d) B %*% d)
+  list(score = vapply(slopes, function(d) sum(excess * d), 0) / 2,
+       information = outer(seq_along(slopes), seq_along(slopes), Vectorize(function(i, j) {
+         g$levels * sum(weighted[[i]] * t(weighted[[j]])) / 2
+       })))
 }

@@ -35,23 +35,17 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  value <- function(now) {
-    evaluations <<- evaluations + 1L
-    restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
-  }
   # If all variances and the noise are learned, the noise follows from the others.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
-  if (all(free[variances]) && free[last]) {
-    free[last] <- FALSE
-    rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
-    scaled <- function(par) {
-      now <- at(par)
-      found <- value(now)
-      by <- max(found$square / rows, exp(lower[last]) / now$noise)
-      list(by = by, reml = found$reml + (found$square * (1 - 1 / by) - rows * log(by)) / 2)
-    }
-  } else {
-    scaled <- function(par) list(by = 1, reml = value(at(par))$reml)
+  profiled <- all(free[variances]) && free[last]
+  if (profiled) free[last] <- FALSE
+  rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
+  scaled <- function(par) {
+    now <- at(par)
+    evaluations <<- evaluations + 1L
+    found <- restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
+    by <- if (profiled) max(found$square / rows, exp(lower[last]) / now$noise) else 1
+    list(by = by, reml = found$reml + if (profiled) (found$square * (1 - 1 / by) - rows * log(by)) / 2 else 0)
   }
   best <- -Inf
   objective <- function(par) {

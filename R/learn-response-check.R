@@ -29,7 +29,8 @@ reason_to_refuse <- function(model, first, from) {
   errors <- squared_errors(model, from)
   least <- squared_errors(if (is.null(from$simulator)) first else from$simulator, from)
   if (!is.null(from$simulator)) {
-    sharp <- isTRUE(model$transform$kind == "yeojohnson") && mean(least) < little_response[["sharp"]] * from$simulator$var
+    sharp <- isTRUE(model$transform$kind == "yeojohnson") &&
+      mean(least) < little_response[["sharp"]] * from$simulator$var
     if (isTRUE(sum(errors) <= little_response[[if (sharp) "kink" else "error"]] * sum(least))) return(NULL)
     return("its squared errors at held-out rows are not much smaller")
   }
@@ -37,30 +38,6 @@ reason_to_refuse <- function(model, first, from) {
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
   }
-}
-
-# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise: smooth functions would
-# otherwise choose a transform by what that kernel cannot follow. `simulator` is its model if the response counts as
-# deterministic: there is next to no noise and f predicts held-out rows, or f explains what noise would
-# (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
-with_smoother_profile <- function(from, transform) {
-  noise <- function(model) model$problem$natural(model$theta)$noise
-  if (noise(list(problem = response_problem(from, transform), theta = from$theta)) >= little_response[["look"]]) {
-    return(from)
-  }
-  models <- lapply(if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile, function(profile) {
-    response_model(replace(from, "profile", profile), transform)
-  })
-  best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
-  from$profile <- best$problem$profile
-  model <- explain_noise(best, from$s)
-  model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
-  model$held <- held_out_response(model, from)
-  model$var <- stats::var(model$held$y)
-  left <- mean(squared_errors(model, from)) / model$var
-  little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
-  if (model$problem$little_noise || little) from$simulator <- model
-  from
 }
 
 # Returns the squared errors of the predicted mean responses at held-out rows.
@@ -125,6 +102,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
 # sum. Returns the candidates with merits that include the gain of the additive kernel for their transform, if rows are
 # few, the best candidate has constant noise, and the kernel gains `additive_nats` for it or for the first candidate.
+# `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at the
+# first of these kernels.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   best <- best_of(tried)
@@ -134,7 +113,13 @@ with_terms_in_merit <- function(tried, from) {
   if (!few) return(tried)
   terms <- list()
   add <- function(labels) {
-    for (label in labels) terms[[label]] <<- gain_of_terms(tried[[label]], from, if (length(terms)) terms[[1L]])
+    for (label in labels) {
+      some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
+      problem <- learning_problem(some, from$s, from$profile)
+      run <- learn_exactly(problem, climb(problem, tried[[label]]$theta, "few", 8L))
+      wide <- learn_additive("additive", model_of_run(problem, run), from$s, if (length(terms)) terms[[1L]])
+      terms[[label]] <<- c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * pool$n / some$n)
+    }
   }
   add(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)))
   if (isTRUE(max(vapply(terms, `[[`, 0, "gain")) > additive_nats)) {
@@ -148,12 +133,80 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
-# Returns the additive kernel of Matern 3/2, learned from some of the rows, with `gain`, the nats that it gains over
-# Matern 3/2 for all rows. The search starts at `first`, such a kernel for another response.
-gain_of_terms <- function(model, from, first = NULL) {
-  pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["merit"]]))
-  problem <- learning_problem(pool, from$s, "matern32")
-  run <- learn_exactly(problem, climb(problem, model$theta, "few", 8L))
-  wide <- learn_additive("additive", model_of_run(problem, run), from$s, first)
-  c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n)
+# ---- the rows that candidates are learned from -----------------------------------------------------------------------
+
+# Returns the rows whose density counts, list(x, y, w, offset, group): used rows at the distinct inputs `taken`, without
+# copies. `y` is as given, and `group` is the number of the distinct input.
+rows_for_response <- function(data, taken) {
+  inputs <- training_inputs(data)
+  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  copy <- copies_in(data)
+  if (!is.null(copy)) used <- used[!duplicated(copy)]
+  x <- inputs$x[inputs$index[used], , drop = FALSE]
+  group <- equal_rows(x)
+  if (is.null(group)) group <- seq_along(used)
+  kept <- group %in% taken
+  used <- used[kept]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
+}
+
+# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are those
+# that count and their neighbours, because in a thinned sample what f does between its rows looks like noise. `n` is the
+# number of all rows, `order` the order of `rows` among them.
+rows_around <- function(data, problem, theta, size) {
+  pool <- problem$pool
+  taken <- seq_len(pool$n)
+  thinned <- pool$n > transform_rows
+  if (thinned) {
+    near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
+    taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
+      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
+        near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
+    taken <- sort(unique(taken[taken > 0L]))
+  }
+  list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
+       until = pool$until, size = size, n = pool$n, order = if (thinned && is.null(pool$levels)) {
+         list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
+       })
+}
+
+counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
+
+# Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
+slopes_of_rows <- function(rows, transform, scale) {
+  each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
+  drop(rowsum(each, rows$group, reorder = FALSE))
+}
+
+# Returns the cleaned rows with the transformed response, equal ones merged.
+rows_transformed <- function(rows, transform) {
+  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
+  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
+  out[c("transform", "given_response")] <- list(transform, rows$y)
+  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
+}
+
+# ---- what is asked for -----------------------------------------------------------------------------------------------
+
+# Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
+asked_transform <- function(transform, data, s) {
+  if (!asks_for_transform(transform)) return(NULL)
+  known <- inherits(transform, "pfdtc_transform")
+  if (!known) {
+    kind <- check_choice(transform, transforms, "transform")
+    transform <- new_transform(kind, data$response)
+  }
+  if (transform$kind == "log") check_positive_response(data$response)
+  if (is.na(transform$lambda) && !s$hyper[1L] %in% "evidence") {
+    abort_input("transform", sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]),
+                "\"log\", or a fit's own", hint = "It is learned by `hyper = \"evidence\"`; fit$transform is known.")
+  }
+  transform
+}
+
+new_transform <- function(kind, y) {
+  if (kind == "log") return(structure(list(kind = kind, lambda = 0), class = "pfdtc_transform"))
+  structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = column_spread(y)),
+            class = "pfdtc_transform")
 }

@@ -1,5 +1,6 @@
 # The response that a fit models: its transform and the sizes of its noise. Both are chosen before the kernel, by the
-# Vecchia likelihood with Matern 3/2 (with little noise a smoother profile) or the given kernel, from where the default's own starts end. A candidate has the
+# Vecchia likelihood, from where the default's own starts end, with the given kernel, or else Matern 3/2 (if there is
+# little noise, a smoother profile). A candidate has the
 #
 #   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn-noise.R) - 2 parameters,
 #
@@ -19,7 +20,13 @@ response_stage <- function(data, asked, state) {
   lambda_is_open <- !is.null(first) && is.na(first$lambda)
   choices <- max(length(open$transforms), length(open$trends))
   if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
-    state$because <- because_plain(open$plain)
+    why <- switch(c(open$plain, "")[1L], groups = "there is no smooth part", data = "rows come from a source",
+                  m = "an argument requires inducing points",
+                  tol = , noise = , kernel = , offset = , mean = , center = ,
+                  scale = sprintf("`%s` is given", open$plain))
+    if (!is.null(why)) {
+      state$because <- c(response = sprintf("Response: as given, with constant noise: %s.", why))
+    }
     return(data_as_modelled(data, list(transform = first), asked))
   }
   if (lambda_is_open) {
@@ -30,9 +37,24 @@ response_stage <- function(data, asked, state) {
   data_as_modelled(data, chosen, asked)
 }
 
-# Returns the data with the response of `model`, list(transform, trend, tail).
+# Returns the data with the response of `model`, list(transform, trend, tail). `given_response` is the response before
+# it was transformed.
 data_as_modelled <- function(data, model, asked) {
-  if (!is.null(model$transform)) data <- with_transform(data, model$transform, asked)
+  transform <- model$transform
+  if (!is.null(transform)) {
+    inputs <- training_inputs(data)
+    y <- data$response
+    out <- clean_again(data, inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)),
+                       data$prior_weights, data$offset, asked$center, asked$scale, merges_rows(asked$method),
+                       labels = names(y))
+    kept <- c("na_action", "input_center", "input_scale")
+    out[kept] <- data[kept]
+    used <- used_responses(data)
+    out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(used)))
+    transform$ends <- transformed(transform, range(used))
+    out[c("given_response", "transform")] <- list(y, transform)
+    data <- out
+  }
   if (!is.null(model$trend)) data <- with_noise_trend(data, model$trend)
   data["noise_tail"] <- list(model$tail)
   data
@@ -45,10 +67,11 @@ data_as_modelled <- function(data, model, asked) {
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   plain <- plain_response(data, asked)
-  values <- if (is.null(plain)) values_of_response(data) else "many"
-  if (auto && values != "many") message_values(values, data)
+  y <- unname(used_responses(data))
+  values <- if (is.null(plain)) values_of_response(y, auto) else "many"
+  kinds <- if (is.null(plain)) c(if (all(y > 0) && values != "two") "log", if (values == "many") "yeojohnson")
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
-    c(list(NULL), if (is.null(plain)) auto_transforms(data, values))
+    c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
   uneven <- is.null(plain) && is.null(asked$noise) && values == "many"
   smooth <- smooth_columns(data$x, data_variables_of(data))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
@@ -63,7 +86,9 @@ plain_response <- function(data, asked) {
     plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
     m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
-    kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
+    kernel = !is.null(asked$kernel) &&
+      !all(vapply(as_sum(asked$kernel)$terms, function(term) is.na(c(term$variance, NA)[1L]), NA)),
+    offset = !is.null(data$offset),
     mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,
@@ -72,56 +97,28 @@ plain_response <- function(data, asked) {
   if (any(given)) names(given)[given][1L]
 }
 
-# Returns a sentence for arguments that leave the response as it is without naming it.
-because_plain <- function(plain) {
-  what <- switch(if (is.null(plain)) "" else plain,
-                 groups = "there is no smooth part", data = "rows come from a source",
-                 m = "an argument requires inducing points",
-                 tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
-  if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
-}
-
-has_variance <- function(kernel) {
-  !all(vapply(as_sum(kernel)$terms, function(term) is.null(term$variance) || is.na(term$variance), NA))
-}
-
-# Returns the transforms that suit the responses.
-auto_transforms <- function(data, values = "many") {
-  y <- unname(used_responses(data))
-  known <- c(if (all(y > 0) && values != "two") "log", if (values == "many") "yeojohnson")
-  lapply(known, function(kind) replace(new_transform(kind, y), "found", TRUE))
-}
-
 used_responses <- function(data) {
   if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
-# Returns "two" if the response has two values, "few" if it has few or one has a large share, else "many". A density has
-# no limit at a value that responses repeat.
-values_of_response <- function(data) {
-  y <- used_responses(data)
-  times <- tabulate(match(y, unique(y)))
-  if (length(times) == 2L && length(y) > 4L) return("two")
+# Returns "two" if the responses have two values, "few" if they have few or one has a large share, else "many", with a
+# message if `tell`. A density has no limit at a value that responses repeat.
+values_of_response <- function(y, tell) {
+  distinct <- unique(y)
+  times <- tabulate(match(y, distinct))
+  if (length(times) == 2L && length(y) > 4L) {
+    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numbers. For classes",
+                                               "use `family = binomial()`."))
+    return("two")
+  }
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
-  if (atom || few) "few" else "many"
-}
-
-message_values <- function(values, data) {
-  y <- used_responses(data)
-  counts <- all(y >= 0 & y == round(y))
-  if (values == "two") {
-    return(tell_classed("two_values", paste("The response has two values and is modelled as numbers. For classes use",
-                                            "`family = binomial()`.")))
-  }
-  distinct <- unique(y)
-  common <- unname(distinct[which.max(tabulate(match(y, distinct)))])
-  tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * mean(y == common),
-                                     format(common, digits = 4), if (counts) {
-    "for counts use `family = poisson()` or `nb()`"
-  } else {
+  if (!atom && !few) return("many")
+  advice <- if (all(y >= 0 & y == round(y))) "for counts use `family = poisson()` or `nb()`" else
     "densities near that value mean little, and the noise is modelled as constant"
-  }))
+  if (tell) tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
+                                               format(distinct[which.max(times)], digits = 4), advice))
+  "few"
 }
 
 # ---- the search -----------------------------------------------------------------------------------------------------
@@ -150,7 +147,13 @@ find_response <- function(data, asked, open, first, state) {
   }
   candidates <- response_candidates(open, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
-    function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, from, tell)
+    function(tried) {
+      if (length(tried) && !in_time(pool)) return(NULL)
+      tell(label)
+      started <- proc.time()[["elapsed"]]
+      model <- with_tail(candidates[[label]](tried), from)
+      if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
+    }
   }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
   choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
@@ -173,41 +176,38 @@ find_response <- function(data, asked, open, first, state) {
   best
 }
 
-timed_response <- function(label, candidate, tried, from, tell) {
-  tell(label)
-  started <- proc.time()[["elapsed"]]
-  model <- with_tail(candidate(tried), from)
-  if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
-}
-
-# Returns the candidates by their labels. Smooth noise is tried beside the first transform and beside the best.
+# Returns the candidates by their labels. Smooth noise is tried beside the first transform and beside the best. Noise
+# that a formula asks for belongs to each; it is constant, with a warning, if it cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
+  trend <- open$trends[[length(open$trends)]]
   constant <- stats::setNames(lapply(open$transforms, function(transform) {
     function(tried) response_model(from, transform)
   }), labels)
-  if (length(open$trends) == 1L) {
-    trend <- open$trends[[1L]]
-    if (is.null(trend)) return(constant)
-    each <- lapply(constant, function(candidate) function(tried) with_noise_asked(candidate(tried), trend, from))
-    return(stats::setNames(each, paste0(labels, trend_label(trend))))
-  }
-  trend <- open$trends[[2L]]
-  smooth <- stats::setNames(lapply(labels, function(label) {
+  if (is.null(trend)) return(constant)
+  given <- length(open$trends) == 1L
+  uneven <- lapply(labels, function(label) {
     function(tried) {
+      if (given) {
+        one <- constant[[label]](tried)
+        model <- with_uneven_noise(one, trend, from)
+        if (!is.null(model)) return(model)
+        warn_convergence(sprintf(paste("The noise %s cannot be learned: its log marginal likelihood is not finite.",
+                                       "The fit has constant noise. Leave inputs out of `noise`."), trend$label))
+        return(one)
+      }
       worth_it <- label == labels[1L] || identical(best_of(tried[intersect(labels, names(tried))]), label)
       one <- tried[[label]]
       if (worth_it && !is.null(one)) with_uneven_noise(one, trend, from, one$value - noise_trend_sizes[["behind"]])
     }
-  }), paste0(labels, trend_label(trend)))
-  c(constant[1L], smooth[1L], constant[-1L], smooth[-1L])
+  })
+  names(uneven) <- paste0(labels, if (is.null(trend$smooth)) ", linear noise" else ", smooth noise")
+  if (given) uneven else c(constant[1L], uneven[1L], constant[-1L], uneven[-1L])
 }
 
 transform_label <- function(transform) {
   if (is.null(transform)) "none" else c(log = "log", yeojohnson = "Yeo-Johnson")[[transform$kind]]
 }
-
-trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else ", smooth noise"
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
@@ -236,16 +236,6 @@ response_model <- function(from, transform) {
   problem <- response_problem(from, transform)
   run <- climb(problem, theta, from$size, c(6L, 6L), 0.05)
   model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
-}
-
-# Returns the model with the noise that a formula asks for, or with constant noise and a warning if that cannot be
-# learned.
-with_noise_asked <- function(model, trend, from) {
-  uneven <- with_uneven_noise(model, trend, from)
-  if (!is.null(uneven)) return(uneven)
-  warn_convergence(sprintf(paste("The noise %s cannot be learned: its log marginal likelihood is not finite.",
-                                 "The fit has constant noise. Leave inputs out of `noise`."), trend$label))
-  model
 }
 
 # Returns the model with noise of more than one size, NULL if it cannot be computed. `least`: see learn_noise().
@@ -285,7 +275,6 @@ price_of_response <- function(problem, from) {
   max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
 }
 
-
 # Adds the merit and the number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
   slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
@@ -293,6 +282,30 @@ model_of_response <- function(from, model, value) {
   model$merit <- value + sum(slopes[counted_rows(model$problem, from$size)])
   model$parameters <- (if (is.null(model$transform)) 0L else transform_parameters) + length(model$trend$v)
   model
+}
+
+# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise: smooth functions would
+# otherwise choose a transform by what that kernel cannot follow. `simulator` is its model if the response counts as
+# deterministic: there is next to no noise and f predicts held-out rows, or f explains what noise would
+# (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
+with_smoother_profile <- function(from, transform) {
+  noise <- function(model) model$problem$natural(model$theta)$noise
+  if (noise(list(problem = response_problem(from, transform), theta = from$theta)) >= little_response[["look"]]) {
+    return(from)
+  }
+  models <- lapply(if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile, function(profile) {
+    response_model(replace(from, "profile", profile), transform)
+  })
+  best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
+  from$profile <- best$problem$profile
+  model <- explain_noise(best, from$s)
+  model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
+  model$held <- held_out_response(model, from)
+  model$var <- stats::var(model$held$y)
+  left <- mean(squared_errors(model, from)) / model$var
+  little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
+  if (model$problem$little_noise || little) from$simulator <- model
+  from
 }
 
 # ---- lambda ---------------------------------------------------------------------------------------------------------

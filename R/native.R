@@ -34,11 +34,9 @@ with_dense_products <- function(call, control) {
 # bytes of the memory that are already taken.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
-    block <- getOption("pfdtc.block")
-    control <- list(
-      threads = check_count(getOption("pfdtc.threads", 2L), "pfdtc.threads"),
-      memory = check_at_least_0(getOption("pfdtc.memory", 2^27), "pfdtc.memory"),
-      block = if (!is.null(block)) check_count(block, "pfdtc.block"))
+    asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
+                  block = getOption("pfdtc.block"))
+    control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
   # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
   threads <- max(1, min(control$threads, n %/% 256))
@@ -198,10 +196,10 @@ native_exact_predict <- function(posterior, x, kernel, x_new) {
 
 # Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
 # the rows of `query`, or `rows` of x.
-native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
-  n <- if (is.null(rows)) nrow(query) else length(rows)
+native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
+                              at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control)) {
   .Call(ffi_neighbours, engine_model(kernel = kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
-        if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+        if (!is.null(rank)) as.integer(rank), at)
 }
 
 # If `keep` is TRUE, also returns u and d of every row, and the numbers of the rows that u refers to (0: none), with a

@@ -19,13 +19,9 @@ noisy_log_density <- function(y, f) {
   log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 
-# Returns P(y - mean <= distance).
-noisy_cdf <- function(distance, f) {
-  if (!is_spread(f)) return(stats::pnorm(distance / sqrt(f$var + f$noise)))
-  average_over_spread(distance, f, stats::pnorm)
-}
-
-average_over_spread <- function(distance, f, normal) {
+# Returns P(y - mean <= distance), or with `normal` = dnorm its density.
+noisy_cdf <- function(distance, f, normal = stats::pnorm) {
+  if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
   for (i in seq_along(spread_steps)) {
     out <- out + spread_weights[i] * normal(distance, 0, sd_at_step(f, spread_steps[i]))
@@ -37,9 +33,7 @@ average_over_spread <- function(distance, f, normal) {
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
-  concave_quantile(p, stats::qnorm(p) * sd_at_step(f, spread_steps[1L]), function(x, normal) {
-    average_over_spread(x, f, normal)
-  })
+  concave_quantile(p, stats::qnorm(p) * sd_at_step(f, spread_steps[1L]), function(x, normal) noisy_cdf(x, f, normal))
 }
 
 # Draws noise at `n` rows, one after the other.

@@ -34,7 +34,8 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
   result <- evaluate_checked(args, nu)
-  list(value = result$value + if (constant) pf_constant(args, args$model, nu) else 0, gradient = result$gradient)
+  if (constant) result$value <- result$value + pf_objectives[[nu$objective]]$constant(nu, args, args$model)
+  result[c("value", "gradient")]
 }
 
 #' @rdname pf_objective
@@ -54,11 +55,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# Returns C(X), the part of the objective that does not depend on the inducing points.
-pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
-
-# A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z. Under white
-# noise both parts are differences from those of the exact posterior, and not negative.
+# A row for each pF objective of the engine: functions that return C(X), the part that does not depend on the inducing
+# points, and d_pF for a posterior `p` on z. Under white noise both parts are differences from those of the exact
+# posterior, and not negative.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -109,17 +108,15 @@ check_made_from <- function(aux, data, model) {
   if (!inherits(aux, "pfdtc_auxiliary")) {
     abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
   }
+  same <- identical(kernel_structure(model$kernel), kernel_structure(aux$model$kernel)) &&
+    identical(kernel_values(model$kernel), kernel_values(aux$model$kernel))
   other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), aux$made_from),
-                                          !same_kernel(model$kernel, aux$model$kernel), model$noise != aux$model$noise)]
+                                          !same, model$noise != aux$model$noise)]
   if (length(other)) {
     abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
                 "an auxiliary distribution of the same data, kernel and noise",
                 hint = "auxiliary(x, y, kernel, noise, aux, weights) makes it.")
   }
-}
-
-same_kernel <- function(a, b) {
-  identical(kernel_structure(a), kernel_structure(b)) && identical(kernel_values(a), kernel_values(b))
 }
 
 stop_on_failure <- function(result, jitter) {

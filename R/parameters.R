@@ -58,13 +58,28 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   terms <- kernel$terms
   usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
   additive <- function(leaf) length(additive_inputs(leaf))
+  of_lengthscale <- function(leaf, at) {
+    if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
+    d <- length(leaf$inputs)
+    levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
+    own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
+    on_sphere <- length(own) == 3L && !levels(own)
+    if (!is.null(leaf$shared)) { # a sphere has two dimensions, and a factor one
+      each <- split(leaf$inputs, leaf$shared)
+      d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
+    }
+    list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(spreads[leaf$inputs]))) else
+           if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spreads[[own]],
+         start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
+         sd = learning_priors$sd, ard = TRUE)
+  }
   rows <- lapply(seq_len(nrow(table)), function(i) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     row <- switch(table$what[i], variance = {
       n <- length(terms)
       unit <- power / max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
       list(unit = unit, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
-    }, lengthscale = unit_of_lengthscale(leaf, table$at[i], x, spreads), period = {
+    }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
       list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
     }, offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
@@ -77,22 +92,6 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   })
   table[names(usual)] <- lapply(names(usual), function(name) vapply(rows, `[[`, usual[[name]], name))
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
-}
-
-unit_of_lengthscale <- function(leaf, at, x, spreads) {
-  if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
-  d <- length(leaf$inputs)
-  levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
-  own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
-  on_sphere <- length(own) == 3L && !levels(own)
-  if (!is.null(leaf$shared)) { # a sphere has two dimensions, and a factor one
-    each <- split(leaf$inputs, leaf$shared)
-    d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
-  }
-  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(spreads[leaf$inputs]))) else
-         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spreads[[own]],
-       start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
-       sd = learning_priors$sd, ard = TRUE)
 }
 
 # Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an

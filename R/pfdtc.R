@@ -175,7 +175,7 @@ likelihood_asked <- function(args, given) {
 
 # Fits cleaned data, whose `family` was perhaps found by the response.
 fit_by_family <- function(method, data, call, args) {
-  family <- if (is.null(data$family)) args$family else data$family
+  family <- data$family %||% args$family
   data$family <- NULL
   fit_with <- function(family) {
     fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))

@@ -25,13 +25,22 @@ facts_of <- function(data, asked) {
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
 decide <- function(facts, asked, look = list()) {
   control <- asked$control
-  control$maxit <- most_iterations(asked)
+  if (is.null(control$maxit)) control$maxit <- most_moves[[if (moves_points(asked)) "asked" else "default"]]
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
+  objective <- method_traits(asked)$objective
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
-    if (is.null(method_traits(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
+    if (is.null(objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
+  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
+  inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
+  joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters are moved with the points
+  points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
+                 try_starts = is.null(asked$inducing) && identical(objective, "pf") &&
+                   aux_kinds[[aux$kind]]$objective == "white",
+                 objective = objective, aux = aux, joint = if (joint) learn, rows = control$optimise_rows,
+                 jitter = control$jitter, steps = steps_settings(control), run = run_settings(control))
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
-    list(learn = learn, posterior = c(chosen$posterior, points_settings(asked, control, learn)),
+    list(learn = learn, posterior = c(chosen$posterior, points),
          goal = goal_settings(asked$tol, control), run = run_settings(control),
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
@@ -48,11 +57,6 @@ with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::mod
 moves_points <- function(asked) {
   !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
     !identical(method_traits(asked)$objective, "pf") || !is.null(asked$tol)
-}
-
-most_iterations <- function(asked) {
-  if (!is.null(asked$control$maxit)) asked$control$maxit else
-    if (moves_points(asked)) most_moves[["asked"]] else most_moves[["default"]]
 }
 
 exact_is_affordable <- function(facts, most = exact_rows) {
@@ -217,20 +221,6 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
        likelihood = likelihood, center = center, additive = additive,
        restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
        steps = steps_settings(control), run = run_settings(control))
-}
-
-# Returns the part `posterior` of the plan for inducing points. `joint`: the part `learn`, if hyperparameters are moved
-# with the points.
-points_settings <- function(asked, control, learn) {
-  given <- is.matrix(asked$inducing)
-  objective <- method_traits(asked)$objective
-  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
-  list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
-       inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
-       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_kinds[[aux$kind]]$objective == "white",
-       objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
-       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
-       run = run_settings(control))
 }
 
 # Returns the part `goal` of the plan.

@@ -12,46 +12,45 @@ predict_grouped <- function(p, x, keep = FALSE) {
 posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
   near <- inherits(p, "near")
   own <- if (near) p$near else p$factors
-  if (fun$kind == "values") return(if (near) near_grouped_values(p, fun$x, joint) else grouped_values(p, fun$x, joint))
-  if (fun$kind == "sums") {
+  effects <- function() if (near) own$effects else effects_of(own)
+  switch(fun$kind, values = {
+    if (near && joint) return(near_grouped_at(p, fun$x, joint = TRUE))
+    if (near) {
+      blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
+      return(join_moments(lapply(blocks, function(i) near_grouped_at(p, fun$x[i, , drop = FALSE]))))
+    }
+    at <- predict_grouped(p, fun$x, joint)
+    list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
+      # the sum of what rows can reduce, what the points leave, and the prior covariance of new levels
+      x <- numbered(fun$x, own$groupings)
+      kernel <- smooth_part(p$model$kernel)
+      a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))
+      native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
+        covariance_of_new(own$groupings, x, TRUE)
+    })
+  }, sums = {
     if (near) return(sums_with_neighbours(p, fun))
     W <- weights_of_sums(fun)
     at <- posterior_values(p, fun$x, TRUE)
-    return(list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W)))
-  }
-  if (fun$kind %in% c("terms", "effects")) {
-    effects <- if (near) own$effects else effects_of(own)
-    return(if (fun$kind == "terms") terms_of_grouped(p, fun, own$groupings, effects) else
-      effects_asked(own$groupings, effects, fun$effects))
-  }
-  if (fun$kind == "population" || fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
-  # effects of groups have slopes in the inputs of their design
-  if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
-  smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+    list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
+  }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for
+    asked <- fun$effects
+    at <- match(asked$term, vapply(own$groupings, `[[`, 0L, "term"))
+    g <- own$groupings[[at]]
+    found <- effects()[[at]]
+    level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
+    var <- vapply(level, function(l) rowSums((asked$of %*% found$covariance[, , l]) * asked$of), asked$of[, 1L])
+    list(mean = c(asked$of %*% found$b[, level, drop = FALSE]), var = c(var))
+  }, terms = terms_of_grouped(p, fun, own$groupings, effects()), population = smooth_at(p, fun), {
+    if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
+    # effects of groups have slopes in the inputs of their design
+    if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
+    smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+  })
 }
 
-# Returns moments of f at the rows of x. The covariance is the sum of what rows can reduce, what the points leave, and
-# the prior covariance of new levels.
-grouped_values <- function(p, x, joint) {
-  at <- predict_grouped(p, x, joint)
-  out <- list(mean = at$mean, var = at$sor_variance + at$unexplained)
-  if (!joint) return(out)
-  x <- numbered(x, p$factors$groupings)
-  kernel <- smooth_part(p$model$kernel)
-  a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
-  covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
-    within_levels(p, x, at$own)
-  c(out, list(cov = covariance + covariance_of_new(p$factors$groupings, x, TRUE)))
-}
-
-# Returns the moments of c'b for each row c of asked$of, where b are the effects of each of the levels asked for.
-effects_asked <- function(groupings, effects, asked) {
-  at <- match(asked$term, vapply(groupings, `[[`, 0L, "term"))
-  g <- groupings[[at]]
-  effects <- effects[[at]]
-  level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
-  var <- vapply(level, function(l) rowSums((asked$of %*% effects$covariance[, , l]) * asked$of), asked$of[, 1L])
-  list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
+join_moments <- function(parts) {
+  lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
 }
 
 # Returns the moments of the terms of the kernel at the rows of x: the first term at all rows, then the second, ...
@@ -71,7 +70,7 @@ terms_of_grouped <- function(p, fun, groupings, effects) {
     both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
     list(mean = colSums(design * cbind(effects[[at]]$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
   }, kernels, at)
-  list(mean = unlist(lapply(parts, `[[`, "mean")), var = unlist(lapply(parts, `[[`, "var")))
+  join_moments(parts)
 }
 
 # Returns mean and variance of functionals of the smooth part alone.
@@ -89,7 +88,7 @@ refuse_grouped <- function(kind, certificate = FALSE) {
   what <- if (kind %in% c("sums", "slopes")) kind else "these functionals"
   if (certificate) {
     abort_input("certified", "TRUE", "FALSE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
-                message = sprintf("Certificates of %s do not exist for groups with this family beyond 2,000 rows.", what))
+                message = sprintf("Groups with this family have no certificates of %s beyond 2,000 rows.", what))
   }
   abort_input("fit", "one with groups on inducing points", "one without groups, or with an exact posterior",
               message = sprintf("Groups beside inducing points have no %s.", what),
@@ -259,7 +258,7 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 # group of the kernel) take five steps of expectation-maximisation, which need no further pass.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
-  groupings <- groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))
+  groupings <- groupings_of(model$kernel, x = data$x)
   data$x <- numbered(data$x, groupings)
   near <- native_near(z, data, smooth_model(model), train_neighbours, rank, jitter, control = control, keep = 2L)
   sums <- native(ffi_near_effects, engine_model(smooth_model(model)), groupings, engine_rows(data), near,
@@ -291,14 +290,6 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
        train_neighbours = as.integer(train_neighbours), rank = rank, groupings = groupings, C = f$C, beta = f$x,
        effects = effects,
        evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2)
-}
-
-near_grouped_values <- function(p, x, joint) {
-  if (joint) return(near_grouped_at(p, x, joint = TRUE))
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L)
-  parts <- lapply(blocks, function(i) near_grouped_at(p, x[i, , drop = FALSE]))
-  list(mean = unlist(lapply(parts, `[[`, "mean"), use.names = FALSE),
-       var = unlist(lapply(parts, `[[`, "var"), use.names = FALSE))
 }
 
 # Returns a view of the smooth part alone: neighbours and their u, without the inducing points.

@@ -63,7 +63,7 @@ check_asked <- function(response, ask) {
   row <- if (is.character(type)) rows[[type]]
   if (is.null(row)) {
     hint <- if (is.character(type)) did_you_mean(ask$type, names(rows), TRUE)
-    if (isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
+    if (is.character(type) && isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
     abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(names(rows), "\"", 12L)), hint)
   }
   ask$type <- type

@@ -88,7 +88,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
   own <- largest_error(inside)
-  so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
+  so_far <- if (correction_serves(reference, data)) reference$correction
   aim <- 0.9 * goal
   iterations <- 0L
   renewed <- FALSE
@@ -110,13 +110,13 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
     # computing r anew, once, removes the rounding errors of the iterations so far
     if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
         isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
-      so_far <- correction[c("v", "passes")]
+      so_far <- correction[c("v", "passes")] # without r
       renewed <- TRUE
       next
     }
     why <- if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`"
     if (!open || stalled || !is.null(correction$stopped) || iterations >= maxit) return(ended(iterations, why))
-    so_far <- solution_so_far(correction)
+    so_far <- correction
     aim <- aim / 4
   }
 }

@@ -49,7 +49,8 @@ smooth_terms <- function(term) {
 }
 
 # Returns the trend with the smooth part laid out on rows of x, for lengthscales of f: those of the log noise are twice
-# as long and at least 0.3 sd of the input. Each row of Z is the farthest from those before.
+# as long and at least 0.3 sd of the input. The first row of Z is near the middle, each of the others the farthest from
+# those before.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
@@ -57,25 +58,21 @@ place_noise_trend <- function(trend, x, lengthscale) {
   spread <- apply(x, 2L, stats::sd)
   lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
   lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
-  z <- x[spread_rows(x / rep(lengths, each = nrow(x)), noise_trend_sizes[["points"]]), , drop = FALSE]
+  u <- x / rep(lengths, each = nrow(x))
+  distance <- function(to) rowSums((u - rep(to, each = nrow(u)))^2)
+  rows <- which.min(distance(colMeans(u)))
+  nearest <- distance(u[rows, ])
+  while (length(rows) < noise_trend_sizes[["points"]] && max(nearest) > 1e-10) {
+    rows <- c(rows, which.max(nearest))
+    nearest <- pmin(nearest, distance(u[rows[length(rows)], ]))
+  }
+  z <- x[rows, , drop = FALSE]
   smooth <- list(columns = columns, z = unname(z), lengthscale = unname(lengths))
   e <- eigen(smooth_values(smooth, z), symmetric = TRUE)
   kept <- e$values > 1e-6 * e$values[1L]
   smooth$root <- e$vectors[, kept, drop = FALSE] %*% diag(1 / sqrt(e$values[kept]), sum(kept))
   trend$smooth <- smooth
   trend
-}
-
-# Returns the numbers of at most m rows, the first near the middle, each of the others farthest from those before.
-spread_rows <- function(u, m) {
-  distance <- function(i) rowSums((u - rep(u[i, ], each = nrow(u)))^2)
-  rows <- which.min(rowSums((u - rep(colMeans(u), each = nrow(u)))^2))
-  nearest <- distance(rows)
-  while (length(rows) < m && max(nearest) > 1e-10) {
-    rows <- c(rows, which.max(nearest))
-    nearest <- pmin(nearest, distance(rows[length(rows)]))
-  }
-  rows
 }
 
 # Returns the Matern 3/2 correlation of rows of x with Z.

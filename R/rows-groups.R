@@ -9,42 +9,38 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
                 if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves)
-  if (!length(split$groups) && !length(own)) return(formula)
-  groups <- lapply(c(split$groups, lapply(own, `[[`, "group")), function(group) {
-    list(parts = by_parts(group$by), labels = design_parts(group$design)$labels)
-  })
-  parts <- unlist(lapply(groups, `[[`, "parts"))
-  smooth <- smooth_labels(split$smooth, data, parts)
+  groups <- c(split$groups, lapply(own, `[[`, "group"))
+  if (!length(groups)) return(formula)
+  parts <- unlist(lapply(groups, function(group) by_parts(group$by)))
+  designs <- unlist(lapply(groups, function(group) design_parts(group$design)$labels))
+  names_of_parts <- vapply(parts, deparse1, "")
+  smooth <- offsets <- NULL
+  if (!is.null(split$smooth)) {
+    terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
+    smooth <- attr(terms, "term.labels")
+    dot <- "." %in% all.vars(split$smooth[[length(split$smooth)]])
+    if (dot) smooth <- setdiff(smooth, names_of_parts) # a dot leaves out the groups
+    offsets <- as.list(attr(terms, "variables"))[1L + attr(terms, "offset")]
+  }
   of_mean <- if (inherits(mean, "formula") && length(mean) == 2L && !identical(mean[[2L]], quote(.))) {
     attr(stats::terms(mean), "term.labels")
   }
-  labels <- unique(c(smooth$labels, of_mean, unlist(lapply(groups, `[[`, "labels")), vapply(parts, deparse1, "")))
-  rhs <- c(lapply(labels, str2lang), smooth$offsets)
+  plain <- function(labels) gsub("`", "", as.character(labels), fixed = TRUE)
+  labels <- unique(c(smooth, of_mean, designs, names_of_parts))
   whole <- formula
-  whole[[length(whole)]] <- Reduce(function(a, b) call("+", a, b), rhs)
-  attr(whole, "grouped") <- list(formula = formula, smooth = gsub("`", "", smooth$labels, fixed = TRUE),
-                                 apart = gsub("`", "", setdiff(c(of_mean, unlist(lapply(groups, `[[`, "labels"))),
-                                                               smooth$labels), fixed = TRUE),
-                                 by = lapply(c(split$groups, lapply(own, `[[`, "group")), `[[`, "by"),
-                                 groups = lapply(split$groups, function(group) {
-                                   kernel_group(one_sided(group$by), one_sided(group$design), group$correlated)
-                                 }))
+  whole[[length(whole)]] <- Reduce(function(a, b) call("+", a, b), c(lapply(labels, str2lang), offsets))
+  attr(whole, "grouped") <- list(
+    formula = formula, smooth = plain(smooth), apart = plain(setdiff(c(of_mean, designs), smooth)),
+    by = lapply(groups, `[[`, "by"), groups = lapply(split$groups, function(group) {
+      kernel_group(one_sided(group$by), one_sided(group$design), group$correlated)
+    }))
   whole
 }
 
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
-# Returns list(labels, offsets) of the smooth part. A dot leaves out the groups.
-smooth_labels <- function(smooth, data, parts) {
-  if (is.null(smooth)) return(list(labels = character(), offsets = NULL))
-  terms <- stats::terms(smooth, data = if (is.list(data)) data)
-  labels <- attr(terms, "term.labels")
-  if ("." %in% all.vars(smooth[[length(smooth)]])) labels <- setdiff(labels, vapply(parts, deparse1, ""))
-  list(labels = labels, offsets = as.list(attr(terms, "variables"))[1L + attr(terms, "offset")])
-}
-
 # Returns list(smooth, groups): the formula without grouped terms, NULL if nothing is left, and for each grouped term
-# list(by, design, correlated). (1 | a / b) is (1 | a) + (1 | b:a).
+# list(by, design, correlated). (1 | a / b) is (1 | a) + (1 | b:a). Refuses a bar that is no grouped term.
 split_bars <- function(formula) {
   groups <- list()
   add <- function(bar) {
@@ -71,8 +67,12 @@ split_bars <- function(formula) {
       if (is.null(left)) return(if (is_call_of(term, "+")) right else call("-", right))
       return(if (is.null(right)) left else call(as.character(term[[1L]]), left, right))
     }
-    refuse_bar(term)
-    term
+    bar <- find_bar(term)
+    if (is.null(bar)) return(term)
+    abort_input("formula", sprintf("one with %s", deparse1(term)), "a sum of inputs and grouped terms",
+                message = sprintf("`formula` has a bar that is no grouped term: %s.", deparse1(term)),
+                hint = sprintf("A group is a term in parentheses, + (%1$s). For a logical \"or\" write I(%1$s).",
+                               deparse1(bar)))
   }
   rhs <- walk(formula[[length(formula)]])
   formula[length(formula)] <- list(rhs)
@@ -80,16 +80,6 @@ split_bars <- function(formula) {
 }
 
 is_call_of <- function(term, names) is.call(term) && is.name(term[[1L]]) && as.character(term[[1L]]) %in% names
-
-# Refuses a bar that is no grouped term.
-refuse_bar <- function(term) {
-  bar <- find_bar(term)
-  if (is.null(bar)) return(invisible())
-  text <- deparse1(bar)
-  abort_input("formula", sprintf("one with %s", deparse1(term)), "a sum of inputs and grouped terms",
-              message = sprintf("`formula` has a bar that is no grouped term: %s.", deparse1(term)),
-              hint = sprintf("A group is a term in parentheses, + (%s). For a logical \"or\" write I(%s).", text, text))
-}
 
 # Returns the first term a | b or a || b in a sum of terms, or NULL.
 find_bar <- function(term) {
@@ -111,50 +101,78 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns how the inputs of a model frame become columns, see code_variable(). Groups have kind "group", and `apart`
-# marks variables that the smooth part does not read.
+# Returns how the inputs of a model frame become columns: for each list(name, kind, levels, width, columns), the last
+# their names. Groups have kind "group", and `apart` marks variables that the smooth part does not read.
 coded_variables <- function(mf, used, grouped) {
-  code <- function(name) code_variable(mf[[name]], name)
+  code <- function(name) {
+    v <- mf[[name]]
+    place <- code_place(v, name)
+    if (!is.null(place)) return(place)
+    kind <- variable_kind(v)
+    if (is.na(kind)) {
+      abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
+                  "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
+    }
+    levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
+    width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
+    check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
+    columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
+      paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
+    }, name)
+    list(name = name, kind = kind, levels = levels, width = width, columns = columns)
+  }
   if (is.null(grouped)) return(lapply(names(mf)[used], code))
   apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))
-  groups <- lapply(grouped$by, code_group, mf)
-  names(groups) <- vapply(groups, `[[`, "", "name")
-  c(lapply(grouped$smooth, code), apart, unname(groups[!duplicated(names(groups))]))
+  groups <- lapply(grouped$by, function(by) {
+    parts <- vapply(by_parts(by), deparse1, "")
+    values <- mf[parts]
+    for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {
+      abort_input("formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
+                  "one by a factor, text or a number")
+    }
+    name <- group_variable(by)
+    v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name, apart = TRUE,
+              plain = parts[vapply(values, is.numeric, NA)])
+    values <- values[!duplicated(values), , drop = FALSE]
+    order <- do.call(order, unname(lapply(values, function(u) as.integer(factor(u)))))
+    c(v, list(levels = group_keys(v, values)[order]))
+  })
+  c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
 
-code_group <- function(by, mf) {
-  parts <- vapply(by_parts(by), deparse1, "")
-  name <- group_variable(by)
-  v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name,
-            apart = TRUE)
-  values <- mf[parts]
-  v$plain <- parts[vapply(values, is.numeric, NA)]
-  for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {
-    abort_input("formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
-                "one by a factor, text or a number")
-  }
-  first <- !duplicated(values)
-  order <- do.call(order, unname(lapply(values[first, , drop = FALSE], function(u) as.integer(factor(u)))))
-  v$levels <- group_keys(v, values[first, , drop = FALSE])[order]
-  v
-}
-
-# Refuses groups of `n` rows whose variance cannot be learned. Sends a message about groups that are numbers.
-check_groups <- function(variables, n, gaussian = TRUE) {
-  for (v in variables) if (v$kind == "group") {
-    what <- sub("^[(](.*)[)]$", "\\1", v$name)
-    if (length(v$levels) < 2L) {
-      abort_input("formula", sprintf("a group `%s` with %d level", what, length(v$levels)),
-                  "one by a variable with two levels or more")
-    }
-    if (gaussian && length(v$levels) == n) {
-      abort_input("formula", sprintf("a group `%s` with a level for each row", what),
-                  "one by a variable with fewer levels",
-                  hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
-    }
-    if (length(v$plain)) {
-      tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
-                                     if (length(v$plain) == 1L) "is a number" else "are numbers"))
+# Refuses groups of `n` rows whose variance cannot be learned, and factors and text whose values hardly repeat: they
+# identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
+# factors with many levels.
+check_levels <- function(variables, n, gaussian = TRUE) {
+  for (v in variables) {
+    k <- length(v$levels)
+    if (v$kind == "group") {
+      what <- sub("^[(](.*)[)]$", "\\1", v$name)
+      if (k < 2L) {
+        abort_input("formula", sprintf("a group `%s` with %d level", what, k),
+                    "one by a variable with two levels or more")
+      }
+      if (gaussian && k == n) {
+        abort_input("formula", sprintf("a group `%s` with a level for each row", what),
+                    "one by a variable with fewer levels",
+                    hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
+      }
+      if (length(v$plain)) {
+        tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
+                                       if (length(v$plain) == 1L) "is a number" else "are numbers"))
+      }
+    } else if (v$kind == "factor") {
+      if (k > max(50, 0.9 * n)) {
+        abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
+                    "made of factors and text with repeated values",
+                    hint = if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else
+                      "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+      }
+      if (k >= many_levels) {
+        text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
+                      "for an effect of each level, learned from its rows.")
+        tell_classed("levels", sprintf(text, v$name, k, v$name))
+      }
     }
   }
 }
@@ -212,47 +230,11 @@ tell_new_levels <- function(variables, x) {
 
 # How the variables of a formula become columns of numbers.
 
-# Returns how one variable becomes columns: list(name, kind, levels, width, columns), the last their names.
-code_variable <- function(v, name) {
-  place <- code_place(v, name)
-  if (!is.null(place)) return(place)
-  kind <- variable_kind(v)
-  if (is.na(kind)) {
-    abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
-                "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
-  }
-  levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
-  width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
-  check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-  columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
-    paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
-  }, name)
-  list(name = name, kind = kind, levels = levels, width = width, columns = columns)
-}
-
 variable_kind <- function(v) {
   if (!is.null(place_kind(v))) return(place_kind(v))
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
-}
-
-# Refuses factors and text whose values hardly repeat: they identify rows, and learning a column for each takes hours.
-check_levels_return <- function(variables, n) {
-  for (v in variables) {
-    k <- if (v$kind == "factor") length(v$levels) else 0L
-    if (k > max(50, 0.9 * n)) {
-      abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
-                  "made of factors and text with repeated values",
-                  hint = if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else
-                    "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
-    }
-    if (k >= many_levels) {
-      text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
-                    "for an effect of each level, learned from its rows.")
-      tell_classed("levels", sprintf(text, v$name, k, v$name))
-    }
-  }
 }
 
 # Returns for each column the name of its variable.

@@ -89,7 +89,7 @@ degrees_of <- function(x, middle = 0) {
 # Returns "sphere" or "time" for a variable of that kind, else NULL.
 place_kind <- function(v) if (inherits(v, "pfdtc_sphere")) "sphere" else if (inherits(v, c("Date", "POSIXct"))) "time"
 
-# Returns how a place or a time is coded, in the form of code_variable(); NULL for other variables. Times count days
+# Returns how a place or a time is coded, in the form of coded_variables(); NULL for other variables. Times count days
 # from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {
   kind <- place_kind(v)

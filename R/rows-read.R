@@ -20,8 +20,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
-  check_groups(inputs, nrow(mf), is.null(likelihood))
-  check_levels_return(inputs, nrow(mf))
+  check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
   message_if_degrees(rows$x)
@@ -111,7 +110,7 @@ hint_for_frame <- function(text, data) {
 
 given_levels <- function(kernel) {
   if (!inherits(kernel, "pfdtc_kernel")) return(list())
-  factors <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
+  factors <- kernel$leaves %||% list(kernel)
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
@@ -122,7 +121,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
   w <- mf[["(weights)"]]
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "of another type", "numeric"))
   x <- bind_columns(variables, mf)
-  check_complete(x, variables, labels, argument)
+  check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may let values pass
   list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would add names to the rows
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
@@ -132,8 +131,7 @@ add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$var_names <- vapply(variables, `[[`, "", "name")
   data$assign <- match(variable_of_columns(variables), data$var_names)
-  levels <- lapply(variables, `[[`, "levels")
-  data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
+  data$xlevels <- Filter(Negate(is.null), stats::setNames(lapply(variables, `[[`, "levels"), data$var_names))
   data$apart <- data$var_names[vapply(variables, function(v) isTRUE(v$apart), NA)]
   data$groups <- attr(terms, "grouped")$groups
   # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to
@@ -178,18 +176,6 @@ bind_columns <- function(variables, values) {
     at <- at + v$width
   }
   x
-}
-
-# Refuses values that na.action let pass: Inf, and NA unless `allow_na`.
-check_complete <- function(x, variables, labels, argument, allow_na = FALSE) {
-  i <- first_not_finite(x, allow_na)
-  if (is.na(i)) return(invisible())
-  at <- arrayInd(i, dim(x))
-  name <- variable_of_columns(variables)[at[2L]]
-  row <- if (is.null(labels)) at[1L] else labels[at[1L]]
-  abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), row, name), "finite",
-              message = sprintf("`%s` must be finite, but row %s of `%s` is %s.", argument, row, name, format(x[i])),
-              hint = if (is.na(x[i])) "`na.action = na.omit` drops rows with missing values.")
 }
 
 # ---- what prediction needs of the formula ---------------------------------------------------------------------------

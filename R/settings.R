@@ -18,7 +18,12 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) check_noise(value)),
+    noise = setting("learn", check = function(value, method) { # NULL: to be learned
+      if (identical(value, "auto")) return(NULL)
+      if (inherits(value, "formula")) return(value)
+      check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
+                   function(x) !is.logical(x) && is.finite(x) && x >= 0)
+    }),
     hyper = setting("learn", null = FALSE, check = function(value, method) {
       check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
     }),
@@ -30,10 +35,20 @@ settings <- local({
     mean = setting("learn"),
     like = setting("learn", kept = FALSE, check = function(value, method) check_fit(value, "like")),
     plain = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
-    transform = setting("response", null = FALSE, check = function(value, method) check_transform(value)),
+    transform = setting("response", null = FALSE, check = function(value, method) {
+      if (is.null(value)) return("none")
+      given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain": constant noise, too
+      if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
+    }),
     workers = setting("rows", "pfdtc", kept = FALSE),
     inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
-                       check = function(value, method) check_inducing(value)),
+                       check = function(value, method) {
+                         if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
+                         if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
+                         fit <- check_fit(value, "inducing")
+                         if (!is.null(fit$inducing)) return(fit)
+                         abort_input("inducing", sprintf("a fit by %s()", fit$method), "a fit that has inducing points")
+                       }),
     weights = setting("rows", kept = FALSE),
     offset = setting("rows", kept = FALSE),
     center = setting("learn"),
@@ -60,24 +75,6 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
-# Returns a noise variance, a formula, or NULL where the noise is to be learned.
-check_noise <- function(noise) {
-  if (inherits(noise, "formula") || identical(noise, "auto")) return(if (!is.character(noise)) noise)
-  check_number(noise, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
-               function(x) !is.logical(x) && is.finite(x) && x >= 0)
-}
-
-check_inducing <- function(inducing) {
-  if (inherits(inducing, "gp_fit")) {
-    fit <- check_fit(inducing, "inducing")
-    if (is.null(fit$inducing)) {
-      abort_input("inducing", sprintf("a fit by %s()", fit$method), "a fit that has inducing points")
-    }
-    return(fit)
-  }
-  if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
-}
-
 # Returns the arguments with the model of the fit `like` (kernel, noise and its sizes, transform and mean), or, if
 # `plain` is TRUE, with the transform "plain".
 model_asked <- function(args) {
@@ -100,16 +97,9 @@ model_asked <- function(args) {
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
   args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
     c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
-  args$transform <- if (is.null(like$transform)) "none" else like$transform
+  args$transform <- like$transform %||% "none"
   args["like"] <- list(NULL)
   args
-}
-
-# Reads NULL as "none". "plain" is "none" with constant noise.
-check_transform <- function(transform) {
-  if (is.null(transform)) return("none")
-  if (inherits(transform, "pfdtc_transform") || identical(transform, "plain")) return(transform)
-  check_choice(transform, c("auto", "none", transforms), "transform")
 }
 
 # Returns TRUE if no argument asks for inducing points.
@@ -235,9 +225,7 @@ learned_names <- function(asked, compiled) {
     what <- sub("[.].*", "", lacking[1L])
     argument <- if (what == "noise") "noise" else "kernel"
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
-                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
-                                  lacking[1L], by),
+    abort_input(argument, sprintf("without a value for %s, which %s needs", lacking[1L], by), "complete",
                 hint = if (what == "noise") "Give noise = <variance>." else
                   if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
                     "Give it to the factor that it belongs to.")

@@ -101,8 +101,8 @@ with_sums <- function(fit, rows, sign) {
                 hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   }
   if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # an earlier version did not keep this
-  fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
-  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
+  count_rows(with_more_near(fit, rows), rows$n,
+             list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
 }
 
 # Returns the fit whose sums include or lack `new`, a result of sums_with_signature(). `allowance` adds up the rounding
@@ -170,9 +170,21 @@ note_rows <- function(fit, n) {
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Returns the fit whose neighbours are all rows. The new rows are last in the order.
-with_all_near <- function(fit, rows) {
+# Returns the fit with more rows as possible neighbours: all rows, the new ones last in the order, or a random sample
+# beside inducing points with FITC's sums over all rows.
+with_more_near <- function(fit, rows) {
   old <- fit$near$rows
+  if (!is.null(fit$near$sums)) {
+    model <- model_of(fit)
+    p <- posterior_of_near(fit$near, model)
+    n <- fit$nobs + rows$n
+    new <- sums_with_signature(rows, fit$inducing, model, p, TRUE, fit$control)
+    after <- posterior_of_sums(fit$inducing, c(sums_beside(p, new$sums), n = as.double(n)), model, p)
+    fit$evidence <- evidence_of("points", model, list(n = n, scale = fit$scale), after, list(fitc = TRUE))
+    fit$near <- near_of_posterior(after, model, fit$neighbours)
+    fit$near$rows <- resampled(old, rows, fit$nobs)
+    return(fit)
+  }
   weighted <- !is.null(old$weights) || !is.null(rows$weights)
   data <- merge_all_equal_rows(list(
     x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
@@ -182,21 +194,6 @@ with_all_near <- function(fit, rows) {
   fit$near$rank <- order_after(fit$near$rank, data, old)
   fit <- posterior_again(posterior_of(fit), rows = data)$fit
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
-  fit
-}
-
-# Returns the fit whose inducing points have FITC's sums over all rows, and whose neighbours are a random sample. New
-# rows replace rows of the sample.
-with_sampled_near <- function(fit, rows) {
-  model <- model_of(fit)
-  p <- posterior_of_near(fit$near, model)
-  new <- sums_with_signature(rows, fit$inducing, model, p, TRUE, fit$control)
-  sums <- c(sums_beside(p, new$sums), n = as.double(fit$nobs + rows$n))
-  after <- posterior_of_sums(fit$inducing, sums, model, p)
-  fit$evidence <- evidence_of("points", model, list(n = fit$nobs + rows$n, scale = fit$scale), after, list(fitc = TRUE))
-  kept <- fit$near$rows
-  fit$near <- near_of_posterior(after, model, fit$neighbours)
-  fit$near$rows <- resampled(kept, rows, fit$nobs)
   fit
 }
 

@@ -203,8 +203,7 @@ check_files <- function(files, ending) {
   }
   gone <- !file.exists(files)
   if (any(gone)) {
-    abort_input("files", files[gone][1L], "files that exist",
-                message = sprintf("`files` has \"%s\", which does not exist.", files[gone][1L]))
+    abort_input("files", sprintf("\"%s\", which does not exist", files[gone][1L]), "files that exist")
   }
   files
 }

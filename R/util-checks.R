@@ -107,18 +107,23 @@ show_bytes <- function(bytes) {
   paste(format(signif(bytes / 1024^unit, 3)), c("bytes", "KB", "MB", "GB", "TB")[unit + 1])
 }
 
-check_finite <- function(x, argument, allow_na = FALSE, labels = NULL) {
+# Checks that all numbers are finite. `variables` are the names of the variables that the columns of x belong to.
+check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
   i <- first_not_finite(x, allow_na)
   if (is.na(i)) return(x)
-  where <- if (is.null(labels)) sprintf("element %d", i) else sprintf("row %s", labels[i])
-  if (is.matrix(x)) {
-    at <- arrayInd(i, dim(x))
-    where <- sprintf("row %d, column %d", at[1L], at[2L])
+  at <- if (is.matrix(x)) arrayInd(i, dim(x)) else i
+  row <- if (is.null(labels)) at[1L] else labels[at[1L]]
+  where <- if (!is.null(variables)) {
+    sprintf("row %s of `%s`", row, variables[at[2L]])
+  } else if (is.matrix(x)) {
     name <- colnames(x)[at[2L]]
-    if (length(name) && !is.na(name) && nzchar(name)) where <- sprintf("%s (`%s`)", where, name)
+    named <- length(name) && !is.na(name) && nzchar(name)
+    paste0(sprintf("row %s, column %d", row, at[2L]), if (named) sprintf(" (`%s`)", name))
+  } else {
+    paste(if (is.null(labels)) "element" else "row", row)
   }
   abort_input(argument, sprintf("%s in %s", format(x[i]), where), "finite", hint = if (is.na(x[i])) {
-    "Remove rows with missing values, or use the formula method with its `na.action`."
+    "Remove rows with missing values, as the formula method does with `na.action = na.omit`."
   })
 }
 
@@ -231,12 +236,11 @@ control_checks <- local({
 
 check_control <- function(control) {
   if (inherits(control, "pfdtc_control")) return(control)
-  if (!is.list(control) || is.object(control)) abort_input("control", describe(control), "made by pfdtc_control()")
-  known <- names(formals(pfdtc_control))
   named <- names(control)
-  if (length(control) && (is.null(named) || !all(nzchar(named)) || anyDuplicated(named))) {
-    abort_input("control", describe(control), "made by pfdtc_control(), or a list with a name for each element")
-  }
+  good <- is.list(control) && !is.object(control) &&
+    (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  known <- names(formals(pfdtc_control))
   check_dots_empty(setdiff(named, known), known)
   do.call(pfdtc_control, control)
 }
@@ -266,7 +270,6 @@ check_dots_empty <- function(dots_names, known) {
   name <- dots_names[1L]
   if (is.na(name) || name == "") {
     abort_input("...", "an argument without a name", "empty",
-                message = "`...` must be empty, not an argument without a name.",
                 hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
   }
   hint <- if (name %in% names(formals(pfdtc_control))) {
@@ -274,7 +277,7 @@ check_dots_empty <- function(dots_names, known) {
   } else if (name %in% c("family", "approx")) {
     "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
   } else if (name %in% c("h", "n.ahead")) {
-    "forecast(<fit>, h = <steps>) predicts a series at the times ahead; see ?forecast.gp_fit."
+    "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   } else {
     did_you_mean(name, known)
   }

@@ -15,7 +15,9 @@ test_that("one row does not refuse a response by its squared error, two do", {
   expect_match(reason_to_refuse(with_errors(c(100, rep(0, 19))), first, deterministic), "not much smaller")
   deterministic$simulator$var <- 1000 # predicted sharply: Yeo-Johnson has a kink
   expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
-  bent <- function(f) replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+  bent <- function(f) {
+    replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+  }
   sharp <- replace(deterministic, "rows", list(list(y = -1:1)))
   expect_null(reason_to_refuse(bent(rep(sqrt(0.39), 20)), first, sharp))
   expect_match(reason_to_refuse(bent(rep(sqrt(0.41), 20)), first, sharp), "not much smaller")
@@ -40,6 +42,16 @@ test_that("a deterministic response is transformed only if its held-out squared 
   fit <- with_seed(1, pfdtc(y ~ ., d, transform = "auto"))
   expect_null(fit$transform)
   expect_match(fit$because[["response"]], "Refused: Yeo-Johnson")
+})
+
+test_that("a deterministic response that stays as given has the structure of a fit without a choice", {
+  d <- with_seed(2, data.frame(a = stats::runif(40, -5, 10), b = stats::runif(40, 0, 15))) # Branin
+  d <- transform(d, y = (b - 5.1 / (4 * pi^2) * a^2 + 5 / pi * a - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(a) + 10)
+  fits <- list(with_seed(1, pfdtc(y ~ ., d, transform = "auto")),
+               with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
+  expect_null(fits[[1L]]$transform)
+  expect_match(fits[[1L]]$kernel$label, "each input by itself") # its gain counts beside the profile of the choice
+  expect_identical(fits[[1L]]$kernel$label, fits[[2L]]$kernel$label)
 })
 
 test_that("with groups and few rows, held-out rows are given all others", {

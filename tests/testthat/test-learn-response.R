@@ -370,7 +370,8 @@ test_that("the floor of the noise of a transformed response has the median of it
   d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
   data <- response_case(d)$data
   expect_equal(noise_floor(data) * data$scale^2, 1 / 12)
-  logged <- with_transform(data, new_transform("log", d$y), list(center = TRUE, scale = TRUE, method = "pfdtc"))
+  logged <- data_as_modelled(data, list(transform = new_transform("log", d$y)),
+                             list(center = TRUE, scale = TRUE, method = "pfdtc"))
   expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
 })
 

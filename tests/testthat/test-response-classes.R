@@ -10,11 +10,12 @@ fixed_classes <- function(case, ...) {
   pfdtc(case$x, case$y, family = multinomial(), kernel = case$kernel, hyper = "fixed", center = FALSE, ...)
 }
 
+classes_of <- function(levels) utils::modifyList(as_likelihood(multinomial()), list(levels = levels, approx = "laplace"))
+
 test_that("the engine's mode, evidence and penalty are those of dense matrices, with weights too", {
   case <- classes_case(40, 4)
   for (w in list(NULL, exp(stats::rnorm(40) / 2))) {
-    sites <- engine_sites(replace(as_likelihood(multinomial()), "levels", list(letters[1:4])),
-                          list(y = as.double(case$class), weight = w), case$b)
+    sites <- engine_sites(classes_of(letters[1:4]), list(y = as.double(case$class), weight = w), case$b)
     kernel <- place_kernel(case$kernel, case$x)
     e <- native_laplace(case$x, case$x, sites, kernel, 1e-14, want = 2L)
     prior <- native_kernel_matrix(kernel, case$x, case$x)
@@ -38,8 +39,7 @@ test_that("slopes of the penalised evidence are its central differences", {
   for (w in list(NULL, exp(stats::rnorm(40)))) {
     value <- function(par) {
       kernel <- place_kernel(kernel_matern(5 / 2, lengthscale = exp(par[1:2]), variance = exp(par[3])), case$x)
-      sites <- engine_sites(replace(as_likelihood(multinomial()), "levels", list(letters[1:3])),
-                            list(y = as.double(case$class), weight = w), par[4:6])
+      sites <- engine_sites(classes_of(letters[1:3]), list(y = as.double(case$class), weight = w), par[4:6])
       e <- native_laplace(case$x[1:9, ], case$x, sites, kernel, 1e-8, want = 2L)
       list(value = e$evidence - e$penalty, slope = c(e$theta, e$constant))
     }
