@@ -83,7 +83,8 @@ construct_exact <- function(data, learned, s, state) {
   } else {
     list(m = if (some) m, chosen = if (some) used$rows)
   }, list(factors = posterior, evidence = evidence_of("exact", done$model, used, posterior),
-          small_n = if (!some && length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior)))))
+          small_n = if (!some && length(s$learn$free)) small_n_check(
+            new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior)))))
 }
 
 # Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.

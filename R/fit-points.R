@@ -125,7 +125,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     step <- result$last_step # a renewed distribution moves the optimum a little: continue with steps of the same size
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
-    how <- aux_on_points(now$z)
+    how <- new_aux("points", z = now$z)
   }
 }
 
