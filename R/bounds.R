@@ -136,7 +136,7 @@ subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
   model <- new_model(model_of(fit)$kernel, model_of(fit)$noise)
-  exact_posterior(some, model, native_exact(some, model))
+  new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
 # Returns the paper's form of the theorem, for the scaled y without the term of merged rows. It bounds
