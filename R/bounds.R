@@ -136,7 +136,7 @@ subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
   model <- new_model(model_of(fit)$kernel, model_of(fit)$noise)
-  exact_posterior(some, model, native_exact(some, model))
+  new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
 # Returns the paper's form of the theorem, for the scaled y without the term of merged rows. It bounds
@@ -285,7 +285,7 @@ divergence_aux <- function(given, fit, data, model) {
     }
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
-    return(make_auxiliary(if (own) fit$aux else aux_on_points(fit$aux_points), data, model, fit$m))
+    return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))
   }
   if (inherits(given, "pfdtc_auxiliary")) {
     check_made_from(given, data, model)

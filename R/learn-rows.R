@@ -32,15 +32,15 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool$few <- pool$share == 1 && is_small_enough(pool$n)
+  pool$few <- pool$share == 1 && pool$n <= most_exact_rows()
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
-# Returns TRUE if n rows allow the exact log marginal likelihood: about ten evaluations of n^3 flops each.
-is_small_enough <- function(n) n <= min(exact_learning_rows, most_in_memory())
-
-# Returns the largest number of rows for which two dense matrices are allowed.
-most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
+# Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
+# each, with two dense matrices.
+most_exact_rows <- function(most = exact_learning_rows) {
+  min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
+}
 
 # Returns the pool of the first `count` rows that count.
 some_of_pool <- function(pool, count) {
@@ -52,7 +52,7 @@ some_of_pool <- function(pool, count) {
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
   some$share <- 1
-  some$few <- is_small_enough(length(rows))
+  some$few <- length(rows) <= most_exact_rows()
   some$take <- function(count) seq_len(min(count, length(rows)))
   some
 }
