@@ -13,7 +13,7 @@ new_gp <- function(method, model, parts, about) {
 
 # Builds the fit object from the results of all stages. `s` is the plan.
 new_fit <- function(data, done, s, state, parts) {
-  trace <- done$trace %||% empty_trace()
+  trace <- done$trace %||% empty_trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   kernel <- compile_kernel(done$model$kernel)
   names <- parameter_names(kernel, s$learn$columns)
@@ -45,7 +45,7 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   new_gp(if (exact) "gp_exact" else "gp_dtc", p$model,
          c(parts, list(factors = p$factors, evidence = log_evidence(p)), if (!exact) p["norms"], list(...)),
          c(list(call = call, data = data), p$fit[intersect(same, names(p$fit))], list(
-           hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L,
+           hyper = "fixed", objective = NA_real_, trace = empty_trace, convergence = 0L,
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
@@ -53,7 +53,7 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
 # work without library().
 methods_home <- topenv()
 
-empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
+empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 

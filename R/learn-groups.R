@@ -87,17 +87,18 @@ group_sums <- function(kernel, data) {
   p <- ncol(first$design)
   at <- expand.grid(a = seq_len(p), b = seq_len(p))
   blocks <- rowsum(w * first$design[, at$a, drop = FALSE] * first$design[, at$b, drop = FALSE], first$code)
+  dense <- function(one, two) {
+    found <- sums_of_pairs(one, two, w)
+    p <- ncol(one$design)
+    out <- matrix(0, p * one$levels, found$effects * found$size)
+    at <- expand.grid(a = seq_len(p) - 1, b = seq_len(found$effects) - 1)
+    for (i in seq_len(nrow(at))) {
+      out[cbind(at$a[i] * one$levels + found$level, at$b[i] * found$size + found$other)] <- found$sums[, i]
+    }
+    out
+  }
   crossed <- lapply(seq_along(terms), function(j) {
-    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) {
-      one <- terms[[j]]
-      found <- sums_of_pairs(one, terms[[k]], w)
-      out <- matrix(0, sizes[j], sizes[k])
-      at <- expand.grid(a = seq_len(ncol(one$design)) - 1, b = seq_len(found$effects) - 1)
-      for (i in seq_len(nrow(at))) {
-        out[cbind(at$a[i] * one$levels + found$level, at$b[i] * found$size + found$other)] <- found$sums[, i]
-      }
-      out
-    })
+    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) dense(terms[[j]], terms[[k]]))
   })
   pairs <- lapply(terms[-1L], sums_of_pairs, one = first, w = w)
   before <- cumsum(c(0, vapply(pairs, function(t) t$size * t$effects, 0)))

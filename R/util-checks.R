@@ -140,7 +140,7 @@ first_not_finite <- function(x, allow_na = FALSE) {
 # them. The bits of integer64 are not those of its number.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
-is_finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
+is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 
