@@ -74,7 +74,7 @@ open_settings <- function(data) {
   s
 }
 
-# list(data, asked) as response_stage() has them.
+# Returns list(data, asked) as response_stage() has them.
 response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
   call <- as.call(list(quote(pfdtc), formula = formula, data = d))
   data <- data_from_formula(call, environment())
@@ -83,7 +83,7 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
                                  center = TRUE, scale = TRUE))
 }
 
-# What find_response() learns its candidates from.
+# Returns what find_response() learns its candidates from.
 learned_from <- function(case, theta) {
   list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
        s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),

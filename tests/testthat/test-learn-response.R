@@ -329,13 +329,12 @@ test_that("tails are those of responses whose inputs do not repeat", {
   plain <- response_model(from, NULL)
   model <- with_tail(plain, from)
   expect_identical(sum(model$held$single), 57L)
-  held <- model$held[model$held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
-  expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
+  tail_of <- function(held) {
+    held <- held[held$single, ]
+    likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread))
+  }
+  expect_equal(model$tail, tail_of(model$held)[["tail"]])
   # the merit is that of rows given the earlier ones
-  held <- held_out_response(plain, from, earlier = TRUE)
-  held <- held[held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
-  expect_equal(model$merit - plain$merit, likeliest_tail(held$z, about)[["gain"]] * counted)
+  expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })
