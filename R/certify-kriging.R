@@ -39,7 +39,7 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 # Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(order, group,
 # rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W, weights
 # of the data's rows[, group].
-krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
+krige <- function(reference, data, x, n_c = kriging_rows(), group = group_for(nrow(x))) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
   groups <- near_groups(model$kernel, x, group)

@@ -150,7 +150,7 @@ step_kriging <- function(job, fun, inside) {
     part <- utils::head(rows, size)
     rows <- utils::tail(rows, -size)
     x <- fun$x[part, , drop = FALSE]
-    found <- krige(job$reference, job$data, x, group = group_for(length(part)))
+    found <- krige(job$reference, job$data, x)
     known <- lapply(inside, `[`, part)
     inside <- narrow(inside, kriged_interval(found, job$reference, job$correction, job$data, x, known), part)
   }

@@ -80,7 +80,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   near <- precondition_by_near_rows(reference, data)
   blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) lapply(blocks, function(rows) {
-    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], group = group_for(length(rows))))
+    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE]))
   }), precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
