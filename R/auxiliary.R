@@ -202,6 +202,7 @@ aux_kinds <- list(
   refresh = list(objective = "pf", text = function(how) {
     sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
+  # the SoR posterior on points `z` that need not be rows
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
@@ -327,6 +328,3 @@ low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
 }
 
 reference_size <- function(how, m, n) min(if (is.null(how$m2)) 4 * m else how$m2, n)
-
-# Returns the description of the SoR posterior on points that need not be rows.
-aux_on_points <- function(z) structure(list(kind = "points", z = z), class = "pfdtc_aux")

@@ -120,7 +120,7 @@ prediction_rounding <- function(own, r, x) {
   K_norm <- G_norm + norms$lam
   k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
-  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, most_of_rows(norms, model)) * norms$weight) * h)
+  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most %||% prior_most(model)) * norms$weight) * h)
   wide <- sqrt(pmax(r$var_upper - sor, 0))
   wide <- ifelse(r$var_upper >= k, sqrt(k), wide)
   var <- (2 * wide + kappa) * kappa + sor_error
@@ -136,7 +136,7 @@ subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
   model <- new_model(model_of(fit)$kernel, model_of(fit)$noise)
-  exact_posterior(some, model, native_exact(some, model))
+  new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
 # Returns the paper's form of the theorem, for the scaled y without the term of merged rows. It bounds
@@ -153,7 +153,7 @@ ratio_bound <- function(fit, p, reference) {
   ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
   d2 <- (pf_distance(aux, p) * noise)^2 # s2^2 d_pF^2
-  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_constant(data, model, aux)
+  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_objectives[[aux$objective]]$constant(aux, data, model)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
@@ -285,7 +285,7 @@ divergence_aux <- function(given, fit, data, model) {
     }
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
-    return(make_auxiliary(if (own) fit$aux else aux_on_points(fit$aux_points), data, model, fit$m))
+    return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))
   }
   if (inherits(given, "pfdtc_auxiliary")) {
     check_made_from(given, data, model)

@@ -42,30 +42,26 @@ class_bounds <- function(fit, data) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  with_class_ranges(b)
-}
-
-# Narrows the bounds e [n, K] of the centred modes at the rows in several rounds.
-with_class_ranges <- function(b) {
+  # bounds e [n, K] of the centred modes at the rows are narrowed in several rounds
   centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
-  prior <- prior_at(b$model, b$data$x)
+  prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
   for (round in seq_len(class_rounds)) {
-    b <- with_class_weights(b, class_range(b, e, average = TRUE))
+    b <- with_class_weights(b, e, average = TRUE)
     before <- e
     e <- pmin(e, contrast_bounds(b, b$lo$S, b$hi$S, b$left, prior, centred)$e)
     if (!(sum(e) < 0.9 * sum(before)) || max(e) < 1e-6) break
   }
   b$mean_bounds <- b[c("lo", "hi")]
-  b <- with_class_weights(b, class_range(b, e, average = FALSE))
-  b$e <- e
-  b
+  with_class_weights(b, e, average = FALSE)
 }
 
-# Returns list(alpha, beta) [n] such that alpha W <= W* <= beta W if |f*_k - f_k - mean over classes| <= e_k. W* is at
-# the exact mode, or with `average` averaged between the two modes, with sums from the right (alpha falls, beta grows).
-class_range <- function(b, e, average) {
-  at <- function(t) {
+# Adds to b the posteriors with weights c W, c = alpha and beta [n], such that alpha W <= W* <= beta W if |f*_k - f_k -
+# mean over classes| <= e_k. W* is at the exact mode, or with `average` averaged between the two modes, with sums from
+# the right (alpha falls, beta grows). `lam` is an upper bound of the largest eigenvalue of (c W)^{1/2} E (c W)^{1/2}: W
+# <= diag(p), and row sums by groups.
+with_class_weights <- function(b, e, average) {
+  range_at <- function(t) {
     K <- b$K
     up <- down <- matrix(0, nrow(e), K)
     for (k in seq_len(K)) for (j in seq_len(K)) {
@@ -75,13 +71,7 @@ class_range <- function(b, e, average) {
     }
     cbind(1 / do.call(pmax, asplit(up, 2L)), 1 / do.call(pmin, asplit(down, 2L)))
   }
-  ends <- if (average) Reduce(`+`, lapply((1:16) / 16, at)) / 16 else at(1)
-  list(alpha = pmin(ends[, 1L], 1) * (1 - 1e-12), beta = pmax(ends[, 2L], 1) * (1 + 1e-12))
-}
-
-# Adds to b the posteriors with weights c W, c = alpha and beta. `lam` is an upper bound of the largest eigenvalue of (c
-# W)^{1/2} E (c W)^{1/2}: W <= diag(p), and row sums by groups.
-with_class_weights <- function(b, range) {
+  ends <- if (average) Reduce(`+`, lapply((1:16) / 16, range_at)) / 16 else range_at(1)
   posterior <- function(times) {
     at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
     by_rows <- vapply(b$E, function(e) {
@@ -91,7 +81,8 @@ with_class_weights <- function(b, range) {
     lam <- (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
     c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = lam))
   }
-  b[c("lo", "hi")] <- list(posterior(range$alpha), posterior(range$beta))
+  b$lo <- posterior(pmin(ends[, 1L], 1) * (1 - 1e-12))
+  b$hi <- posterior(pmax(ends[, 2L], 1) * (1 + 1e-12))
   b
 }
 
@@ -175,15 +166,21 @@ pair_certificate <- function(b, x) {
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 #
-# The fit's covariance, with trace `trace`, and the exact one are below a matrix with trace `upper`. The error of
-# averages is estimated.
+# The fit's covariance, with trace `trace`, and the exact one are below a matrix with trace `upper`.
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   q <- b$K - 1L
   sum_of <- function(S) rowSums(S[, diagonals(q), drop = FALSE])
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  room <- averaging_error(odds, p)
+  # the error of averages is estimated by the difference from a grid with twice the step, or by four standard errors by
+  # eighths of the lattice; errors of eighths partly cancel, so the latter are too large
+  room <- if (q <= 2L) abs(p - class_moments(odds, normal_rule(q, 0.6))$mean) + 1e-10 else {
+    total <- Reduce(`+`, lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
+      (class_moments(odds, normal_rule(q, unit = unit))$mean - p)^2
+    }))
+    4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 0 * p
+  }
   off <- reach / 4 + 0.1175 * D
   ratio <- exp(pmin(reach + D, 500))
   list(share = p, share_lower = pmax(p - room - off, (p - room) / ratio, 0),

@@ -67,7 +67,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
     b <- with_averages(b)
     if (!(sum(b$e) < 0.9 * sum(before))) break
   }
-  ends <- posteriors_at_ends(b, range_at_mode(b))
+  ends <- posteriors_at_ends(b, curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e))
   b[c("W_lower", "W_upper", "lo", "hi")] <- ends[c("lower", "upper", "lo", "hi")]
   b
 }
@@ -156,10 +156,9 @@ variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b
 # Adds to b `between`: the range of Wb over f -+ e, the posteriors for the ends of the range, and `second`, A diag(d^2 /
 # lower) A' plus an allowance for rounding.
 with_averages <- function(b) {
-  whole <- range_at_mode(b)
+  whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
-  range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
-  b$between <- posteriors_at_ends(b, range)
+  range <- b$between <- posteriors_at_ends(b, range)
   if (is.null(b$between$hi)) return(b)
   d <- pmax(range$upper - b$at$W, b$at$W - range$lower)
   ratio <- ifelse(d > 0, d * (d / range$lower), 0)
@@ -173,15 +172,10 @@ with_averages <- function(b) {
   b
 }
 
-# Returns the range of W over f -+ e, an interval that contains the exact mode.
-range_at_mode <- function(b) {
-  W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
-  list(lower = pmin(W$lower, b$at$W), upper = pmax(W$upper, b$at$W))
-}
-
-# Returns a range of row weights with the posteriors `lo` and `hi` for its ends. `hi` is NULL if the upper end is not in
-# double precision or the Cholesky factorisation fails.
+# Returns a range of row weights that contains those at the fit's mode, with the posteriors `lo` and `hi` for its ends.
+# `hi` is NULL if the upper end is not in double precision or the Cholesky factorisation fails.
 posteriors_at_ends <- function(b, range) {
+  range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }

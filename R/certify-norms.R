@@ -1,15 +1,12 @@
 # DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are computed. The
 # symbols are those of certify.h and of the theory vignette.
 
-# Returns an upper bound of k(x, x) at the rows and the points. Version 0.1.0 did not keep it for constant k(x, x).
-most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
-
 # Returns bounds of the rounding errors: `e` of y - A'beta as computed, `row` of A'beta by errors of A, and `v` of v.
 # The computed beta is not quite (s2 I + G)^{-1} A y, and errors of A move it as well: |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
-  k <- most_of_rows(norms, model)
+  k <- norms$most %||% prior_most(model) # the largest k(x, x), which version 0.1.0 did not keep if it is constant
   moved <- sqrt(norms$slack * k * norms$weight * norms$vv)
   row <- norms$growth * sqrt(k * p$k_sum) * norms$alpha
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
@@ -114,7 +111,7 @@ quadratic_bracket <- function(p, norms, model) {
   beta2 <- sum(p$beta^2)
   e <- sqrt(p$rss)
   v <- sqrt(norms$vv) + error$v
-  kappa <- sqrt(norms$slack * most_of_rows(norms, model) * norms$weight) * v
+  kappa <- sqrt(norms$slack * (norms$most %||% prior_most(model)) * norms$weight) * v
   moved <- if (kappa > 0) (2 * norms$v_E + kappa) * kappa else 0
   value <- function(e) e^2 / noise + beta2
   upper <- min((1 + growth) * value(e + error$e) + moved, (1 + growth) * value(e + error$e + error$row),
@@ -128,7 +125,7 @@ quadratic_bracket <- function(p, norms, model) {
     R <- chol(p$G + diag(tau, nrow(p$G)))
     u <- backsolve(R, p$Ay, transpose = TRUE)
     b <- backsolve(R, u)
-    row <- growth * sqrt(most_of_rows(norms, model) * p$k_sum * sum(solve_t(p$L, b)^2))
+    row <- growth * sqrt((norms$most %||% prior_most(model)) * p$k_sum * sum(solve_t(p$L, b)^2))
     b <- sqrt(sum(b^2))
     b_error <- growth * ((G_norm + tau) * b + sqrt(sum(diag(p$G))) * sqrt(p$yy))
     sums <- growth * (p$yy + sum(u^2)) + 4 * b * b_error
@@ -160,31 +157,26 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   fit_of_posterior(points_posterior(model, fit, data, z, posterior, norms), call = call)
 }
 
-# Returns TRUE if a posterior can be used as it is: DTC or SoR, with a jitter that is above rounding and has no effect.
-own_posterior_serves <- function(p) {
-  inherits(p, "points") && !inherits(p, "grouped") && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10
-}
-
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit.
+# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit. DTC and SoR are used as
+# they are if their jitter is above rounding and has no effect.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
   grouped <- inherits(p, c("grouped", "grouped_near"))
   if (near && !grouped) p <- posterior_on_points(p)
-  if (!own_posterior_serves(p)) {
-    z <- if (is.null(p$z)) p$x else p$z
-    # a row of each level, up to 1,000 points: as points of the whole kernel they explain smooth part and levels
-    for (g in c(p$factors$groupings, p$near$groupings)) {
-      rows <- which(!duplicated(fit$data$x[, g$column]))
-      z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])
-    }
-    z <- distinct_points(z, p$model$kernel)
-    return(dtc_on_points(fit, fit$data, z, NULL, fast = TRUE))
+  if (inherits(p, "points") && !grouped && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10) {
+    p$norms <- fast_norms(p)
+    return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
-  p$norms <- fast_norms(p)
-  if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms))
+  z <- if (is.null(p$z)) p$x else p$z
+  # a row of each level, up to 1,000 points: as points of the whole kernel they explain smooth part and levels
+  for (g in c(p$factors$groupings, p$near$groupings)) {
+    rows <- which(!duplicated(fit$data$x[, g$column]))
+    z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])
+  }
+  dtc_on_points(fit, fit$data, distinct_points(z, p$model$kernel), NULL, fast = TRUE)
 }
 
 # Returns the certificate of functionals from a posterior with norms, for the cleaned response.

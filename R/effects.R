@@ -180,20 +180,18 @@ relearned_variances <- function(factors, data, model, s) {
              !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift
-  at <- function(theta) {
-    groupings <- Map(function(g, by) replace(g, "root", list(g$root * exp(by / 2))), factors$groupings,
-                     theta[-length(theta)])
-    replace(factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(theta[length(theta)])),
-            c("L", "jitter"), factors[c("L", "jitter")])
-  }
   now <- NULL
   evaluate <- function(par) {
     if (identical(par, now$par)) return(now)
-    f <- at(replace(numeric(length(moves)), which(moves), par))
+    logs <- replace(numeric(length(moves)), which(moves), par)
+    last <- length(logs)
+    groupings <- Map(function(g, log) replace(g, "root", list(g$root * exp(log / 2))), factors$groupings, logs[-last])
+    f <- factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(logs[last]))
+    f[c("L", "jitter")] <- factors[c("L", "jitter")]
     value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 -
       merged_log_density(shift, f$noise)
     slope <- slopes_of_variances(f)
-    slope[length(slope)] <- slope[length(slope)] + (shift$rows - shift$ss / f$noise) / 2
+    slope[last] <- slope[last] + (shift$rows - shift$ss / f$noise) / 2
     now <<- list(par = par, factors = f, value = value, slope = slope[moves])
     now
   }

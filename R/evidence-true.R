@@ -151,17 +151,15 @@ rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
 
 #' @export
 print.pfdtc_true_evidence <- function(x, ...) {
+  ends <- vapply(x[c("lower", "upper")], format, "", digits = 8)
   cat(if (is.infinite(x[["upper"]])) {
-    sprintf("True log marginal likelihood above %s. More inducing points would bound it from above.\n",
-            format(x[["lower"]], digits = 8))
+    sprintf("True log marginal likelihood above %s. More inducing points would bound it from above.\n", ends[1L])
   } else {
-    sprintf("True log marginal likelihood between %s and %s\n", format(x[["lower"]], digits = 8),
-            format(x[["upper"]], digits = 8))
+    sprintf("True log marginal likelihood between %s and %s\n", ends[1L], ends[2L])
   })
-  within <- attr(x, "within")
-  if (within < 0.3) {
+  if (attr(x, "within") < 0.3) {
     cat(wrap(sprintf("Probabilities of the fit's posterior of f are within %s of those of the true posterior.",
-                     format(within, digits = 2))), sep = "\n")
+                     format(attr(x, "within"), digits = 2))), sep = "\n")
   }
   invisible(x)
 }

@@ -59,7 +59,7 @@ check_fit_parts <- function(fit, argument) {
   d <- length(fit$frame$columns)
   m <- fit[["m"]]
   signature <- fit$signature
-  positive <- function(v) is_number(v) && v > 0
+  positive <- function(v) is_finite_number(v) && v > 0
   optional <- function(v, class) is.null(v) || inherits(v, class)
   one <- function(v) is.numeric(v) && length(v) == 1L
   number <- function(v) is.null(v) || one(v) # `evidence` may be infinite and `sd_y` NA
@@ -67,7 +67,7 @@ check_fit_parts <- function(fit, argument) {
        nobs = positive(fit$nobs),
        center = is.numeric(fit$center) && length(fit$center) > 0L && all(is.finite(fit$center)),
        evidence = number(fit$evidence), sd_y = number(fit$sd_y),
-       m = is.null(m) || is_number(m) && m >= 1 && m < 2^31,
+       m = is.null(m) || is_finite_number(m) && m >= 1 && m < 2^31,
        evaluations = is.null(fit$evaluations) || is.numeric(fit$evaluations),
        seconds = is.null(fit$seconds) || is.numeric(fit$seconds), control = optional(fit$control, "pfdtc_control"),
        aux = optional(fit$aux, "pfdtc_aux") && (is.null(fit$aux) || is_one_of(fit$aux$kind, names(aux_kinds))),
@@ -81,7 +81,7 @@ check_fit_parts <- function(fit, argument) {
   if (is.null(data)) return()
   n <- NROW(data$x)
   group <- data$group
-  used <- if (is.null(group)) n else length(group)
+  used <- length(group %||% data$y)
   w <- data$weights
   zero <- data$x_zero
   given <- used + NROW(zero)
@@ -89,9 +89,9 @@ check_fit_parts <- function(fit, argument) {
   need(`data$x` = n > 0L && is_table(data$x, n, d), `data$y` = are_numbers(data$y, n) && is.finite(sum(data$y)),
        `data$weights` = is.null(w) || are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0,
        `data$group` = is.null(group) || is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n,
-       `data$n` = is_number(data$n) && data$n == used,
+       `data$n` = is_finite_number(data$n) && data$n == used,
        `data$center` = one(data$center), `data$scale` = one(data$scale), `data$sd_y` = one(data$sd_y),
-       `data$shift` = is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_number, NA)),
+       `data$shift` = is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_finite_number, NA)),
        `data$x_zero` = is.null(zero) || is_table(zero, NROW(zero), d),
        `data$response` = are_numbers(data$response, given), `data$offset` = for_each(data$offset),
        `data$prior_weights` = for_each(data$prior_weights) &&
@@ -100,7 +100,6 @@ check_fit_parts <- function(fit, argument) {
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 is_plain_double <- function(v) is.double(v) && !is.object(v)
-is_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 is_table <- function(v, rows, columns) is_plain_double(v) && identical(dim(v), as.integer(c(rows, columns)))
 are_numbers <- function(v, n) is_plain_double(v) && length(v) == n
 
@@ -117,7 +116,7 @@ is_good_kernel <- function(kernel, d) {
     some <- is.numeric(kernel$inputs) && length(kernel$inputs) > 0L || kernel$profile == "constant"
     lengths <- !"lengthscale" %in% factor_parameters[[c(kernel$profile, "se")[1L]]] || is.numeric(kernel$lengthscale) &&
       length(kernel$lengthscale) == parameter_count(kernel, "lengthscale")
-    if (!some || !lengths || !is_number(kernel$variance)) return(FALSE)
+    if (!some || !lengths || !is_finite_number(kernel$variance)) return(FALSE)
   }
   values <- kernel_values(kernel)
   all(is.finite(values) & values > 0)
@@ -134,7 +133,8 @@ check_fit_factors <- function(fit, d, need) {
   if (!is.null(near)) {
     need(near = is.list(near) && is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 &&
            isTRUE(all(near$neighbours >= 0)) && !is.unsorted(near$neighbours) &&
-           is_number(near$train_neighbours) && near$train_neighbours >= 0 && (is.null(near$rows) || is.list(near$rows)))
+           is_finite_number(near$train_neighbours) && near$train_neighbours >= 0 &&
+           (is.null(near$rows) || is.list(near$rows)))
     rank <- near$rank
     kept <- near$rows
     n <- NROW(kept$x)
@@ -162,12 +162,12 @@ check_fit_factors <- function(fit, d, need) {
   }
   if (dense) { # without its Cholesky factor, it has the model and the weights of the rows that it was made of
     return(need(factors = are_numbers(f$alpha, m) && if (!is.null(f$L)) is_table(f$L, m, m) else
-      is.list(f$model) && is_number(f$model$noise) && (is.null(f$weights) || are_numbers(f$weights, m))))
+      is.list(f$model) && is_finite_number(f$model$noise) && (is.null(f$weights) || are_numbers(f$weights, m))))
   }
   squares <- f[c("yy", "k_sum", "t", "rss")]
   need(factors = all(vapply(f[c("L", "G", "C")], is_table, NA, m, m)) && are_numbers(f$Ay, m) &&
-         are_numbers(f$beta, m) && all(vapply(squares, is_number, NA)) && all(unlist(squares) >= 0),
-       jitter = is_number(fit$jitter) && fit$jitter >= 0)
+         are_numbers(f$beta, m) && all(vapply(squares, is_finite_number, NA)) && all(unlist(squares) >= 0),
+       jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
 }
 
 # Checks the norms of a reference posterior and the correction of its mean.
@@ -184,9 +184,10 @@ check_fit_norms <- function(fit, need) {
          is.list(correction$response) && is_plain_double(correction$v) && length(correction$v) > 0L)
   if (is.null(correction)) return()
   response <- correction$response
-  need(correction = complete(correction$norms) && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
-         are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss) &&
-         !is.list(correction$made_from) && length(correction$made_from) > 0L)
+  numbers <- list(correction$rounding, response$yy, response$rss)
+  need(correction = complete(correction$norms) && all(vapply(numbers, is_finite_number, NA)) &&
+         are_numbers(response$Ay, m) && are_numbers(response$beta, m) && !is.list(correction$made_from) &&
+         length(correction$made_from) > 0L)
 }
 
 # Refuses a fit as damaged. The hint depends on whether another version made the fit.
@@ -261,9 +262,7 @@ same_model <- function(a, b) {
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()
-  hint <- if (any(strays)) {
-    shown <- paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", ")
-    sprintf("Fits go in one list: %s(list(%s), ...).", caller, sub("^ = ", "", shown))
-  }
+  shown <- sub("^ = ", "", paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", "))
+  hint <- if (any(strays)) sprintf("Fits go in one list: %s(list(%s), ...).", caller, shown)
   abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
 }

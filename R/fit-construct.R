@@ -13,14 +13,14 @@ new_gp <- function(method, model, parts, about) {
 
 # Builds the fit object from the results of all stages. `s` is the plan.
 new_fit <- function(data, done, s, state, parts) {
-  trace <- if (is.null(done$trace)) empty_trace() else done$trace
+  trace <- done$trace %||% empty_trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   kernel <- compile_kernel(done$model$kernel)
   names <- parameter_names(kernel, s$learn$columns)
   learned <- setdiff(names, c(not_learned(s$learn), names[c(kernel$table$held, FALSE)]))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
-    signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
+    signature = data$signature %||% data_signature(data), nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, because_of_noise(done$learned), because_gain(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
@@ -45,7 +45,7 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   new_gp(if (exact) "gp_exact" else "gp_dtc", p$model,
          c(parts, list(factors = p$factors, evidence = log_evidence(p)), if (!exact) p["norms"], list(...)),
          c(list(call = call, data = data), p$fit[intersect(same, names(p$fit))], list(
-           hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L,
+           hyper = "fixed", objective = NA_real_, trace = empty_trace, convergence = 0L,
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
@@ -53,7 +53,7 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
 # work without library().
 methods_home <- topenv()
 
-empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
+empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
@@ -83,7 +83,8 @@ construct_exact <- function(data, learned, s, state) {
   } else {
     list(m = if (some) m, chosen = if (some) used$rows)
   }, list(factors = posterior, evidence = evidence_of("exact", done$model, used, posterior),
-          small_n = if (!some && length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior)))))
+          small_n = if (!some && length(s$learn$free)) small_n_check(
+            new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior)))))
 }
 
 # Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.
@@ -116,7 +117,7 @@ construct_fit <- function(data, done, s, state) {
 
 points_and_start <- function(done, s) {
   list(inducing = done$z, m = nrow(done$z), m_asked = s$posterior$m,
-       inducing_method = if (is.null(done$start)) s$posterior$inducing_method else done$start,
+       inducing_method = done$start %||% s$posterior$inducing_method,
        unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux, moved = s$posterior$move,
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }

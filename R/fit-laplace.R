@@ -11,7 +11,17 @@ working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
   points = function(now, plan, state) { # chosen, and moved if the plan says so
     z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
-    if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
+    if (plan$posterior$move) { # by the pF divergence from the exact GP of the working rows at the mode
+      learned <- now$learned
+      x <- now$data$x
+      likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
+      z <- run_stage(state, "points", {
+        sites <- engine_sites(likelihood, now$data$sites, learned$center)
+        f <- laplace_at(x, sites, learned$kernel, z, rounding_jitter(nrow(z)), plan$run)$f
+        rows <- c(working_rows(x, sites, f - sites$offset), n = nrow(x))
+        optimise_stage(rows, learned["model"], z, replace(plan$posterior, "try_starts", FALSE), state)$z
+      }, otherwise = z)
+    }
     now$start <- list(z = z)
     now$look$rho <- NA_real_
     now
@@ -43,47 +53,43 @@ complete_likelihood <- function(data, asked) {
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
   if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
-  message_if_response_constant(data, asked$likelihood)
+  y <- sites$y
+  size <- if (is.null(sites$size)) 1 else sites$size
+  classes <- response$reads == "classes"
+  one <- if (is_ordered(response)) {
+    if (all(y == y[1L])) sprintf("All responses are \"%s\"", data$levels[y[1L]])
+  } else if (all(y == 0) && (classes || response$reads == "counts")) {
+    if (classes) "All responses are failures" else "All counts are 0"
+  } else if (classes && all(y == size)) {
+    "All responses are successes"
+  }
+  if (!is.null(one)) tell_classed("one_value", paste0(one, ". The constant mean stays at its prior mean."))
   asked
 }
 
 refuse_beside_likelihood <- function(s) {
-  labels <- has_labels(response_of(s))
-  several <- !response_of(s)$concave || !is.null(s$tol) || labels
-  vi <- response_of(s)$approx == "vi"
-  held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
-  given <- c(noise = !is.null(s$noise), transform = asks_for_transform(s$transform), aux = held,
-             tol = (vi || labels) && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
-             mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper %in% c("pilot", "joint"),
-             inducing = identical(s$inducing, "divergence"))
-  if (!any(given)) return(invisible())
-  argument <- names(given)[given][1L]
-  hint <- switch(argument, noise = , transform = "The likelihood describes how responses scatter.",
-                 hyper = "Use \"evidence\" or \"fixed\".",
-                 aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol`",
-                             "and `neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
-                 tol = if (labels) "With several classes, use `m` and then certify()." else
-                   "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
-                 neighbours = paste("Neighbours are for log-concave likelihoods of one latent function with approx =",
-                                    "\"laplace\", without `tol`."),
-                 mean = "The mean is a constant, which is learned.",
-                 inducing = "Use another method of inducing_points().")
-  abort_input(argument, "given", sprintf("left out with family %s", response_of(s)$label), hint = hint)
-}
-
-message_if_response_constant <- function(data, likelihood) {
-  reads <- as_response(likelihood)$reads
-  if (!reads %in% c("classes", "counts", "ordered")) return(invisible())
-  y <- data$sites$y
-  size <- if (is.null(data$sites$size)) 1 else data$sites$size
-  said <- if (reads == "ordered") {
-    if (all(y == y[1L])) sprintf("All responses are \"%s\"", likelihood$levels[y[1L]])
-  } else if (all(y == 0)) {
-    if (reads == "classes") "All responses are failures" else "All counts are 0"
-  } else if (reads == "classes" && all(y == size)) {
-    "All responses are successes"
+  response <- response_of(s)
+  labels <- has_labels(response)
+  vi <- response$approx == "vi"
+  tol <- !is.null(s$tol)
+  several <- !response$concave || tol || labels
+  near <- isTRUE(s$neighbours > 0)
+  refuse <- function(argument, given, hint) {
+    if (given) abort_input(argument, "given", sprintf("left out with family %s", response$label), hint = hint)
   }
-  if (!is.null(said)) tell_classed("one_value", paste0(said, ". The constant mean stays at its prior mean."))
+  scatter <- "The likelihood describes how responses scatter."
+  refuse("noise", !is.null(s$noise), scatter)
+  refuse("transform", asks_for_transform(s$transform), scatter)
+  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])), paste(
+    "Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and `neighbours`, under",
+    "aux_white(), aux_sor() and others that keep no reference."))
+  refuse("tol", tol && (vi || labels), if (labels) "With several classes, use `m` and then certify()." else
+    "Certificates are about Laplace's posterior. Use approx = \"laplace\".")
+  refuse("neighbours", near && (several || vi), paste(
+    "Neighbours are for log-concave likelihoods of one latent function with approx = \"laplace\", without `tol`."))
+  refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "The mean is a constant, which is learned.")
+  refuse("hyper", s$hyper %in% c("pilot", "joint"), "Use \"evidence\" or \"fixed\".")
+  refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")
 }
 
 # ---- learning -------------------------------------------------------------------------------------------------------
@@ -102,12 +108,12 @@ learn_laplace_stage <- function(data, s, state) {
 }
 
 laplace_start <- function(data, s, kernel) {
-  theta <- s$likelihood$theta
+  response <- response_of(s)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
        center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
-         rep_len(as.double(s$center), max(1L, if (has_labels(response_of(s))) length(s$likelihood$levels))),
-       theta = if (s$likelihood$learned) theta_middle(response_of(s)) else theta, trace = NULL, convergence = 0L,
-       message = "nothing to optimise", value = NA_real_)
+         rep_len(as.double(s$center), max(1L, if (has_labels(response)) length(response$levels))),
+       theta = if (response$learned) response$middle * response$unit else s$likelihood$theta, trace = NULL,
+       convergence = 0L, message = "nothing to optimise", value = NA_real_)
 }
 
 learn_laplace <- function(data, s, start, state) {
@@ -213,15 +219,4 @@ check_size_of_classes <- function(q, m, n) {
       "%d classes on %d inducing points take about %.0f minutes. A smaller `m` is faster.", q + 1L, m,
       ceiling(seconds / 60)))
   }
-}
-
-# Moves the inducing points z by the pF divergence from the exact GP of the working rows at the mode.
-moved_points <- function(data, learned, z, s, state) {
-  likelihood <- replace(s$learn$likelihood, "theta", list(learned$theta))
-  run_stage(state, "points", {
-    sites <- engine_sites(likelihood, data$sites, learned$center)
-    f <- laplace_at(data$x, sites, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
-    rows <- c(working_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
-    optimise_stage(rows, learned["model"], z, replace(s$posterior, "try_starts", FALSE), state)$z
-  }, otherwise = z)
 }

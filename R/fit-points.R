@@ -26,7 +26,7 @@ start_points <- function(data, model, m, method, run) {
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
-       message = "nothing to optimise", jitter = if (is.null(jitter)) 1e-12 else jitter)
+       message = "nothing to optimise", jitter = jitter %||% 1e-12)
 }
 
 optimise_stage <- function(data, learned, z, s, state) {
@@ -125,7 +125,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     step <- result$last_step # a renewed distribution moves the optimum a little: continue with steps of the same size
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
-    how <- aux_on_points(now$z)
+    how <- new_aux("points", z = now$z)
   }
 }
 
@@ -142,7 +142,7 @@ first_that_works <- function(make, jitter) {
 
 take_result <- function(now, result) {
   # if the search ended before its first value, the previous value stays
-  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value
+  if (is.na(result$value)) result$value <- now$value %||% NA_real_
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
   last <- if (!is.null(now$trace) && nrow(now$trace)) now$trace[nrow(now$trace), ]

@@ -67,7 +67,7 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
   some <- take_rows(data, utils::head(others, sizes[["posterior"]]))
   at <- take_rows(data, held)
   density <- function(model, p) {
-    noise <- model$noise / if (is.null(at$weights)) 1 else at$weights
+    noise <- model$noise / (at$weights %||% 1)
     stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + noise), log = TRUE)
   }
   alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))

@@ -141,7 +141,10 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
     abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
   }
-  if (is.null(at)) at <- dependence_values(rows[[variable]], values)
+  v <- rows[[variable]]
+  if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
+    if (!is.numeric(v) || length(unique(v)) <= values) sort(unique(v)) else
+      seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)
   if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
     abort_input("at", describe(at), "values of the variable")
   }
@@ -158,18 +161,13 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds))
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
   kept <- attributes(out)[c("effort", "m2", "sd_y")]
-  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
-  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)],
-                       list(label = paste("average of", dependence_label(fit, type))))
-  class(out) <- c("pfdtc_dependence", "data.frame")
-  out
-}
-
-# Returns the label of the axis of partial dependence.
-dependence_label <- function(fit, type) {
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
   plain <- response_of(fit)$conjugate && is.null(fit$transform)
-  if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+  label <- if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
+  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)], list(label = paste("average of", label)))
+  class(out) <- c("pfdtc_dependence", "data.frame")
+  out
 }
 
 # Returns the mean response at each row, and its slope in the mean of f by central differences.
@@ -193,13 +191,6 @@ rows_to_average <- function(fit, most = 200L) {
     abort_input("newdata", "missing", "given where the formula transforms its variables")
   }
   rows[evenly(nrow(rows), most), , drop = FALSE]
-}
-
-# Returns the default values of the variable v.
-dependence_values <- function(v, n) {
-  if (is.factor(v)) return(factor(levels(v), levels(v), ordered = is.ordered(v)))
-  if (!is.numeric(v) || length(unique(v)) <= n) return(sort(unique(v)))
-  seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = n)
 }
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------

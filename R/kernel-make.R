@@ -298,7 +298,7 @@ sphere_root <- function(n, p = NULL) {
   L
 }
 
-# The constructor of the additive kernel (kernel-tied.R), its labels and its terms.
+# The constructor of the additive kernel (kernel-compile.R), its labels and its terms.
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {

@@ -14,7 +14,7 @@ time_periods <- function(x, variables, y = NULL) {
     if (length(v$columns) != 1L || identical(v$kind, "factor")) next
     value <- sort(unique(x[, v$columns]))
     known <- if (identical(v$kind, "time")) calendar else if (in_decimal_years(value)) c(year = 1) else
-      if (is.null(v[["period"]])) exact_period(x[, v$columns], y) else v[["period"]]
+      v[["period"]] %||% exact_period(x[, v$columns], y)
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
     for (name in names(known)[seen]) {
       out <- c(out, list(list(column = v$columns, period = known[[name]], name = name)))

@@ -1,4 +1,4 @@
-# The choice of the additive kernel (kernel-tied.R) by the log marginal likelihood: each input by itself beside the
+# The choice of the additive kernel (kernel-compile.R) by the log marginal likelihood: each input by itself beside the
 # kernel of all inputs.
 
 # Returns `now`, or its model with kernel_additive() of its kernel if that gains `additive_nats` of log (marginal
@@ -34,7 +34,7 @@ choose_additive_on_some <- function(now, s) {
   few <- on_rows(now, s, additive_rows[["some"]])
   first <- learn_additive("additive", few, s)
   if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
-  chosen <- choose_additive(on_rows(now, s, min(additive_rows[["beyond"]], most_in_memory())), s, first)
+  chosen <- choose_additive(on_rows(now, s, most_exact_rows(additive_rows[["beyond"]])), s, first)
   some <- chosen$problem$pool
   if (chosen$problem$profile == now$problem$profile) return(now)
   attr(chosen$kernels, "gained")$rows <- some$n

@@ -35,23 +35,17 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  value <- function(now) {
-    evaluations <<- evaluations + 1L
-    restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
-  }
   # If all variances and the noise are learned, the noise follows from the others.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
-  if (all(free[variances]) && free[last]) {
-    free[last] <- FALSE
-    rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
-    scaled <- function(par) {
-      now <- at(par)
-      found <- value(now)
-      by <- max(found$square / rows, exp(lower[last]) / now$noise)
-      list(by = by, reml = found$reml + (found$square * (1 - 1 / by) - rows * log(by)) / 2)
-    }
-  } else {
-    scaled <- function(par) list(by = 1, reml = value(at(par))$reml)
+  profiled <- all(free[variances]) && free[last]
+  if (profiled) free[last] <- FALSE
+  rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
+  scaled <- function(par) {
+    now <- at(par)
+    evaluations <<- evaluations + 1L
+    found <- restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
+    by <- if (profiled) max(found$square / rows, exp(lower[last]) / now$noise) else 1
+    list(by = by, reml = found$reml + if (profiled) (found$square * (1 - 1 / by) - rows * log(by)) / 2 else 0)
   }
   best <- -Inf
   objective <- function(par) {
@@ -93,17 +87,18 @@ group_sums <- function(kernel, data) {
   p <- ncol(first$design)
   at <- expand.grid(a = seq_len(p), b = seq_len(p))
   blocks <- rowsum(w * first$design[, at$a, drop = FALSE] * first$design[, at$b, drop = FALSE], first$code)
+  dense <- function(one, two) {
+    found <- sums_of_pairs(one, two, w)
+    p <- ncol(one$design)
+    out <- matrix(0, p * one$levels, found$effects * found$size)
+    at <- expand.grid(a = seq_len(p) - 1, b = seq_len(found$effects) - 1)
+    for (i in seq_len(nrow(at))) {
+      out[cbind(at$a[i] * one$levels + found$level, at$b[i] * found$size + found$other)] <- found$sums[, i]
+    }
+    out
+  }
   crossed <- lapply(seq_along(terms), function(j) {
-    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) {
-      one <- terms[[j]]
-      found <- sums_of_pairs(one, terms[[k]], w)
-      out <- matrix(0, sizes[j], sizes[k])
-      at <- expand.grid(a = seq_len(ncol(one$design)) - 1, b = seq_len(found$effects) - 1)
-      for (i in seq_len(nrow(at))) {
-        out[cbind(at$a[i] * one$levels + found$level, at$b[i] * found$size + found$other)] <- found$sums[, i]
-      }
-      out
-    })
+    lapply(seq_along(terms), function(k) if (j > 1L && k >= j) dense(terms[[j]], terms[[k]]))
   })
   pairs <- lapply(terms[-1L], sums_of_pairs, one = first, w = w)
   before <- cumsum(c(0, vapply(pairs, function(t) t$size * t$effects, 0)))

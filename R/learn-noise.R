@@ -36,20 +36,18 @@ problem_with_trend <- function(problem, trend, v) {
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    add_twins(at, twins, cbind(1, basis), now$noise * factor, last, length(rows) / pool$n * pool$share)
+    # merged rows have -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row
+    noise <- now$noise * factor
+    share <- length(rows) / pool$n * pool$share / 2
+    own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
+    basis <- cbind(1, basis)
+    at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise)
+    at$gradient[own_noise] <- at$gradient[own_noise] + share * colSums(basis * (twins$ss / noise - twins$rows))
+    at$information[own_noise, own_noise] <- at$information[own_noise, own_noise] +
+      share * crossprod(basis, basis * twins$rows)
+    at
   }
   wide
-}
-
-# Adds the terms of merged rows, -(rows / 2) log(2 pi noise) - ss / (2 noise), where each distinct row has its own
-# noise.
-add_twins <- function(at, twins, basis, noise, last, share) {
-  of_noise <- last - 1L + seq_len(ncol(basis))
-  at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
-  at$gradient[of_noise] <- at$gradient[of_noise] + share * colSums(basis * (twins$ss / noise - twins$rows)) / 2
-  at$information[of_noise, of_noise] <- at$information[of_noise, of_noise] +
-    share * crossprod(basis, basis * twins$rows) / 2
-  at
 }
 
 # Learns the trend from theta: gamma and v, one for each part, which starts at 0.3. v moves by MacKay's fixed point:

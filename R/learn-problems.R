@@ -95,7 +95,8 @@ with_likelihood <- function(problem, precision) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
     kernel <- problem$at(theta)$kernel
     if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
-    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank, control = run)
+    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
+                      at = problem$input(length(rows))$control)
   }
   made <- list(n = -1L)
   problem$input <- function(n) {
@@ -189,8 +190,8 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
     value <- c("lengthscale", "variance")
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
     chosen <- change_leaves(chosen, function(l) {
-      if (is_mean(l)) return(replace(l, c("centre", "rate"), basis_units(x)))
-      if (is_additive(l)) l$groups <- kernel$groups
+      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
+      if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
       if (is.null(l$inputs)) {
         l$inputs <- kernel$inputs
         l$shared <- kernel$shared

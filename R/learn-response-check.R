@@ -102,7 +102,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
 # sum. Returns the candidates with merits that include the gain of the additive kernel for their transform, if rows are
 # few, the best candidate has constant noise, and the kernel gains `additive_nats` for it or for the first candidate.
-# `terms` is that kernel of Matern 3/2, learned from some rows, with its gain for all rows. Later searches start at the
+# `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at the
 # first of these kernels.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
@@ -115,7 +115,7 @@ with_terms_in_merit <- function(tried, from) {
   add <- function(labels) {
     for (label in labels) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
-      problem <- learning_problem(some, from$s, "matern32")
+      problem <- learning_problem(some, from$s, from$profile)
       run <- learn_exactly(problem, climb(problem, tried[[label]]$theta, "few", 8L))
       wide <- learn_additive("additive", model_of_run(problem, run), from$s, if (length(terms)) terms[[1L]])
       terms[[label]] <<- c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * pool$n / some$n)

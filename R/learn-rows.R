@@ -12,11 +12,12 @@ learning_rows <- function(data, s) {
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
   of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
   pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
+  variance <- response_variance(data)
   pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
-               floor = noise_floor(data), weight = mean_weight(data),
-               signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
+               floor = noise_floor(data, variance), weight = mean_weight(data),
+               signal = signal_power(data), variance = variance, count = new.env(parent = emptyenv()),
                spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(pool$n, learning_sizes$first)
@@ -31,15 +32,15 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool$few <- pool$share == 1 && is_small_enough(pool$n)
+  pool$few <- pool$share == 1 && pool$n <= most_exact_rows()
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
-# Returns TRUE if n rows allow the exact log marginal likelihood: about ten evaluations of n^3 flops each.
-is_small_enough <- function(n) n <= min(exact_learning_rows, most_in_memory())
-
-# Returns the largest number of rows for which two dense matrices are allowed.
-most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
+# Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
+# each, with two dense matrices.
+most_exact_rows <- function(most = exact_learning_rows) {
+  min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
+}
 
 # Returns the pool of the first `count` rows that count.
 some_of_pool <- function(pool, count) {
@@ -51,7 +52,7 @@ some_of_pool <- function(pool, count) {
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
   some$share <- 1
-  some$few <- is_small_enough(length(rows))
+  some$few <- length(rows) <= most_exact_rows()
   some$take <- function(count) seq_len(min(count, length(rows)))
   some
 }
@@ -76,12 +77,11 @@ signal_power <- function(data) {
 # The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
 # was taken out, large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
 # their median, because their smallest is next to 0 where T is flat.
-noise_floor <- function(data) {
+noise_floor <- function(data, power = response_variance(data)) {
   y <- given_response(data)
   gap <- if (is.null(data$transform)) smallest_step(y - if (is.null(data$offset)) 0 else data$offset) else
     smallest_step(y) * stats::median(exp(log_slope(data$transform, y)))
   gap <- gap / data$scale
-  power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }
 

@@ -11,7 +11,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || proc.time()[["elapsed"]] >= problem$pool$until) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
+    if (proc.time()[["elapsed"]] >= problem$pool$until) break
   }
   run
 }
@@ -96,7 +97,7 @@ learn_exactly <- function(problem, run) {
 
 # Returns the numbers of rows whose exact log marginal likelihood is maximised, one after the other.
 exact_sizes <- function(pool) {
-  most <- min(pool$n, exact_learning_rows, most_in_memory())
+  most <- min(pool$n, most_exact_rows())
   c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
 }
 
@@ -251,14 +252,6 @@ find_rival <- function(problem, ends) {
   other[[1L]]$behind <- (ends[[1L]]$value - other[[1L]]$value) * pool$n / pool$share /
     min(pool$n, learning_sizes$finals[["rows"]])
   other[1L]
-}
-
-# Returns the noise variances of the optimum and of a rival within two nats.
-describe_rival <- function(problem, theta, rival) {
-  if (is.null(rival) || !isTRUE(rival[[1L]]$behind <= 2)) return(NULL)
-  ends <- list(list(theta = theta, value = 0), list(theta = rival[[1L]]$theta, value = 0))
-  if (is.null(find_rival(problem, ends))) return(NULL)
-  list(noise = exp(c(theta[[problem$last]], ends[[2L]]$theta[[problem$last]])), behind = rival[[1L]]$behind)
 }
 
 # Warns about a rival optimum. `unit` is the unit of the noise variance.

@@ -48,7 +48,11 @@ learn_evidence <- function(data, s, state) {
     end <- learn_finally(now, s, rival, begun$terms, state, keep)
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL
     now <- end$model
-    attr(begun$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
+    last <- now$problem$last
+    rival <- end$rival[[1L]]
+    if (isTRUE(rival$behind <= 2) && length(find_rival(now$problem, list(now[c("theta", "value")], rival)))) {
+      attr(begun$report, "rival") <- list(noise = exp(c(now$theta[[last]], rival$theta[[last]])), behind = rival$behind)
+    }
     if (now$problem$little_noise) attr(begun$report, "little_noise") <- TRUE
   }
   if (!in_time(pool)) attr(begun$report, "ended") <- TRUE

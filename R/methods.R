@@ -59,7 +59,7 @@ coef.gp_fit <- function(object, ...) {
     vague <- kernel_parameters(object$kernel)$mean
     return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(shown_theta(response, object$theta), response$shape)
+  shape <- if (!is.null(object$theta)) stats::setNames(response$shown(object$theta), response$shape)
   c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 

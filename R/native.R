@@ -196,10 +196,10 @@ native_exact_predict <- function(posterior, x, kernel, x_new) {
 
 # Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
 # the rows of `query`, or `rows` of x.
-native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
-  n <- if (is.null(rows)) nrow(query) else length(rows)
+native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
+                              at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control)) {
   .Call(ffi_neighbours, engine_model(kernel = kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
-        if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+        if (!is.null(rank)) as.integer(rank), at)
 }
 
 # If `keep` is TRUE, also returns u and d of every row, and the numbers of the rows that u refers to (0: none), with a

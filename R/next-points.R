@@ -192,7 +192,7 @@ bounds_given <- function(given, argument, specs, default) {
     abort_input(argument, describe(given), "numbers")
   }
   given <- as.list(given)
-  own <- if (is.null(names(given))) names else names(given)
+  own <- names(given) %||% names
   good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
   if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good)) {
     abort_input(argument, describe(given), sprintf("a number for each of %s", list_quoted(names)))
@@ -220,8 +220,15 @@ rows_in_space <- function(space, u) {
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
-  centre <- data_in_space(space, design)
-  if (!is.null(centre)) {
+  x <- if (!is.null(design$best)) design$fit$data$x
+  known <- variables_by_name(design$fit)[names(space)]
+  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # rows about the three with the best means
+    mean <- latent_at(design$fit, x, mean_only = TRUE)$mean
+    best <- utils::head(order(design$sign * mean), 3L)
+    centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
+      own <- value_along(one, x[best, , drop = FALSE])
+      if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)
+    }, space, known)), length(best)), 0), 1)
     cloud <- roberts_sequence(design_search[["cloud"]] * d, d + 1L)
     away <- 10^(-3 * cloud[, d + 1L]) * (cloud[, -(d + 1L), drop = FALSE] - 0.5)
     u <- rbind(u, pmin(pmax(centre[rep_len(seq_len(nrow(centre)), nrow(away)), , drop = FALSE] + away, 0), 1))
@@ -244,21 +251,6 @@ best_in_space <- function(space, design) {
   }
   at <- merit(all)
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
-}
-
-# Returns the rows of the data with the best means as points of the unit cube, or NULL if the goal has no best.
-data_in_space <- function(space, design, most = 3L) {
-  fit <- design$fit
-  x <- if (!is.null(design$best)) fit$data$x
-  known <- variables_by_name(fit)[names(space)]
-  if (is.null(x) || any(vapply(known, is.null, NA))) return(NULL)
-  mean <- latent_at(fit, x, mean_only = TRUE)$mean
-  best <- utils::head(order(design$sign * mean), most)
-  u <- Map(function(v, one) {
-    own <- value_along(one, x[best, , drop = FALSE])
-    if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)
-  }, space, known)
-  pmin(pmax(matrix(unlist(u), length(best)), 0), 1)
 }
 
 # Returns the end of L-BFGS from u along the inputs `free`. One prediction has the value and central differences.

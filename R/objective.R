@@ -34,7 +34,8 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
   result <- evaluate_checked(args, nu)
-  list(value = result$value + if (constant) pf_constant(args, args$model, nu) else 0, gradient = result$gradient)
+  if (constant) result$value <- result$value + pf_objectives[[nu$objective]]$constant(nu, args, args$model)
+  result[c("value", "gradient")]
 }
 
 #' @rdname pf_objective
@@ -54,11 +55,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# Returns C(X), the part of the objective that does not depend on the inducing points.
-pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
-
-# A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z. Under white
-# noise both parts are differences from those of the exact posterior, and not negative.
+# A row for each pF objective of the engine: functions that return C(X), the part that does not depend on the inducing
+# points, and d_pF for a posterior `p` on z. Under white noise both parts are differences from those of the exact
+# posterior, and not negative.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))

@@ -38,49 +38,39 @@ pfdtc.ts <- function(x, ...) {
 #' @exportS3Method generics::forecast
 forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   fit <- check_any_fit(object, "object")
-  series <- series_of_fit(fit)
-  h <- if (is.null(h)) max(10, 2 * series$frequency) else check_count(h, "h")
-  level <- check_positive(level, "level")
-  if (any(level >= 100)) abort_input("level", max(level), "below 100, in percent")
-  start <- series$end + series$step
-  new <- series$newdata(series$end + series$step * seq_len(h))
-  as_series <- function(v) stats::ts(v, start = start, deltat = series$step)
-  bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p))
-  ends <- function(side) {
-    v <- vapply(bands, function(band) band[, side], numeric(h))
-    as_series(matrix(v, h, dimnames = list(NULL, paste0(level, "%"))))
-  }
-  middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
-  structure(class = "forecast", list(
-    method = "Gaussian process", model = fit, level = level, mean = as_series(unname(middle)), lower = ends("lwr"),
-    upper = ends("upr"), x = series$x, fitted = series$like(stats::fitted(fit)),
-    residuals = series$like(stats::residuals(fit)), series = response_name(fit)))
-}
-
-# Returns list(x, the responses as a ts with NA in gaps; like(v), v in the same shape; end; step; frequency;
-# newdata(t), rows at times). Times are those of the fit's input.
-series_of_fit <- function(fit) {
   data <- training_data(fit)
   v <- fit$frame$variables
   if (length(v) != 1L || ncol(data$x) != 1L) {
     abort_input("object", sprintf("a fit of %d inputs", ncol(data$x)), "a fit of a formula with one input, a time")
   }
+  v <- v[[1L]]
   time <- training_inputs(data)
   time <- time$x[time$index, 1L]
-  steps <- diff(sort(unique(time)))
-  step <- min(steps)
-  at <- round((time - min(time)) / step) + 1
-  irregular <- max(abs(time - min(time) - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
+  start <- min(time)
+  step <- min(diff(sort(unique(time))))
+  at <- round((time - start) / step) + 1
+  irregular <- max(abs(time - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
   if (irregular) abort_input("object", "a fit of irregular times", "one of times in regular steps")
   count <- max(at)
-  step <- (max(time) - min(time)) / (count - 1)
-  frequency <- if (is.null(v[[1L]]$period) && !in_decimal_years(sort(time))) 1 else round(1 / step)
+  step <- (max(time) - start) / (count - 1)
+  frequency <- if (is.null(v$period) && !in_decimal_years(sort(time))) 1 else round(1 / step)
   if (frequency > 1) step <- 1 / frequency
-  start <- min(time)
-  like <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
-  named <- function(t) {
-    stats::setNames(data.frame(if (v[[1L]]$kind == "time") times_of(v[[1L]], t) else t), v[[1L]]$name)
+  h <- if (is.null(h)) max(10, 2 * frequency) else check_count(h, "h")
+  level <- check_positive(level, "level")
+  if (any(level >= 100)) abort_input("level", max(level), "below 100, in percent")
+  end <- start + step * (count - 1)
+  ahead <- end + step * seq_len(h)
+  new <- stats::setNames(data.frame(if (v$kind == "time") times_of(v, ahead) else ahead), v$name)
+  past <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
+  future <- function(value) stats::ts(value, start = end + step, deltat = step)
+  bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p))
+  ends <- function(side) {
+    value <- vapply(bands, function(band) band[, side], numeric(h))
+    future(matrix(value, h, dimnames = list(NULL, paste0(level, "%"))))
   }
-  y <- if (is.null(data$given_response)) data$response else data$given_response
-  list(x = like(y), like = like, end = start + step * (count - 1), step = step, frequency = frequency, newdata = named)
+  middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
+  structure(class = "forecast", list(
+    method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
+    upper = ends("upr"), x = past(data$given_response %||% data$response),
+    fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
 }

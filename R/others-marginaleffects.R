@@ -19,32 +19,36 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
   rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
   response <- response_of(fit)
-  if (has_labels(response) || is_ordered(response) && type != "link") {
-    return(predict_each_class(fit, response, newdata, rows, rowid, draws))
+  labels <- has_labels(response)
+  f <- if (labels) contrast_draws(fit, rows$x, draws)[rows$index, , , drop = FALSE] else
+    joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
+  p <- if (!labels) latent_at(fit, rows$x)
+  if (labels || is_ordered(response) && type != "link") {
+    # a row for each class and row: all rows for the first class, then the next
+    share <- function(f) {
+      if (!labels) return(class_shares(response, f[, 1L]))
+      softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
+    }
+    if (!labels) f <- array(f + p$mean[rows$index], c(nrow(f), 1L, ncol(f))) + rows$offset
+    shown <- stats::predict(fit, as.data.frame(newdata), type = "response")
+    each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
+    group <- factor(rep(response$levels, each = nrow(f)), response$levels)
+    return(structure(data.frame(rowid = rep(rowid, ncol(shown)), group, estimate = c(shown)), posterior_draws = each))
   }
-  f <- joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
-  p <- latent_at(fit, rows$x)
   mean <- p$mean[rows$index] + rows$offset
   noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))[rows$index]
-  link <- if (type == "link") identity else function(f) draws_given(response, f, noise)
-  estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type, noise)$mean
-  structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))
-}
-
-# Returns the probabilities of classes, a row for each class and row: all rows for the first class, then the next.
-predict_each_class <- function(fit, response, newdata, rows, rowid, draws) {
-  labels <- has_labels(response)
-  f <- if (labels) contrast_draws(fit, rows$x, draws) else
-    array(joint_draws(fit, rows$x, draws) + latent_at(fit, rows$x)$mean, c(nrow(rows$x), 1L, 2L * half_of_draws()))
-  f <- f[rows$index, , , drop = FALSE] + if (labels) 0 else rows$offset
-  share <- function(f) {
-    if (!labels) return(class_shares(response, f[, 1L]))
-    softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
+  f <- f + mean
+  if (type != "link") {
+    f <- if (is.null(response$transform)) response_given(response, f) else
+      t(vapply(seq_len(nrow(f)), function(i) { # a spline in f replaces a quadrature
+        ends <- range(f[i, ])
+        if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
+        at <- seq(ends[1L], ends[2L], length.out = 200L)
+        stats::spline(at, response_given(response, at, noise[i]), xout = f[i, ])$y
+      }, f[1L, ]))
   }
-  p <- stats::predict(fit, as.data.frame(newdata), type = "response")
-  each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
-  group <- factor(rep(response$levels, each = nrow(f)), response$levels)
-  structure(data.frame(rowid = rep(rowid, ncol(p)), group, estimate = c(p)), posterior_draws = each)
+  estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type, noise)$mean
+  structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
 # Returns draws of the contrasts of several classes at the rows of x, n x (K - 1) x draws. The effect of the inducing
@@ -68,17 +72,6 @@ contrast_draws <- function(fit, x, draws) {
       joint_draws(fit, x, draws$rest[[j]], size, rest)
   })
   aperm(array(unlist(each), c(nrow(x), ncol(draws$u), q)), c(1L, 3L, 2L))
-}
-
-# Returns E(y | f) for draws of f, a row for each row of the data. For a transform, a spline in f replaces a quadrature.
-draws_given <- function(response, f, noise) {
-  if (is.null(response$transform)) return(response_given(response, f))
-  t(vapply(seq_len(nrow(f)), function(i) {
-    ends <- range(f[i, ])
-    if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
-    at <- seq(ends[1L], ends[2L], length.out = 200L)
-    stats::spline(at, response_given(response, at, noise[i]), xout = f[i, ])$y
-  }, f[1L, ]))
 }
 
 #' @exportS3Method marginaleffects::get_vcov

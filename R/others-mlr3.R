@@ -4,19 +4,19 @@
 #' @export
 mlr3_learner <- function(..., type = c("regr", "classif")) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
-  learner <- mlr3_class(check_choice(type, c("regr", "classif"), "type"))$new()
-  learner$param_set$set_values(...)
-  learner
-}
-
-# Returns the class of learners of numbers or of classes, which predict an sd or probabilities.
-mlr3_class <- function(type) {
-  self <- private <- super <- NULL # R6 binds these in methods
+  type <- check_choice(type, c("regr", "classif"), "type")
   classes <- type == "classif"
+  self <- private <- super <- NULL # R6 binds these in methods
+  any <- function() paradox::p_uty(tags = "train")
+  parameters <- paradox::ps(
+    m = paradox::p_int(1, tags = "train"), tol = paradox::p_dbl(0, 1, tags = "train"), kernel = any(),
+    noise = paradox::p_dbl(0, tags = "train"), neighbours = paradox::p_int(0, tags = "train"), inducing = any(),
+    hyper = paradox::p_fct(c("evidence", "pilot", "joint", "fixed"), tags = "train"), aux = any(), mean = any(),
+    control = any())
   parent <- if (classes) mlr3::LearnerClassif else mlr3::LearnerRegr
-  R6::R6Class(if (classes) "LearnerClassifPfdtc" else "LearnerRegrPfdtc", inherit = parent, public = list(
+  made <- R6::R6Class(if (classes) "LearnerClassifPfdtc" else "LearnerRegrPfdtc", inherit = parent, public = list(
     initialize = function() {
-      super$initialize(paste0(type, ".pfdtc"), packages = c("mlr3", "pfdtc"), param_set = mlr3_parameters(),
+      super$initialize(paste0(type, ".pfdtc"), packages = c("mlr3", "pfdtc"), param_set = parameters,
                        feature_types = c("logical", "integer", "numeric", "character", "factor", "ordered"),
                        predict_types = c("response", if (classes) "prob" else "se"),
                        properties = c("weights", if (classes) c("twoclass", "multiclass")),
@@ -42,13 +42,7 @@ mlr3_class <- function(type) {
       list(response = unname(found$fit), se = if (self$predict_type == "se") unname(found$se.fit))
     }
   ))
-}
-
-mlr3_parameters <- function() {
-  any <- function() paradox::p_uty(tags = "train")
-  paradox::ps(m = paradox::p_int(1, tags = "train"), tol = paradox::p_dbl(0, 1, tags = "train"), kernel = any(),
-              noise = paradox::p_dbl(0, tags = "train"),
-              hyper = paradox::p_fct(c("evidence", "pilot", "joint", "fixed"), tags = "train"),
-              neighbours = paradox::p_int(0, tags = "train"), inducing = any(), aux = any(), mean = any(),
-              control = any())
+  learner <- made$new()
+  learner$param_set$set_values(...)
+  learner
 }

@@ -75,70 +75,67 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
+# The prediction types of each mode: arguments of predict(), and `post`, which makes what parsnip returns.
+parsnip_types <- list(
+  regression = list(
+    raw = NULL, numeric = list(type = "response"),
+    conf_int = list(post = "band", type = "response", interval = "credible", level = quote(level)),
+    pred_int = list(post = "band", type = "response", interval = "prediction", level = quote(level))),
+  classification = list(
+    raw = NULL, class = list(type = "class"), prob = list(post = "prob", type = "response"),
+    conf_int = list(post = "class_bands", type = "response", interval = "credible", level = quote(level))),
+  "censored regression" = list(
+    raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
+    survival = list(post = "curves", type = "survival", times = quote(eval_time))))
+
 # Adds the model to the table of parsnip. `...` comes from the hook that calls this function.
 register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
-  ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
-               neighbors = c("neighbours", "neighbors"))
-  register_engine("regression", "pfdtc", "pfdtc")
-  register_engine("regression", "pfdtc_exact", "gp_exact")
-  register_engine("classification", "pfdtc", "pfdtc")
-  register_engine("censored regression", "pfdtc", "pfdtc")
-  known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
-  for (engine in names(known)) {
-    for (arg in known[[engine]]) {
-      range <- switch(arg, inducing_points = c(20L, 500L), neighbors = c(0L, 80L))
-      parsnip::set_model_arg("gp_reg", engine, parsnip = arg, original = ours[[arg]][1L], has_submodel = FALSE,
-                             func = if (is.null(range)) list(pkg = "pfdtc", fun = "gp_reg") else
-                               list(pkg = "dials", fun = ours[[arg]][2L], range = range))
+  posts <- list(
+    band = function(results, object) {
+      data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
+    },
+    prob = function(results, object) class_columns(results, object$lvl),
+    class_bands = class_bands_for_parsnip,
+    curves = function(results, object) { # a data frame for each row of `results`, whose columns are named by the times
+      out <- data.frame(row.names = seq_len(nrow(results)))
+      times <- as.numeric(colnames(results))
+      out$.pred <- lapply(seq_len(nrow(results)), function(i) {
+        data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
+      })
+      out
+    })
+  for (mode in names(parsnip_types)) {
+    parsnip::set_model_mode("gp_reg", mode)
+    funs <- c(pfdtc = "pfdtc", if (mode == "regression") c(pfdtc_exact = "gp_exact"))
+    for (engine in names(funs)) {
+      parsnip::set_model_engine("gp_reg", mode, engine)
+      parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
+      parsnip::set_encoding("gp_reg", mode, engine, options = list(
+        predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
+      parsnip::set_fit("gp_reg", mode, engine, value = list(
+        interface = "formula", protect = c("formula", "data", "weights"), func = c(pkg = "pfdtc", fun = funs[[engine]]),
+        defaults = list()))
+      for (type in names(parsnip_types[[mode]])) {
+        ask <- parsnip_types[[mode]][[type]]
+        parsnip::set_pred("gp_reg", mode, engine, type = type, value = list(
+          pre = NULL, post = if (!is.null(ask$post)) posts[[ask$post]], func = c(fun = "predict"),
+          args = c(list(object = quote(object$fit), newdata = quote(new_data)), ask[setdiff(names(ask), "post")])))
+      }
     }
   }
-}
-
-register_engine <- function(mode, engine, fun) {
-  parsnip::set_model_mode("gp_reg", mode)
-  parsnip::set_model_engine("gp_reg", mode, engine)
-  parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
-  parsnip::set_encoding("gp_reg", mode, engine, options = list(
-    predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
-  parsnip::set_fit("gp_reg", mode, engine, value = list(
-    interface = "formula", protect = c("formula", "data", "weights"), func = c(pkg = "pfdtc", fun = fun),
-    defaults = list()))
-  tell <- function(what, post = NULL, ...) {
-    parsnip::set_pred("gp_reg", mode, engine, type = what, value = list(
-      pre = NULL, post = post, func = c(fun = "predict"),
-      args = list(object = quote(object$fit), newdata = quote(new_data), ...)))
+  dials <- function(fun, range) list(pkg = "dials", fun = fun, range = range)
+  own <- list(pkg = "pfdtc", fun = "gp_reg") # dials has no such parameter
+  ours <- list(pfdtc = list(kernel = own, noise = own, inducing_points = dials("num_terms", c(20L, 500L)),
+                            neighbors = dials("neighbors", c(0L, 80L))), pfdtc_exact = list(kernel = own, noise = own))
+  for (engine in names(ours)) {
+    for (arg in names(ours[[engine]])) {
+      original <- switch(arg, inducing_points = "m", neighbors = "neighbours", arg)
+      parsnip::set_model_arg("gp_reg", engine, parsnip = arg, original = original, has_submodel = FALSE,
+                             func = ours[[engine]][[arg]])
+    }
   }
-  tell("raw")
-  if (mode == "censored regression") {
-    tell("time", type = "median")
-    tell("linear_pred", type = "latent")
-    return(tell("survival", curves_for_parsnip, type = "survival", times = quote(eval_time)))
-  }
-  tell("conf_int", if (mode == "regression") band_for_parsnip else class_bands_for_parsnip, type = "response",
-       interval = "credible", level = quote(level))
-  if (mode == "regression") {
-    tell("numeric", type = "response")
-    tell("pred_int", band_for_parsnip, type = "response", interval = "prediction", level = quote(level))
-  } else {
-    tell("class", type = "class")
-    tell("prob", function(results, object) class_columns(results, object$lvl), type = "response")
-  }
-}
-
-# Returns a column of data frames, the survival curve of each row of `results`, whose columns are named by the times.
-curves_for_parsnip <- function(results, object) {
-  out <- data.frame(row.names = seq_len(nrow(results)))
-  times <- as.numeric(colnames(results))
-  out$.pred <- lapply(seq_len(nrow(results)), function(i) {
-    data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
-  })
-  out
-}
-
-band_for_parsnip <- function(results, object) {
-  data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
 }
 
 # Returns a data frame with a column of probabilities for each class.

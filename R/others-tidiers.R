@@ -88,45 +88,35 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
                            conf.level = 0.95, ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
-  if (has_labels(response_of(x))) return(augment_labels(x, data, newdata, interval))
-  p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
-                      type = "mean")
-  fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
+  labels <- has_labels(response_of(x))
+  if (labels && interval != "none") abort_input("interval", interval, "\"none\" with several classes")
+  p <- if (labels) list(fit = stats::predict(x, newdata, type = "response")) else
+    stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level, type = "mean")
+  fit <- as.matrix(p$fit)
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
-  rows <- rows_to_augment(x, out, newdata, nrow(fit))
+  # na.exclude pads predictions with rows that a model frame lacks
+  rows <- seq_len(nrow(fit))
+  padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
+  if (padded) rows <- rows[-x$na.action]
+  if (nrow(out) != length(rows)) {
+    abort_input("data", sprintf("of %d rows", nrow(out)),
+                sprintf("the training rows, of which there are %d", length(rows)))
+  }
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
-  out$.fitted <- unname(fit[, "fit"])
+  if (labels) { # the most probable class, and the probability of each
+    known <- !is.na(fit[, 1L])
+    best <- replace(rep(NA_integer_, nrow(fit)), known, max.col(fit[known, , drop = FALSE], "first"))
+    out$.fitted <- factor(colnames(fit)[best], colnames(fit))
+    out[paste0(".prob_", colnames(fit))] <- unname(fit)
+    return(out)
+  }
+  out$.fitted <- unname(fit[, 1L])
   if (check_flag(se_fit, "se_fit")) out$.se.fit <- unname(p$se.fit[rows])
   if (interval != "none") {
     out$.lower <- unname(fit[, "lwr"])
     out$.upper <- unname(fit[, "upr"])
   }
   if (is.null(newdata)) out$.resid <- unname(stats::residuals(x)[rows])
-  out
-}
-
-# Returns which of n predictions belong to the rows of `out`: na.exclude pads predictions with rows that a model frame
-# lacks.
-rows_to_augment <- function(fit, out, newdata, n) {
-  rows <- seq_len(n)
-  padded <- is.null(newdata) && inherits(fit$na.action, "exclude") && nrow(out) == n - length(fit$na.action)
-  if (padded) rows <- rows[-fit$na.action]
-  if (nrow(out) == length(rows)) return(rows)
-  abort_input("data", sprintf("of %d rows", nrow(out)),
-              sprintf("the training rows, of which there are %d", length(rows)))
-}
-
-# Returns the rows with the most probable class, `.fitted`, and a column `.prob_<class>` for each class.
-augment_labels <- function(fit, data, newdata, interval) {
-  if (interval != "none") abort_input("interval", interval, "\"none\" with several classes")
-  out <- as.data.frame(if (is.null(newdata)) data else newdata)
-  p <- stats::predict(fit, newdata, type = "response")
-  p <- p[rows_to_augment(fit, out, newdata, nrow(p)), , drop = FALSE]
-  attr(out, "terms") <- attr(out, "na.action") <- NULL
-  known <- !is.na(p[, 1L])
-  best <- replace(rep(NA_integer_, nrow(p)), known, max.col(p[known, , drop = FALSE], "first"))
-  out$.fitted <- factor(colnames(p)[best], colnames(p))
-  out[paste0(".prob_", colnames(p))] <- unname(p)
   out
 }

@@ -137,7 +137,9 @@ matrix_fit <- function(method, call, frame, dots) {
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
   check_response_beside(method, call, args$x, args$y)
-  if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
+  if (check_flag(args$workers %||% FALSE, "workers")) {
+    abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
+  }
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
@@ -159,7 +161,7 @@ formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
   source <- eval(call$data, envir)
-  if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
+  if (check_flag(args$workers %||% FALSE, "workers") && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call_with_places(call, envir), envir, args$center, args$scale, merges_rows(method),
                             likelihood = likelihood_asked(args, names(dots)), kernel = args$kernel, mean = args$mean)
@@ -175,15 +177,13 @@ likelihood_asked <- function(args, given) {
 
 # Fits cleaned data, whose `family` was perhaps found by the response.
 fit_by_family <- function(method, data, call, args) {
-  family <- if (is.null(data$family)) args$family else data$family
+  family <- data$family %||% args$family
   data$family <- NULL
   fit_with <- function(family) {
     fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
   }
   if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
 }
-
-wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
 # Fits the rows of a source. Rows are kept only if a data frame with so few rows would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {

@@ -161,7 +161,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     lwr_exact = band(truth$mean, sqrt(truth$var), -1), upr_exact = band(truth$mean, sqrt(truth$var), 1))
   s <- with_marks(c(s, list(curves = data)), base, fit, points, type)
   structure(data, class = c("pfdtc_certificate", "data.frame"), effort = effort,
-            figure = c(s[setdiff(names(s), c("all", "grid", "curves"))], list(level = level, response = slice_label(fit, type))))
+            figure = c(s[setdiff(names(s), c("all", "grid", "curves"))],
+                       list(level = level, response = slice_label(fit, type))))
 }
 
 # Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
@@ -203,15 +204,26 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
     abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
   }
-  efforts <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
-  new <- rows_to_summarise(comparison_base(fits, exact), newdata)
-  truth <- if (!is.null(exact)) latent_at(exact, new$x)
+  asked <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
+  base <- comparison_base(fits, exact)
+  rows <- if (is.null(newdata) && (!is.null(base$data) || !is_exact(base))) training_inputs(training_data(base))
+  x <- if (!is.null(newdata)) new_inputs(base, newdata)$x else if (is.null(rows)) base$x else rows$x
+  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
+  truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    p <- latent_at(at_mode(fit), new$x)
-    actual <- if (!is.null(truth)) {
-      list(mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index])
-    }
-    errors <- c(if (!is.null(truth)) list(actual = actual), certified_by_effort(fit, new, efforts, reference))
+    # the efforts that the kept parts of the fit allow
+    own <- if (is.null(reference)) fit$reference else reference
+    efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
+    if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
+    p <- latent_at(at_mode(fit), x)
+    actual <- if (!is.null(truth)) list(actual = list(
+      mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))
+    errors <- c(actual, lapply(stats::setNames(nm = efforts), function(effort) {
+      certificate <- certificate_of(fit, new, effort, own)
+      list(mean = certificate$mean_error,
+           sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
+    }))
     if (!length(errors)) return(NULL)
     over <- function(f) vapply(errors, function(e) c(f(e$mean), f(e$sd)), numeric(2L))
     data.frame(fit = label, method = fit$method, m = size_of_fit(fit), effort = rep(names(errors), each = 2L),
@@ -224,29 +236,6 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 
-rows_to_summarise <- function(base, newdata) {
-  if (!is.null(newdata)) {
-    x <- new_inputs(base, newdata)$x
-    if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
-    return(plain_rows(x))
-  }
-  if (is.null(base$data) && is_exact(base)) return(plain_rows(base$x))
-  rows <- training_inputs(training_data(base))
-  plain_rows(rows$x, rows$index)
-}
-
-# Returns the certified errors at all rows, for each effort that the kept parts of the fit allow.
-certified_by_effort <- function(fit, new, efforts, reference) {
-  if (is.null(reference)) reference <- fit$reference
-  if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
-  if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) reference <- with_fixed_seed(reference(fit))
-  lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- certificate_of(fit, new, effort, reference)
-    list(mean = certificate$mean_error,
-         sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
-  })
-}
-
 # The looks of lines and symbols. Symbols fit inside one another, because a certificate may equal the actual error.
 # Dashes are in units of the line width, so that all have the same length.
 effort_looks <- data.frame(
@@ -254,17 +243,33 @@ effort_looks <- data.frame(
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# Draws certified errors. `log` is TRUE for a logarithmic vertical axis.
+# Draws certified errors. `log` is TRUE for a logarithmic vertical axis, at whose lower end zeros stand.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   # the line of the actual error lies below the others
   looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
   cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
-  several <- nrow(cases) > 2L
   panels <- Map(function(what, method) {
-    title <- if (several) paste0(posterior_title(list(method = method)), ": ", what) else paste("posterior", what)
-    all <- data[data$what == what, ]
-    certified_panel(all[all$method == method, ], all, looks, title, log)
+    all <- data[data$what == what, ] # sets the axes
+    there <- c(all$median, all$max)
+    there <- there[is.finite(there) & there > 0]
+    ylim <- if (length(there)) range(there) else c(1e-16, 1)
+    draw <- function(over, look) {
+      here <- all[all$method == method & all$effort == look$effort, ]
+      here <- here[order(here$m), ]
+      y <- replace(here[[over]], !is.finite(here[[over]]), NA)
+      zero <- which(log & y == 0)
+      y[zero] <- NA
+      c(layer("dots", here$m[zero], rep(axis_foot(ylim), length(zero)), pch = 6, col = look$col, xpd = NA),
+        layer("line", here$m, y, col = look$line, lty = if (over == "max") look$dashes else "solid", lwd = look$lwd,
+              lend = "butt"),
+        layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
+    }
+    layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) c(draw("max", look), draw("median", look)))
+    title <- if (nrow(cases) > 2L) paste0(posterior_title(list(method = method)), ": ", what) else
+      paste("posterior", what)
+    list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), at = unique(all$m), powers = "y",
+         layers = unlist(unname(layers), FALSE))
   }, cases$what, cases$method)
   zero <- log && any(data$median == 0)
   keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
@@ -276,24 +281,3 @@ certified_errors_figure <- function(data, log) {
 
 # Returns panels_par() for panels over the number of inducing points, with common axis titles.
 over_m_par <- function(shape, top, cex) panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex)
-
-# Makes a panel of certified errors. `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
-certified_panel <- function(d, all, looks, title, log) {
-  values <- c(all$median, all$max)
-  there <- values[is.finite(values) & values > 0]
-  ylim <- if (length(there)) range(there) else c(1e-16, 1)
-  draw <- function(over, look) {
-    here <- d[d$effort == look$effort, ]
-    here <- here[order(here$m), ]
-    y <- replace(here[[over]], !is.finite(here[[over]]), NA)
-    zero <- which(log & y == 0)
-    y[zero] <- NA
-    c(layer("dots", here$m[zero], rep(axis_foot(ylim), length(zero)), pch = 6, col = look$col, xpd = NA),
-      layer("line", here$m, y, col = look$line, lty = if (over == "max") look$dashes else "solid", lwd = look$lwd,
-            lend = "butt"),
-      layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
-  }
-  layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) c(draw("max", look), draw("median", look)))
-  list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), at = unique(all$m), powers = "y",
-       layers = unlist(unname(layers), FALSE))
-}

@@ -40,17 +40,20 @@ checks_figure <- function(fit, which) {
   mean <- paste("mean of", name)
   residual <- "residual, in its sd"
   level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
-  panels <- Map(function(which, d) switch(
-    which,
-    residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
-                                                                         c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
-    qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal),
-    observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
-    pit = pit_panel(d$pit),
-    semivariogram = list(
-      args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
-                  ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
-      layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16)))), which, tables)
+  panel <- function(which, d) {
+    switch(
+      which,
+      residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
+                                                                           c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
+      qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal),
+      observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
+      pit = pit_panel(d$pit),
+      semivariogram = list(
+        args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
+                    ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
+        layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16))))
+  }
+  panels <- Map(panel, which, tables)
   k <- length(panels)
   figure(panels, if (k == 1L) tables[[1L]] else tables,
          par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
@@ -127,8 +130,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16, ...) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab,
                    xlim = c(0.5, length(i) + 0.5), ylim = range(0, at, lwr, upr)), levels = labels, ...,
-       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]), layer("segment", i, lwr, x1 = i, y1 = upr),
-                  layer("dots", i, at, pch = pch)))
+       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]),
+                  layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
 # Draws how far each candidate is behind the one chosen: nats behind the best for a response, nats a row for a kernel.

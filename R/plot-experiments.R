@@ -114,8 +114,8 @@ pick <- function(results, datasets, methods) {
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
 }
 
-# Applies `f` to the fits with the same number of points, method and data set that have a value in the column. By default
-# it returns median and range over the repetitions.
+# Applies `f` to the fits with the same number of points, method and data set that have a value in the column. The
+# default `f` returns median and range over the repetitions.
 over_repetitions <- function(picked, column, f = function(g) {
                                v <- g[[column]]
                                data.frame(g[1L, c("dataset", "method", "m")], middle = stats::median(v), low = min(v),

@@ -76,10 +76,11 @@ partial_points <- function(fit, s, terms, most = 2000L) {
     value <- value_along(v, x)
     curve <- rows_of(s$curves, v)
     slice <- if (terms) 0 else if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
-    y <- if (terms) mean[, v$term] + residual else if (response_of(fit)$reads %in% c("classes", "ordered")) response else
-      if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
-        untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
-                        transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
+    y <- if (terms) mean[, v$term] + residual else
+      if (response_of(fit)$reads %in% c("classes", "ordered")) response else
+        if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
+          untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
+                          transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
     data.frame(input = v$name, value = value, y = y, at = if (is.null(v$values)) value else spread(value))
   }))
 }

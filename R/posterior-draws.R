@@ -50,7 +50,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
 posterior_paths.exact <- function(p, x, nsim, normal) {
   model <- p$model
   data <- p$rows
-  used <- if (is.null(p$chosen)) seq_along(data$y) else p$chosen
+  used <- p$chosen %||% seq_along(data$y)
   n <- length(used)
   z <- choose_points(p$x, min(200L, n), model$kernel, "greedy")$z
   all <- rbind(p$x, x)

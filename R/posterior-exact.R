@@ -39,17 +39,15 @@ exact_factors <- function(rows, model, control) {
 }
 
 keep_factor <- function(x, factors, L) {
-  all <- c(list(list(of = factor_key(x, factors), L = L)), kept_factors$list)
+  all <- c(list(list(of = list(x, factors$model, factors$weights), L = L)), kept_factors$list)
   bytes <- cumsum(vapply(all, function(one) 8 * as.double(length(one$L)), 0))
   kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
 }
 
-factor_key <- function(x, factors) list(x, factors$model, factors$weights)
-
 # Returns the Cholesky factor of an exact posterior. Fits by version 0.1.0 have it.
 cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
-  key <- factor_key(p$x, p$factors)
+  key <- list(p$x, p$factors$model, p$factors$weights)
   for (one in kept_factors$list) if (identical(one$of, key)) return(one$L)
   n <- nrow(p$x)
   check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
@@ -59,16 +57,12 @@ cholesky_of <- function(p) {
   L
 }
 
-exact_posterior <- function(data, model, factors, fit = NULL) {
-  new_posterior("exact", model, fit, data, x = data$x, factors = factors)
-}
-
 # Returns the exact posterior of the fit's model and rows.
 exact_of_fit <- function(fit) {
   data <- fit$data
   check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
   model <- model_of(fit)
-  exact_posterior(data, model, native_exact(data, model, fit$control), fit)
+  new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
 # With B = (K + s2 W^{-1})^{-1}:  mean = y - s2 / W alpha,  q = s2 / W (1 - s2 / W B_gg), which does not cancel. A row
@@ -76,28 +70,27 @@ exact_of_fit <- function(fit) {
 # subsample are predicted as they are.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
-  if (is.null(p$chosen)) return(exact_parts(p, apart, p$rows$y, merged_weights(p$rows)))
-  seen <- p$chosen
-  part <- exact_parts(p, list(group = seq_along(seen), y = apart$y[seen], w = apart$w[seen]), apart$y[seen],
-                      apart$w[seen])
+  all <- is.null(p$chosen)
+  seen <- if (all) seq_along(apart$y) else p$chosen
+  # y and W are the responses and the weights of the merged rows
+  y <- if (all) p$rows$y else apart$y[seen]
+  W <- if (all) merged_weights(p$rows) else apart$w[seen]
+  group <- if (all) apart$group else seq_along(seen)
+  noise <- p$model$noise
+  own <- noise / W * diag(rows_precision(p))
+  off <- noise / W * p$factors$alpha
+  w <- apart$w[seen]
+  share <- w / W[group]
+  part <- list(mean = (y - off)[group], q = (noise / W * (1 - own))[group], left = numeric(length(group)),
+               g = w / noise * (apart$y[seen] - y[group] + off[group]), W = w / noise,
+               rest = (1 - share) + share * own[group])
+  if (all) return(c(part, list(group = group)))
   others <- posterior_values(p, p$rows$x)
   n <- length(apart$y)
-  out <- list(mean = others$mean, q = numeric(n), left = others$var, g = numeric(n), W = apart$w / p$model$noise,
+  out <- list(mean = others$mean, q = numeric(n), left = others$var, g = numeric(n), W = apart$w / noise,
               rest = rep(1, n))
   for (what in names(out)) out[[what]][seen] <- part[[what]]
   c(out, list(group = apart$group))
-}
-
-# `y` and `W` are the responses and the weights of the merged rows.
-exact_parts <- function(p, apart, y, W) {
-  noise <- p$model$noise
-  group <- apart$group
-  own <- noise / W * diag(rows_precision(p))
-  off <- noise / W * p$factors$alpha
-  share <- apart$w / W[group]
-  list(mean = (y - off)[group], q = (noise / W * (1 - own))[group], left = numeric(length(group)),
-       g = apart$w / noise * (apart$y - y[group] + off[group]), W = apart$w / noise,
-       rest = (1 - share) + share * own[group], group = group)
 }
 
 # Returns B = (K + s2 W^{-1})^{-1} for the rows of an exact posterior.

@@ -14,10 +14,20 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   own <- if (near) p$near else p$factors
   effects <- function() if (near) own$effects else effects_of(own)
   switch(fun$kind, values = {
-    if (!near) return(grouped_values(p, fun$x, joint))
-    if (joint) return(near_grouped_at(p, fun$x, joint = TRUE))
-    blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
-    join_moments(lapply(blocks, function(i) near_grouped_at(p, fun$x[i, , drop = FALSE])))
+    if (near && joint) return(near_grouped_at(p, fun$x, joint = TRUE))
+    if (near) {
+      blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
+      return(join_moments(lapply(blocks, function(i) near_grouped_at(p, fun$x[i, , drop = FALSE]))))
+    }
+    at <- predict_grouped(p, fun$x, joint)
+    list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
+      # the sum of what rows can reduce, what the points leave, and the prior covariance of new levels
+      x <- numbered(fun$x, own$groupings)
+      kernel <- smooth_part(p$model$kernel)
+      a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))
+      native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
+        covariance_of_new(own$groupings, x, TRUE)
+    })
   }, sums = {
     if (near) return(sums_with_neighbours(p, fun))
     W <- weights_of_sums(fun)
@@ -41,20 +51,6 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
 
 join_moments <- function(parts) {
   lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
-}
-
-# Returns moments of f at the rows of x. The covariance is the sum of what rows can reduce, what the points leave, and
-# the prior covariance of new levels.
-grouped_values <- function(p, x, joint) {
-  at <- predict_grouped(p, x, joint)
-  out <- list(mean = at$mean, var = at$sor_variance + at$unexplained)
-  if (!joint) return(out)
-  x <- numbered(x, p$factors$groupings)
-  kernel <- smooth_part(p$model$kernel)
-  a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
-  covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
-    within_levels(p, x, at$own)
-  c(out, list(cov = covariance + covariance_of_new(p$factors$groupings, x, TRUE)))
 }
 
 # Returns the moments of the terms of the kernel at the rows of x: the first term at all rows, then the second, ...

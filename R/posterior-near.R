@@ -25,7 +25,7 @@ near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = 
 
 # Returns the posterior with neighbours of these rows, as near_posterior() has computed it.
 near_view <- function(near, rows, z, model, control = NULL) {
-  structure(list(model = model, control = control, rows = rows, z = z, near = near), class = c("near", "posterior"))
+  new_posterior("near", model, NULL, rows, z = z, near = near, control = control)
 }
 
 posterior_at.near <- function(p, fun, joint = FALSE) {
@@ -74,7 +74,7 @@ log_evidence.near <- function(p) {
 remade_fit.near <- function(p, rows, model) {
   fit <- p$fit
   near <- p$near
-  rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
+  rank <- near$rank %||% seq_len(nrow(rows$x))
   fit$near <- smooth_view(p)$posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter,
                                        p$control)
   fit$evidence <- evidence_of("near", model, rows, fit$near)
@@ -102,7 +102,7 @@ posterior_without.near <- function(p, groups = NULL) {
   apart <- responses_used(p)
   if (!is.null(groups)) {
     n <- nrow(p$rows$x)
-    order_of_rows <- if (is.null(p$near$rank)) seq_len(n) else p$near$rank
+    order_of_rows <- p$near$rank %||% seq_len(n)
     found <- lapply(groups, function(rows) {
       w <- replace(apart$w, rows, 0)
       sums <- function(v) as.vector(rowsum(c(v, numeric(n)), c(apart$group, seq_len(n))))
@@ -268,20 +268,20 @@ without_row <- function(field, lists, around, g, w, y) {
     if (alone) u[near] <- 0
   }
   r_x <- around_r(field, around, g, u)
-  solved <- solve_replaced(cbind(r * rep(1 / sqrt(d), each = nrow(r)),
-                                 r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r))),
-                           rep(c(1, -1), c(length(d), length(old))), cbind(b, r_x))
+  # (I + V diag(sign) V')^{-1} (b, r_x), by the smaller of two matrices
+  V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
+  sign <- rep(c(1, -1), c(length(d), length(old)))
+  solved <- cbind(b, r_x)
+  solved <- if (ncol(V) < nrow(V)) {
+    solved - V %*% solve(diag(sign, length(sign)) + crossprod(V), crossprod(V, solved), tol = 0)
+  } else {
+    R <- chol(diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE]))
+    backsolve(R, backsolve(R, solved, transpose = TRUE))
+  }
   list(mean = sum(u * y_near) + sum(r_x * solved[, 1L]), var = left + sum(r_x * solved[, 2L]), leverage = hat * w / W)
 }
 
 around_r <- function(field, around, g, u) {
   if (!length(u)) return(field$U[, g])
   field$U[, g] - drop(field$U[, around$rows, drop = FALSE] %*% u)
-}
-
-# Returns (I + V diag(sign) V')^{-1} b, by the smaller of two matrices.
-solve_replaced <- function(V, sign, b) {
-  if (ncol(V) < nrow(V)) return(b - V %*% solve(diag(sign, length(sign)) + crossprod(V), crossprod(V, b), tol = 0))
-  R <- chol(diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE]))
-  backsolve(R, backsolve(R, b, transpose = TRUE))
 }

@@ -25,7 +25,7 @@ posterior_of <- function(fit) {
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
   if (!is.null(fit$near)) {
-    rows <- if (is.null(fit$near$rows)) fit$data else fit$near$rows # a sample, for a fit of a row source
+    rows <- fit$near$rows %||% fit$data # a sample, for a fit of a row source
     return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, rows,
                          z = fit$inducing, near = fit$near))
   }
@@ -41,8 +41,8 @@ posterior_of <- function(fit) {
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }
 
-new_posterior <- function(class, model, fit, rows, ...) {
-  structure(list(model = model, control = fit$control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
+new_posterior <- function(class, model, fit, rows, ..., control = fit$control) {
+  structure(list(model = model, control = control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
 }
 
 # Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
@@ -121,9 +121,9 @@ responses_used <- function(p) {
   }
   r <- unname(data$response)
   if (!is.null(data$offset)) r <- r - data$offset
-  w <- if (is.null(data$prior_weights)) rep(1, length(r)) else data$prior_weights
+  w <- data$prior_weights %||% rep(1, length(r))
   y <- (r[w > 0] - data$center) / data$scale
-  list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
+  list(group = data$group %||% seq_along(y), y = y, w = w[w > 0])
 }
 
 # Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
@@ -159,18 +159,16 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
-  if (joint && is.null(at$cov)) at$cov <- covariance_of_population(p, x, at$var)
+  if (joint && is.null(at$cov)) { # off the diagonal, rows with a new level each have the covariance of the population
+    if (!has_own_levels(p$model$kernel)) {
+      abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
+    }
+    for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
+    at$cov <- posterior_values(p, x, TRUE)$cov
+    diag(at$cov) <- at$var
+  }
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
-}
-
-# Off the diagonal, rows with a new level each have the covariance of the population.
-covariance_of_population <- function(p, x, var) {
-  if (!has_own_levels(p$model$kernel)) abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
-  for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
-  cov <- posterior_values(p, x, TRUE)$cov
-  diag(cov) <- var
-  cov
 }
 
 # Converts the moments of functionals to units of y; `shift` is added to the mean.
@@ -230,7 +228,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 response_size <- function(fit) {
   offset <- fit$frame$offset_size
   if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
-  sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
+  sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
 # Returns cbind(fit, lwr, upr), an interval with this probability, for f or, with list(noise, spread), for a response.
@@ -259,7 +257,7 @@ new_rows <- function(fit, newdata, na.action) {
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
-  offset <- if (is.null(data$offset)) numeric(length(rows$index)) else data$offset
+  offset <- data$offset %||% numeric(length(rows$index))
   index <- stats::napredict(fit$na.action, stats::setNames(rows$index, names(data$response)))
   list(x = rows$x, index = unname(index), offset = stats::napredict(fit$na.action, offset),
        names = names(index))
@@ -301,12 +299,11 @@ needs_data <- function(fit, argument) {
 
 # Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.
 slice_rows <- function(fit) {
-  if (!is.null(fit$data)) return(fit$data$x)
-  if (!is.null(fit$frame$outline)) fit$frame$outline else fit_points(fit)
+  if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 }
 
 # Returns the inducing points, or the rows of an exact posterior.
-fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
+fit_points <- function(fit) fit$inducing %||% fit$x
 
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)

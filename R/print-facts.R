@@ -25,7 +25,7 @@ fit_fields <- list(
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
     if (is_ordered(response)) return(describe_cuts(fit, response))
     if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
-    paste(c(response$full_label, paste(response$shape, format(signif(shown_theta(response, fit$theta), 4)))),
+    paste(c(response$full_label, paste(response$shape, format(signif(response$shown(fit$theta), 4)))),
           collapse = ", ")
   },
   Source = function(fit, response) {

@@ -42,7 +42,12 @@ has_labels <- function(response) response$reads == "labels"
 # ---- responses ------------------------------------------------------------------------------------------------------
 
 # Returns list(y, levels): the number of each row's class.
-read_labels <- function(response, argument, n) {
+read_labels <- function(response, argument, n, ordered) {
+  if (ordered && !is.ordered(response)) {
+    abort_input(argument, if (is.factor(response)) "a factor without an order" else describe(response),
+                "an ordered factor", hint = sprintf(
+                  "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
+  }
   if (is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response)) {
     abort_input(argument, describe(response), "a factor, or text, with the class of each row",
                 hint = if (is.numeric(response)) "factor() makes classes of numbers.")
@@ -52,7 +57,7 @@ read_labels <- function(response, argument, n) {
   levels <- check_classes(base::levels(response), argument, TRUE)
   missing <- which(is.na(response))
   if (length(missing)) abort_input(argument, sprintf("NA (element %d)", missing[1L]), "without missing values")
-  list(y = as.double(as.integer(response)), levels = levels)
+  list(y = as.double(response), levels = levels)
 }
 
 # Returns orthonormal columns that are orthogonal to a constant, K x (K - 1).
@@ -105,18 +110,6 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
 
-# Returns an error estimate of averaged probabilities p, n x K: the difference from a grid with twice the step, or four
-# standard errors by eighths of the lattice. Errors of eighths partly cancel, so the latter are too large.
-averaging_error <- function(f, p) {
-  q <- ncol(f$mean)
-  if (q <= 2L) return(abs(p - class_moments(f, normal_rule(q, 0.6))$mean) + 1e-10)
-  squares <- lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
-    (class_moments(f, normal_rule(q, unit = unit))$mean - p)^2
-  })
-  total <- Reduce(`+`, squares)
-  4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 0 * p
-}
-
 # Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd.
 class_moments <- function(f, rule = normal_rule(q)) {
   q <- ncol(f$mean)
@@ -153,18 +146,3 @@ row_choleskys <- function(var, q) {
   }
   L
 }
-
-# ---- scores ---------------------------------------------------------------------------------------------------------
-
-# Returns score_each() for classes: `mean` is the probability of the row's class; also `error`, the squared distance of
-# all probabilities from the class, and `right`: is the class the most probable one?
-score_labels <- function(y, f) {
-  p <- class_moments(f)
-  own <- cbind(seq_along(y), y)
-  hit <- 0 * p$mean
-  hit[own] <- 1
-  data.frame(y = y, size = 1, mean = p$mean[own], sd = p$sd[own], density = log(p$mean[own]), crps = NA_real_,
-             below = NA_real_, upto = NA_real_, error = rowSums((hit - p$mean)^2),
-             right = max.col(p$mean, "first") == y)
-}
-

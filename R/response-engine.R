@@ -102,7 +102,7 @@ response_to_learn <- function(likelihood, sites) {
     sum_up(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))
   }
   c(response[c("learned", "shape", "unit")], list(
-    theta_middle = theta_middle(response), slope = slope,
+    theta_middle = response$middle * response$unit, slope = slope,
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
@@ -124,12 +124,6 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   column <- function(k) vapply(each, function(slope) slope[, k], numeric(length(f)))
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
-
-# Returns shape parameters as users see them.
-shown_theta <- function(response, theta) if (is.null(response$shown)) theta else response$shown(theta)
-
-# Returns the middle of the prior of the shape parameter.
-theta_middle <- function(response) response$middle * response$unit
 
 # Returns the constant mean to start from, for several classes logs of their shares.
 center_start <- function(likelihood, sites) {

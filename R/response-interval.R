@@ -101,15 +101,6 @@ ordinal <- function(link = c("logit", "probit", "cloglog")) {
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-read_ordered <- function(response, argument) {
-  if (!is.ordered(response)) {
-    abort_input(argument, if (is.factor(response)) "a factor without an order" else describe(response),
-                "an ordered factor", hint = sprintf(
-                  "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
-  }
-  list(y = as.double(response), levels = check_classes(levels(response), argument, TRUE))
-}
-
 # Returns the cut points of f without its constant mean.
 describe_cuts <- function(fit, response) {
   cuts <- cut_points(fit$theta)

@@ -69,7 +69,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   lapply(programs, program_of, values = values(rep(1, length(learned)))) # this refuses what the engine cannot compute
   row <- list(
     name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", conjugate = FALSE,
-    concave = concave, discrete = FALSE, middle = 1, site = if (concave) "own" else "own_expected",
+    concave = concave, discrete = FALSE, middle = 1, shown = identity, site = if (concave) "own" else "own_expected",
     shape = if (length(learned)) learned, support = support, kappa = kappa, curvature = curvature,
     constant = if (!all(in_f)) {
       rest <- sum_of(terms[!in_f])

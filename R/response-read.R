@@ -45,7 +45,7 @@ print.pfdtc_family <- function(x, ...) {
     return(invisible(x))
   }
   response <- as_response(as_likelihood(x))
-  value <- if (is.null(x$theta)) "learned" else format(shown_theta(response, x$theta), digits = 4)
+  value <- if (is.null(x$theta)) "learned" else format(response$shown(x$theta), digits = 4)
   said <- c(response$full_label, if (length(response$shape)) paste(response$shape, value))
   cat("Family: ", paste(said, collapse = ", "), "\n", sep = "")
   invisible(x)
@@ -120,7 +120,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
   out <- switch(row$reads,
                 classes = read_binomial(response, weights, argument, n),
-                labels = read_labels(response, argument, n),
+                labels = read_labels(response, argument, n, FALSE),
                 own = numbers("in the support of the family", if (is.null(row$support)) is.numeric else row$support),
                 counts = {
                   from <- if (is.null(row$from)) 0 else row$from
@@ -132,7 +132,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 },
                 positive = if (isTRUE(row$zeros)) numbers("numbers of at least 0", function(y) y >= 0) else
                   numbers("positive numbers", function(y) y > 0),
-                ordered = read_ordered(response, argument),
+                ordered = read_labels(response, argument, n, TRUE),
                 times = read_censored(response, argument, n, likelihood, TRUE),
                 censored = read_censored(response, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n)))

@@ -6,9 +6,18 @@ response_score <- function(response, y, f, rows) summarise_scores(response, scor
 
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
 # the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
-# takes up to 5 ms a row, and is NA unless `crps` is TRUE.
+# takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the probability of
+# the row's class; `error` is the squared distance of all probabilities from the class, and `right`: is the class the
+# most probable one?
 score_each <- function(response, y, f, rows, crps = response$conjugate) {
-  if (has_labels(response)) return(score_labels(y$y, f))
+  if (has_labels(response)) {
+    p <- class_moments(f)
+    own <- cbind(seq_along(y$y), y$y)
+    hit <- replace(0 * p$mean, own, 1)
+    return(data.frame(y = y$y, size = 1, mean = p$mean[own], sd = p$sd[own], density = log(p$mean[own]),
+                      crps = NA_real_, below = NA_real_, upto = NA_real_, error = rowSums((hit - p$mean)^2),
+                      right = max.col(p$mean, "first") == y$y))
+  }
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise, spread = rows$spread)
   rows$size <- size

@@ -268,7 +268,7 @@ response_rows <- lapply(
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row),
   function(row) {
-    defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
+    defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
     c(row, defaults[setdiff(names(defaults), names(row))])
   })
 

@@ -115,8 +115,8 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
 # Returns rows with a response in the units of the engine, without rows of weight 0: list(x, y, weights, n, center,
 # scale, shift, offset_squares). `fit` has centre and scale; `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
-  keep <- if (is.null(given$w)) TRUE else given$w > 0
-  r <- given$response - if (is.null(given$offset)) 0 else given$offset
+  keep <- (given$w %||% TRUE) > 0
+  r <- given$response - (given$offset %||% 0)
   y <- (r[keep] - fit$center) / fit$scale
   list(x = given$x[keep, , drop = FALSE], y = y, weights = given$w[keep], n = length(y), center = fit$center,
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
@@ -223,15 +223,14 @@ check_rows <- function(x, y, weights) {
 # Returns the row names of x, else those of y, else NULL.
 row_labels <- function(x, y) {
   if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
-  labels <- if (is.null(dim(x))) names(x) else rownames(x)
-  if (is.null(labels) && !is.null(y)) labels <- if (is.null(dim(y))) names(y) else rownames(y)
+  own <- function(v) if (is.null(dim(v))) names(v) else rownames(v)
+  labels <- own(x) %||% own(y)
   if (length(labels) == NROW(x)) labels
 }
 
 # Returns different column names: x1, x2, ... where there is none.
 column_names <- function(x) {
-  names <- colnames(x)
-  if (is.null(names)) names <- character(ncol(x))
+  names <- colnames(x) %||% character(ncol(x))
   blank <- is.na(names) | !nzchar(names)
   names[blank] <- paste0("x", seq_along(names))[blank]
   make.unique(names)
@@ -241,7 +240,7 @@ column_names <- function(x) {
 
 # Returns list(x, index) with all rows given: row i of the response has the inputs x[index[i], ].
 training_inputs <- function(data) {
-  index <- if (is.null(data$group)) seq_len(data$n) else data$group
+  index <- data$group %||% seq_len(data$n)
   if (is.null(data$x_zero)) return(list(x = data$x, index = index))
   zero <- nrow(data$x) + seq_len(nrow(data$x_zero))
   list(x = rbind(data$x, data$x_zero), index = as.integer(all_rows(data, index, zero)))
@@ -250,7 +249,7 @@ training_inputs <- function(data) {
 # Returns a number for each row given, named as the response, from the numbers of rows used and of rows of weight 0.
 all_rows <- function(data, used, zero) {
   value <- stats::setNames(numeric(length(data$response)), names(data$response))
-  dropped <- if (is.null(data$prior_weights)) logical(length(value)) else data$prior_weights == 0
+  dropped <- (data$prior_weights %||% rep(1, length(value))) == 0
   value[!dropped] <- used
   value[dropped] <- zero
   value
@@ -262,8 +261,8 @@ certified_rows <- 2000L
 # Returns the training rows of a certificate, or `most` of them drawn at random: equal rows as often as they occur, no
 # rows of weight 0.
 used_rows <- function(data, most = Inf) {
-  index <- if (is.null(data$group)) seq_len(nrow(data$x)) else data$group
-  offset <- if (is.null(data$offset)) 0 else data$offset
+  index <- data$group %||% seq_len(nrow(data$x))
+  offset <- data$offset %||% 0
   if (length(offset) > 1L && !is.null(data$prior_weights)) offset <- offset[data$prior_weights > 0]
   if (length(index) <= most) return(list(x = data$x, index = index, offset = offset, names = NULL))
   taken <- sort(sample.int(length(index), most))
@@ -288,7 +287,7 @@ enough_rows <- 20000L
 # terms of merged rows. If more rows are asked for than the sample of a source has, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
-  most <- if (is.null(asked)) max(enough_rows, 100 * m) else asked
+  most <- asked %||% max(enough_rows, 100 * m)
   if (most >= n) {
     some <- !is.null(data$whole) && data$whole$n > data$n
     if (some && !is.null(asked) && most > n) data$by_passes <- data$whole
@@ -306,7 +305,7 @@ evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 # Returns the root of the weighted sum of squares of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
-offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows$offset^2)
+offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
 # Returns the variables of a formula: list(name, columns, levels, kind) for each, with levels for a factor only.
 data_variables_of <- function(data) {

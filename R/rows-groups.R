@@ -101,10 +101,26 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns how the inputs of a model frame become columns, see code_variable(). Groups have kind "group", and `apart`
-# marks variables that the smooth part does not read.
+# Returns how the inputs of a model frame become columns: for each list(name, kind, levels, width, columns), the last
+# their names. Groups have kind "group", and `apart` marks variables that the smooth part does not read.
 coded_variables <- function(mf, used, grouped) {
-  code <- function(name) code_variable(mf[[name]], name)
+  code <- function(name) {
+    v <- mf[[name]]
+    place <- code_place(v, name)
+    if (!is.null(place)) return(place)
+    kind <- variable_kind(v)
+    if (is.na(kind)) {
+      abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
+                  "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
+    }
+    levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
+    width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
+    check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
+    columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
+      paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
+    }, name)
+    list(name = name, kind = kind, levels = levels, width = width, columns = columns)
+  }
   if (is.null(grouped)) return(lapply(names(mf)[used], code))
   apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))
   groups <- lapply(grouped$by, function(by) {
@@ -213,24 +229,6 @@ tell_new_levels <- function(variables, x) {
 }
 
 # How the variables of a formula become columns of numbers.
-
-# Returns how one variable becomes columns: list(name, kind, levels, width, columns), the last their names.
-code_variable <- function(v, name) {
-  place <- code_place(v, name)
-  if (!is.null(place)) return(place)
-  kind <- variable_kind(v)
-  if (is.na(kind)) {
-    abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
-                "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
-  }
-  levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
-  width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
-  check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-  columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
-    paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
-  }, name)
-  list(name = name, kind = kind, levels = levels, width = width, columns = columns)
-}
 
 variable_kind <- function(v) {
   if (!is.null(place_kind(v))) return(place_kind(v))

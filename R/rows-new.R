@@ -96,8 +96,7 @@ rows_by_formula <- function(frame, newdata) {
   tell_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
   # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
-  offset <- evaluate_new(stats::model.offset(mf))
-  total <- if (is.null(offset)) 0 else offset
+  total <- evaluate_new(stats::model.offset(mf)) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
     if (identical(frame$offset, NA)) {
@@ -200,13 +199,13 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   }
   given <- c(rows[c("x", "offset")], read, more)
   if (!is.null(fit$noise_trend)) {
-    given$w <- (if (is.null(given$w)) 1 else given$w) / noise_factor(fit$noise_trend, given$x)
+    given$w <- (given$w %||% 1) / noise_factor(fit$noise_trend, given$x)
   }
   if (!is.null(fit$transform)) {
     if (fit$transform$kind == "log") check_positive_response(given$response, "newdata")
     given[c("given", "response")] <- list(given$response, transformed(fit$transform, given$response))
   }
-  given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
+  given$keep <- (given$w %||% rep(1, length(given$response))) > 0
   given
 }
 
@@ -224,15 +223,11 @@ rows_of_data <- function(data) {
 extended_rows <- function(old, new) {
   both <- function(what, default) {
     if (is.null(old[[what]]) && is.null(new[[what]])) return(NULL)
-    unlist(lapply(list(old, new), function(rows) {
-      if (is.null(rows[[what]])) rep(default, length(rows$response)) else rows[[what]]
-    }))
+    unlist(lapply(list(old, new), function(rows) rows[[what]] %||% rep(default, length(rows$response))))
   }
   names <- names(old$response)
-  if (!is.null(names)) {
-    added <- if (is.null(new$labels)) length(names) + seq_along(new$response) else new$labels
-    names <- make.unique(c(names, added))
-  }
+  added <- new$labels %||% (length(names) + seq_along(new$response))
+  if (!is.null(names)) names <- make.unique(c(names, added))
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
        offset = both("offset", 0), w = both("w", 1), given = c(old$given, new$given), y = c(old$y, new$y),
        size = both("size", 1))
@@ -242,7 +237,7 @@ extended_rows <- function(old, new) {
 # neighbours. Rows with a non-Gaussian likelihood are not merged.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
-  keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
+  keep <- (w %||% rep(1, nrow(rows$x))) > 0
   if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
   if (!response_of(fit)$conjugate) {
     out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
@@ -284,13 +279,9 @@ source_of_fit <- function(fit, data) {
 # Returns the fit with all rows of a source as its data, for products over pairs of rows. Workers make the products of
 # rows that are on workers.
 with_rows_of <- function(fit, source) {
-  recipe <- fit_recipe(fit)
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
-  given <- source_pass(source, visit_rows(fitted_rows, recipe), c)
-  joined <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
-  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = joined("response"), offset = joined("offset"),
-               w = joined("w"))
+  rows <- Reduce(extended_rows, source_pass(source, visit_rows(fitted_rows, fit_recipe(fit)), c))
   fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)

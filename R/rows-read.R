@@ -110,7 +110,7 @@ hint_for_frame <- function(text, data) {
 
 given_levels <- function(kernel) {
   if (!inherits(kernel, "pfdtc_kernel")) return(list())
-  factors <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
+  factors <- kernel$leaves %||% list(kernel)
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
@@ -131,8 +131,7 @@ add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$var_names <- vapply(variables, `[[`, "", "name")
   data$assign <- match(variable_of_columns(variables), data$var_names)
-  levels <- lapply(variables, `[[`, "levels")
-  data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
+  data$xlevels <- Filter(Negate(is.null), stats::setNames(lapply(variables, `[[`, "levels"), data$var_names))
   data$apart <- data$var_names[vapply(variables, function(v) isTRUE(v$apart), NA)]
   data$groups <- attr(terms, "grouped")$groups
   # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to

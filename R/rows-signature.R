@@ -41,7 +41,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
   group <- if (most > 0) equal_rows(x, most = most * nrow(x))
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
-  w <- if (is.null(weights)) rep(1, length(y)) else weights
+  w <- weights %||% rep(1, length(y))
   # differences from the group's first response are exact for a single row and for equal responses
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
@@ -85,7 +85,7 @@ copies_of <- function(y, group) {
 
 # Returns the cleaned response of each used row, before equal rows were merged.
 response_of_rows <- function(data) {
-  r <- data$response - if (is.null(data$offset)) 0 else data$offset
+  r <- data$response - (data$offset %||% 0)
   if (!is.null(data$prior_weights)) r <- r[data$prior_weights > 0]
   unname((r - data$center) / data$scale)
 }
@@ -117,7 +117,7 @@ without_copies <- function(data) {
 
 # ---- numbers computed from rows -------------------------------------------------------------------------------------
 
-merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+merged_weights <- function(data) data$weights %||% rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
@@ -133,7 +133,7 @@ mean_weight <- function(data) {
 
 # Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
 response_power <- function(data, y = data$y) {
-  w <- if (is.null(data$weights)) 1 else data$weights
+  w <- data$weights %||% 1
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
 }

@@ -97,7 +97,7 @@ model_asked <- function(args) {
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
   args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
     c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
-  args$transform <- if (is.null(like$transform)) "none" else like$transform
+  args$transform <- like$transform %||% "none"
   args["like"] <- list(NULL)
   args
 }

@@ -22,7 +22,7 @@ as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), 
 
 # Returns the sums that a posterior was made of, with its own residuals.
 sums_of <- function(p) {
-  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))
+  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
 # Returns the posterior as native_posterior() does. The residuals of b + s follow from those of b:
@@ -93,21 +93,19 @@ construct_from_source <- function(data, done, s, state) {
   })
   more <- list(done$z, model, as_start(start), beside, s$run)
   so_far <- new.env()
-  finish <- function(value) fit_of_sums(value, data, done, start, s, state)
   value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, merge_sums, so_far),
                      otherwise = so_far$value)
-  failed <- state$stopped$error
-  if (!is.null(failed)) {
-    failed$fit <- finish(value)
-    failed$message <- sprintf("%s. The condition's `fit`, of %s rows, has the learned values: use it as `inducing`.",
-                              sub("[.]$", "", conditionMessage(failed)), show_count(failed$fit$nobs))
-    stop(failed)
-  }
   if (is.null(state$stopped) && sum(value$n) != whole$n) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
                                 show_count(sum(value$n))), "a source that gives the same rows in every pass")
   }
-  finish(value)
+  fit <- fit_of_sums(value, data, done, start, s, state)
+  failed <- state$stopped$error
+  if (is.null(failed)) return(fit)
+  failed$fit <- fit
+  failed$message <- sprintf("%s. The condition's `fit`, of %s rows, has the learned values: use it as `inducing`.",
+                            sub("[.]$", "", conditionMessage(failed)), show_count(fit$nobs))
+  stop(failed)
 }
 
 # Returns the fit of the rows in the sums, or of the sample if there are no sums.

@@ -75,9 +75,9 @@ block_rows <- function(recipe, block, variables = NULL) {
     abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
                 "a source that gives the same rows in every pass")
   }
-  rows <- rows_of_frame(mf, if (is.null(variables)) inputs else variables, labels)
+  rows <- rows_of_frame(mf, variables %||% inputs, labels)
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
-  offset <- if (is.null(rows$offset)) 0 else rows$offset
+  offset <- rows$offset %||% 0
   list(mf = mf, inputs = inputs, x = rows$x, r = response - offset, w = rows$w, name = rows$name,
        largest = max(0, abs(response), abs(offset)), offset_squares = offset_squares(rows))
 }
@@ -113,7 +113,7 @@ survey_visit <- function(recipe, size) {
       }
       v
     })
-    keep <- if (is.null(rows$w)) TRUE else rows$w > 0
+    keep <- (rows$w %||% TRUE) > 0
     r <- rows$r[keep]
     w <- rows$w[keep]
     names <- unique(unlist(lapply(variables, function(v) if (v$kind == "group") v$parts else v$name)))
@@ -173,7 +173,7 @@ weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
   mean <- r[1L] + (if (is.null(w)) sum(r - r[1L]) else sum(w * (r - r[1L]))) / total
-  list(n = length(r), total = total, mean = mean, ss = sum((if (is.null(w)) 1 else w) * (r - mean)^2),
+  list(n = length(r), total = total, mean = mean, ss = sum((w %||% 1) * (r - mean)^2),
        range = range(r))
 }
 

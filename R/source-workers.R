@@ -38,7 +38,7 @@ frame_on_workers <- function(data) {
 
 # Returns a name that no other source has, in any session.
 next_source <- function() {
-  engine$sources <- if (is.null(engine$sources)) 1L else engine$sources + 1L
+  engine$sources <- (engine$sources %||% 1L) + 1L
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 

@@ -140,7 +140,7 @@ first_not_finite <- function(x, allow_na = FALSE) {
 # them. The bits of integer64 are not those of its number.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
-is_finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
+is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 
@@ -236,12 +236,11 @@ control_checks <- local({
 
 check_control <- function(control) {
   if (inherits(control, "pfdtc_control")) return(control)
-  if (!is.list(control) || is.object(control)) abort_input("control", describe(control), "made by pfdtc_control()")
-  known <- names(formals(pfdtc_control))
   named <- names(control)
-  if (length(control) && (is.null(named) || !all(nzchar(named)) || anyDuplicated(named))) {
-    abort_input("control", describe(control), "made by pfdtc_control(), or a list with a name for each element")
-  }
+  good <- is.list(control) && !is.object(control) &&
+    (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  known <- names(formals(pfdtc_control))
   check_dots_empty(setdiff(named, known), known)
   do.call(pfdtc_control, control)
 }

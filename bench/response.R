@@ -1,6 +1,7 @@
 # What choosing the response (transform and noise) changes on held-out rows, and how often constant noise stays.
 #   Rscript bench/response.R sets      the sets of bench/sets.R, at most 500 training rows, one split
 #   Rscript bench/response.R constant  60 synthetic sets with constant normal noise
+#   Rscript bench/response.R uneven    a step and a bump in the noise
 #
 # sets: 74 sets, transform = "none" with noise = ~ 1 against the default. NLPD in units of the training sd:
 #   mean change -0.262, without the outer tenths -0.128, median -0.074; better by .02 on 44, worse on 2 (MASS's Glass
@@ -99,4 +100,18 @@ if (identical(what, "constant")) {
     data.frame(n, seed, candidate = table$candidate[table$chosen])
   }
   print(table(do.call(rbind, Map(one, rep(c(50, 200, 600), each = 20), rep(1:20, 3)))[c("n", "candidate")]))
+}
+
+if (identical(what, "uneven")) { # f is sin(8 x)
+  noises <- list(step = function(x) ifelse(x > 0.6, 0.6, 0.05), bump = function(x) 0.05 + 0.2 * dnorm(x, 0.5, 0.1))
+  for (name in names(noises)) {
+    set.seed(3)
+    x <- runif(1200)
+    d <- data.frame(x, y = sin(8 * x) + noises[[name]](x) * rnorm(1200))
+    nlpd <- function(...) {
+      fit <- pfdtc(y ~ x, d[1:150, ], ...)
+      -mean(predict(fit, d[-(1:150), ], type = "density")) - log(sd(d$y[1:150]))
+    }
+    cat(sprintf("%s: NLPD %.3f, with constant noise %.3f\n", name, nlpd(), nlpd(noise = ~ 1)))
+  }
 }

@@ -243,7 +243,7 @@ test_that("all of the optimisation ends at `max_seconds`, and a stage that ends 
   fit <- suppressWarnings(fit_fixed(problem(n = 200, m = 6), inducing = NULL, m = 40, aux = NULL, control = slow))
   expect_lte(sum(fit$evaluations), 10)
   now <- list(z = 1, value = 2, trace = data.frame(evaluation = 1:2, objective = 3:2, seconds = 0, round = 1L))
-  none <- list(z = 1, value = NA_real_, trace = empty_trace(), kept = list())
+  none <- list(z = 1, value = NA_real_, trace = empty_trace, kept = list())
   expect_identical(take_result(now, none)$value, 2)
   expect_identical(nrow(take_result(now, none)$trace), 2L)
 })

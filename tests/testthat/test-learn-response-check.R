@@ -44,6 +44,16 @@ test_that("a deterministic response is transformed only if its held-out squared 
   expect_match(fit$because[["response"]], "Refused: Yeo-Johnson")
 })
 
+test_that("a deterministic response that stays as given has the structure of a fit without a choice", {
+  d <- with_seed(2, data.frame(a = stats::runif(40, -5, 10), b = stats::runif(40, 0, 15))) # Branin
+  d <- transform(d, y = (b - 5.1 / (4 * pi^2) * a^2 + 5 / pi * a - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(a) + 10)
+  fits <- list(with_seed(1, pfdtc(y ~ ., d, transform = "auto")),
+               with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
+  expect_null(fits[[1L]]$transform)
+  expect_match(fits[[1L]]$kernel$label, "each input by itself") # its gain counts beside the profile of the choice
+  expect_identical(fits[[1L]]$kernel$label, fits[[2L]]$kernel$label)
+})
+
 test_that("with groups and few rows, held-out rows are given all others", {
   d <- with_seed(1, data.frame(x = stats::runif(60), g = factor(rep(1:6, 10))))
   d$y <- with_seed(2, d$x + stats::rnorm(6)[d$g] + 0.2 * stats::rnorm(60))

@@ -89,3 +89,9 @@ test_that("one start of many that is best alone comes with the distance of the n
   expect_match(describe_starts(learned), "best reached by 1; next best 4.5 nats below", fixed = TRUE)
   expect_match(describe_starts(structure(learned, same = 5)), "best reached by 2)", fixed = TRUE)
 })
+
+test_that("summary() of several classes has no shares of terms, whatever the kernel", {
+  fit <- pfdtc(Species ~ Petal.Length + Petal.Width, iris[seq(1, 150, 5), ], family = "multinomial", hyper = "fixed",
+               kernel = kernel_se(c(2, 1), 4) + kernel_se(2, 1, inputs = ~ Petal.Length))
+  expect_output(print(summary(fit)), "3 classes")
+})
