@@ -142,7 +142,8 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
                 hint = "Its mean is that of gp_exact().")
   }
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
-  Wt <- native_lowrank_rows(object, list(x = x))
+  Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)),
+               engine_control(nrow(x)))
   q <- nrow(Wt)
   variance <- object$p * prior_at(object$model, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
@@ -159,7 +160,8 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   # W'k(U, x) at the rows is kept if it takes at most half of the scratch memory
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
-  if (kept) aux$Wt <- native_lowrank_rows(aux, data)
+  rows <- engine_rows(data)
+  if (kept) aux$Wt <- native(ffi_lowrank_rows, engine_model(model), aux, rows, engine_control(nrow(data$x)))
   aux
 }
 

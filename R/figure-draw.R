@@ -232,11 +232,21 @@ ggplot_figure <- function(f) {
     if (!is.null(f$outer[[what]])) f$outer[[what]] else if (length(unique(each(what))) == 1L) panels[[1L]]$args[[what]]
   }
   label <- list(x = shared("xlab"), y = shared("ylab"))
-  titles <- make.unique(vapply(panels, panel_title, "", lapply(label, is.null)))
+  titles <- make.unique(vapply(panels, function(p) {
+    text <- c(paste(c(p$note[[1L]], p$args$main), collapse = ", "),
+              paste(c(if (is.null(label$y)) p$args$ylab, if (is.null(label$x)) p$args$xlab), collapse = ", by "))
+    paste(text[nzchar(text)], collapse = "\n")
+  }, ""))
   strips <- factor(titles, titles)
   places <- level_places(panels)
+  coordinates <- c("x", "y", "x1", "y1")
   layers <- unlist(lapply(seq_along(panels), function(i) {
-    lapply(panels[[i]]$layers, layer_in_panel, strips[i], places$shift[i])
+    lapply(panels[[i]]$layers, function(l) {
+      values <- l[intersect(names(l), coordinates)]
+      d <- if (all(lengths(values))) data.frame(values, panel = strips[i]) else data.frame()
+      for (at in intersect(names(d), c("x", "x1"))) d[[at]] <- d[[at]] + places$shift[i]
+      list(data = d, look = l[setdiff(names(l), coordinates)])
+    })
   }), FALSE)
   layers <- layers[vapply(layers, function(l) nrow(l$data) > 0L, NA)]
   looks <- lapply(layers, `[[`, "look")
@@ -258,22 +268,6 @@ ggplot_figure <- function(f) {
 
 ggplot_foot <- function(foot) {
   if (length(foot)) paste(strwrap(paste(foot, collapse = " "), 100L), collapse = "\n")
-}
-
-# Returns the title of a facet. `own`: which axis titles belong to this panel alone.
-panel_title <- function(p, own) {
-  text <- c(paste(c(p$note[[1L]], p$args$main), collapse = ", "),
-            paste(c(if (own$y) p$args$ylab, if (own$x) p$args$xlab), collapse = ", by "))
-  paste(text[nzchar(text)], collapse = "\n")
-}
-
-# Returns list(data, look).
-layer_in_panel <- function(l, panel, shift) {
-  coordinates <- c("x", "y", "x1", "y1")
-  values <- l[intersect(names(l), coordinates)]
-  d <- if (all(lengths(values))) data.frame(values, panel = panel) else data.frame()
-  for (at in intersect(names(d), c("x", "x1"))) d[[at]] <- d[[at]] + shift
-  list(data = d, look = l[setdiff(names(l), coordinates)])
 }
 
 ggplot_layer <- function(same) {

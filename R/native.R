@@ -113,10 +113,6 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-native_objective <- function(name, aux, z, sums, model, jitter, rss = NULL) {
-  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_points(z, model, jitter), sums, rss))
-}
-
 # `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
@@ -148,11 +144,6 @@ as_value <- function(result, to = NULL) {
   result$score <- drop(crossprod(J, result$score))
   if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
   result
-}
-
-native_lowrank_rows <- function(aux, data) {
-  .Call(ffi_lowrank_rows, engine_model(kernel = aux$model$kernel), aux, engine_rows(data),
-        engine_control(nrow(data$x)))
 }
 
 # Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.

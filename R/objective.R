@@ -204,7 +204,9 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
     whole_pass(whole, f, asked, merge)
   }
   sums <- pass(native_sums, sums_merge)
-  at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
+  at_sums <- function(rss = NULL) {
+    as_value(native(ffi_objective, engine_objective(name, aux), engine_points(z, model, jitter), sums, rss))
+  }
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())

@@ -35,7 +35,7 @@ functions_of_f <- function(likelihood) {
   if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
 }
 
-# Returns the kind of response, which selects its rows in the table of predict() (predict-asked.R).
+# Returns the kind of response, which selects its rows in the table of predict() (predict.R).
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
   if (has_labels(response)) return("labels")

@@ -72,7 +72,8 @@ aux <- inside$make_auxiliary(aux_white(), list(x = z, y = numeric(m), weights = 
 found <- timed_pass(inside$sums_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control),
                     inside$sums_merge)
 say("sums of the objective", found)
-adjoint <- inside$native_objective("white", aux, one$inducing, found$value, model, 1e-9)$adjoint
+adjoint <- inside$native(inside$ffi_objective, inside$engine_objective("white", aux),
+                         inside$engine_points(one$inducing, model, 1e-9), found$value, NULL)$adjoint
 say("its gradient", timed_pass(inside$gradient_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control,
                                                             adjoint), inside$add_slopes))
 

@@ -16,7 +16,7 @@ door_examples <- function() {
   points <- c(model, list(z = p$z))
   post_of <- function(parts, z = p$z) c(model, list(z = z), parts)
   sums <- native_sums("vfe", NULL, p$z, data, of, 1e-10)
-  adjoint <- native_objective("vfe", NULL, p$z, sums, of, 1e-10)$adjoint
+  adjoint <- native(ffi_objective, engine_objective("vfe"), engine_points(p$z, of, 1e-10), sums, NULL)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   classes <- list(y = rep_len(c(0, 1, 2), 20), weight = NULL, center = numeric(3), contrasts = class_contrasts(3))

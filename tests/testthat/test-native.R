@@ -219,7 +219,10 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     })
     of <- function(f, part, ...) f(case, nu, p$z, part, new_model(kernel, p$noise), jitter, ...)
     sums <- Reduce(sums_merge, lapply(parts, function(part) of(native_sums, part)))
-    value <- function(rss = NULL) native_objective(case, nu, p$z, sums, new_model(kernel, p$noise), jitter, rss)
+    value <- function(rss = NULL) {
+      as_value(native(ffi_objective, engine_objective(case, nu), engine_points(p$z, new_model(kernel, p$noise), jitter),
+                      sums, rss))
+    }
     adjoint <- value()$adjoint
     slopes <- lapply(seq_along(parts), function(i) of(native_gradient, parts[[i]], adjoint, if (i == 2) sums$k_sum))
     add <- function(name) Reduce(`+`, lapply(slopes, `[[`, name))
