@@ -1,19 +1,4 @@
 # The response that is modelled: transform and noise, chosen before the kernel.
-# list(data, asked) as response_stage() has them.
-response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
-  call <- as.call(list(quote(pfdtc), formula = formula, data = d))
-  data <- data_from_formula(call, environment())
-  list(data = data, asked = list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(progress = FALSE),
-                                 keep_data = TRUE, mean = ~ 1, noise = noise, kernel = kernel, transform = transform,
-                                 center = TRUE, scale = TRUE))
-}
-
-# What find_response() learns its candidates from.
-learned_from <- function(case, theta) {
-  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
-       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
-       profile = "matern32")
-}
 
 positive_rows <- function(n, seed = 1) {
   with_seed(seed, {
@@ -397,13 +382,12 @@ test_that("tails are those of responses whose inputs do not repeat", {
   plain <- response_model(from, NULL)
   model <- with_tail(plain, from)
   expect_identical(sum(model$held$single), 57L)
-  held <- model$held[model$held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
-  expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
+  tail_of <- function(held) {
+    held <- held[held$single, ]
+    likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread))
+  }
+  expect_equal(model$tail, tail_of(model$held)[["tail"]])
   # the merit is that of rows given the earlier ones
-  held <- held_out_response(plain, from, earlier = TRUE)
-  held <- held[held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
-  expect_equal(model$merit - plain$merit, likeliest_tail(held$z, about)[["gain"]] * counted)
+  expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })
