@@ -102,8 +102,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
 # sum. Returns the candidates with merits that include the gain of the additive kernel for their transform, if rows are
 # few, the best candidate has constant noise, and the kernel gains `additive_nats` for it or for the first candidate.
-# `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at the
-# first of these kernels.
+# `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at
+# the first of these kernels.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   best <- best_of(tried)

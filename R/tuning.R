@@ -9,7 +9,7 @@ copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
 # ---- weights --------------------------------------------------------------------------------------------------------
 
 # If weights are cut at their median, and less than this share of the weighted squares of the response is left, a few
-# rows have weights too large for a unit of the noise (bench/response.R).
+# rows have weights too large for a unit of the noise (test-learn-rows.R).
 few_squares <- 1e-3
 
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
