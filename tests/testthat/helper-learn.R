@@ -89,3 +89,11 @@ learned_from <- function(case, theta) {
        s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
        profile = "matern32")
 }
+
+positive_rows <- function(n, seed = 1) {
+  with_seed(seed, {
+    d <- data.frame(x = sort(stats::runif(n)))
+    d$y <- exp(sin(6 * d$x) + 0.3 * stats::rnorm(n))
+    d
+  })
+}
