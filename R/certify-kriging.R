@@ -39,7 +39,7 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 # Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(order, group,
 # rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W, weights
 # of the data's rows[, group].
-krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
+krige <- function(reference, data, x, n_c = kriging_rows(), group = group_for(nrow(x))) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
   groups <- near_groups(model$kernel, x, group)
@@ -102,7 +102,6 @@ group_for <- function(n) max(1, min(16, n %/% 64))
 # Returns how many of n rows a call of the engine can krige in the seconds left: at most 1,024, or 0 if there is no time
 # for 64. Every call computes A for all rows of the data.
 points_in_time <- function(reference, data, n, left) {
-  if (left == Inf) return(min(n, 1024L))
   N <- as.double(nrow(data$x))
   m <- reference$m
   n_c <- min(N, kriging_rows())
@@ -110,10 +109,8 @@ points_in_time <- function(reference, data, n, left) {
     near <- min(N, n_c * ceiling(size / group_for(size)))
     seconds_for(reference, N * (m^2 + 2 * size * (m + n_c)) + size / group_for(size) * n_c^3 / 3, N * (m + size + near))
   }
-  least <- min(n, 64L)
-  size <- min(n, 1024L)
-  while (size > least && seconds(size) > left) size <- max(least, size %/% 2L)
-  if (seconds(size) > left) 0L else size
+  sizes <- pmax(min(n, 1024L) %/% 2^(0:4), min(n, 64L))
+  c(sizes[vapply(sizes, seconds, 0) <= left], 0)[1L]
 }
 
 # Returns the seconds for so many flops of a matrix product and so many kernel values. The speed is measured once in a

@@ -108,9 +108,9 @@ step_exact_posterior <- function(job, fun, inside) {
     v <- half_and_distance(known, job$at, what)
     !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
   })))
-  if (!length(rows) || kriging_rows() < 1 || !exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
-  exact <- tryCatch(exact_of_fit(job$fit), pfdtc_error_numerical = function(e) NULL)
-  if (is.null(exact)) inside else narrow(inside, exact_interval(exact, some_functionals(fun, rows)), rows)
+  if (!length(rows) || kriging_rows() < 1) return(inside)
+  found <- exact_if_cheap(job$fit, some_functionals(fun, rows), job$left())
+  if (is.null(found)) inside else narrow(inside, found, rows)
 }
 
 step_corrected_mean <- function(job, fun, inside) {
@@ -150,7 +150,7 @@ step_kriging <- function(job, fun, inside) {
     part <- utils::head(rows, size)
     rows <- utils::tail(rows, -size)
     x <- fun$x[part, , drop = FALSE]
-    found <- krige(job$reference, job$data, x, group = group_for(length(part)))
+    found <- krige(job$reference, job$data, x)
     known <- lapply(inside, `[`, part)
     inside <- narrow(inside, kriged_interval(found, job$reference, job$correction, job$data, x, known), part)
   }
@@ -259,13 +259,15 @@ extend_reference <- function(fit, reference, x) {
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns TRUE if the exact posterior of `rows` functionals takes at most `seconds` and a sixteenth of the memory
-# allowed.
-exact_is_cheap <- function(fit, rows, seconds) {
+# Returns exact_interval() by the exact posterior if that takes at most `seconds` and a sixteenth of the memory allowed,
+# else NULL.
+exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
-  if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
   # factorisations and triangular solves take three times as long per flop as products
-  seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * rows)) <= seconds
+  cheap <- 16 * n^2 <= getOption("pfdtc.max_memory", 2^32) / 16 &&
+    seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * fun$n)) <= seconds
+  exact <- if (cheap) tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+  if (!is.null(exact)) exact_interval(exact, fun)
 }
 
 # Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor

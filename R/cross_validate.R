@@ -5,10 +5,10 @@
 #' Fits again without the rows of each fold, and scores the predictions of these rows (Gneiting and Raftery, 2007).
 #'
 #' By default everything is learned again in every fold, as the fit was asked to: kernel, hyperparameters, inducing
-#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits. With
-#' `hyper = "held"` these are kept from the fit: much faster, and too favourable for few rows. Rows that belong together
-#' (of one patient, site or day) predict one another too well; `by` puts each group into one fold as a whole. Copies of
-#' rows (same inputs and response) share a fold. Rows of weight 0 are left out.
+#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits, which
+#' messages count. With `hyper = "held"` these are kept from the fit: much faster, and too favourable for few rows.
+#' Rows that belong together (of one patient, site or day) predict one another too well; `by` puts each group into one
+#' fold as a whole. Copies of rows (same inputs and response) share a fold. Rows of weight 0 are left out.
 #'
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds of nearly equal size, or a vector with the fold of each row.

@@ -71,7 +71,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  x <- fit$data$x # of which the figure has at most 2,000 rows
+  x <- fit$data$x # the figure has at most 2,000 of these rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),

@@ -13,8 +13,8 @@
 
 fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
-  job <- list2env(list(data = data, goal = goal_settings(asked$tol, asked$control), control = asked$control,
-                       state = state, candidates = list(), started = started))
+  job <- list2env(list(data = data, goal = list(tol = asked$tol, quantile = asked$control$tol_quantile),
+                       control = asked$control, state = state, candidates = list(), started = started))
   job$left <- function() started + asked$control$max_seconds - proc.time()[["elapsed"]]
   job$late <- function() job$left() <= 0
   fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)

@@ -203,7 +203,7 @@ pit_of <- function(fit, loo) {
 
 # Returns ten classes of rows, of about equal size, by their leave-one-out prediction: mean prediction, mean response,
 # and the sd of the mean response if predictions are right.
-calibration_table <- function(fit, classes = 10L) {
+calibration_table <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
   mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
@@ -211,7 +211,7 @@ calibration_table <- function(fit, classes = 10L) {
   size <- unname(sizes_given(data)[use])
   p <- mean[use]
   y <- data$response[use]
-  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(classes, max(1L, length(p) %/% 5L)))
+  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 5L)))
   each <- function(v) as.vector(tapply(v, class, sum))
   trials <- each(size)
   data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,

@@ -37,11 +37,10 @@ decide <- function(facts, asked, look = list()) {
   points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
                  try_starts = is.null(asked$inducing) && identical(objective, "pf") &&
                    aux_kinds[[aux$kind]]$objective == "white",
-                 objective = objective, aux = aux, joint = if (joint) learn, rows = control$optimise_rows,
-                 jitter = control$jitter, steps = steps_settings(control), run = run_settings(control))
+                 objective = objective, aux = aux, joint = if (joint) learn)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
-    list(learn = learn, posterior = c(chosen$posterior, points),
-         goal = goal_settings(asked$tol, control), run = run_settings(control),
+    list(learn = learn, posterior = c(chosen$posterior, points, search_settings(control)),
+         goal = list(tol = asked$tol, quantile = control$tol_quantile), run = learn$run,
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
@@ -217,15 +216,14 @@ because_moved <- function(asked, move, near, alone) {
 # may use. `additive`: may an additive kernel be chosen?
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
-  list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
-       likelihood = likelihood, center = center, additive = additive,
-       restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
-       steps = steps_settings(control), run = run_settings(control))
+  c(list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
+         likelihood = likelihood, center = center, additive = additive, restarts = control$restarts,
+         priors = control$priors), search_settings(control))
 }
 
-# Returns the part `goal` of the plan.
-goal_settings <- function(tol, control) list(tol = tol, quantile = control$tol_quantile)
-
-steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
-
-run_settings <- function(control) unclass(control)[c("block", "threads", "memory")]
+# Returns what searches read of the control.
+search_settings <- function(control) {
+  list(rows = control$optimise_rows, jitter = control$jitter,
+       steps = unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")],
+       run = unclass(control)[c("block", "threads", "memory")])
+}

@@ -35,11 +35,10 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
-    if (found$why == rounding_stops && largest_error(found$inside) > goal && exact_is_cheap(fit, fun$n, 30)) {
-      # with noise of almost 0, a factorisation of K + s2 I has less rounding error; it may take half a minute
-      exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
-      if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
-    }
+    # with noise of almost 0, a factorisation of K + s2 I has less rounding error; it may take half a minute
+    open <- found$why == rounding_stops && largest_error(found$inside) > goal
+    exact <- if (open) exact_if_cheap(fit, fun, 30)
+    if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
   # `mean` is the middle of each interval, and `mean_error` the distance of its ends
   inside <- found$inside
@@ -81,7 +80,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   near <- precondition_by_near_rows(reference, data)
   blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) lapply(blocks, function(rows) {
-    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], group = group_for(length(rows))))
+    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE]))
   }), precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged

@@ -60,6 +60,15 @@ read_labels <- function(response, argument, n, ordered) {
   list(y = as.double(response), levels = levels)
 }
 
+# Returns the levels of a factor. Stops unless there are two of them, or with `several` at least two.
+check_classes <- function(levels, argument, several) {
+  K <- length(levels)
+  if (K == 2L || several && K > 2L) return(levels)
+  abort_input(argument, sprintf("a factor with %d level%s (%s)", K, plural_s(K), list_quoted(levels, "\"")),
+              if (several) "a factor with at least two levels" else "a factor with two levels",
+              hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
+}
+
 # Returns orthonormal columns that are orthogonal to a constant, K x (K - 1).
 class_contrasts <- function(K) {
   C <- unname(stats::contr.helmert(K))

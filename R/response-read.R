@@ -152,23 +152,6 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
-# Returns a numeric response, each of which is ok().
-read_numbers <- function(response, argument, n, ok, want) {
-  y <- check_vector(response, argument, n)
-  bad <- which(!ok(y))
-  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
-  y
-}
-
-# Returns the levels of a factor. Stops unless there are two of them, or with `several` at least two.
-check_classes <- function(levels, argument, several) {
-  K <- length(levels)
-  if (K == 2L || several && K > 2L) return(levels)
-  abort_input(argument, sprintf("a factor with %d level%s (%s)", K, plural_s(K), list_quoted(levels, "\"")),
-              if (several) "a factor with at least two levels" else "a factor with two levels",
-              hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
-}
-
 # Returns the response of further rows; classes are known by the names that the fit has for them.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels

@@ -130,6 +130,14 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
+# Returns a numeric response, each of which is ok().
+read_numbers <- function(response, argument, n, ok, want) {
+  y <- check_vector(response, argument, n)
+  bad <- which(!ok(y))
+  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
+  y
+}
+
 # Returns how many responses were seen, and how the others are censored.
 describe_censored <- function(sites) {
   kind <- ifelse(sites$y == sites$size, "seen", ifelse(is.infinite(sites$size), "right-censored",

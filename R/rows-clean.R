@@ -102,7 +102,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     if (scale) input$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
   }
   y <- (r - unit$center) / unit$scale
-  m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else as.double(merge))
+  m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else merge)
   names(response) <- labels
   structure(class = "pfdtc_data", list(
     x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale,

@@ -17,7 +17,7 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
   sums
 }
 
-# Returns the parts of a start that rows_sums() and fitc_weights() read, to send them to another process.
+# Returns the parts of a start that sums_with_signature() reads, to send them to another process.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
 # Returns the sums that a posterior was made of, with its own residuals.

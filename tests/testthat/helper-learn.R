@@ -73,3 +73,27 @@ open_settings <- function(data) {
   s$kernel["profile"] <- list(NULL)
   s
 }
+
+# Returns list(data, asked) as response_stage() has them.
+response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
+  call <- as.call(list(quote(pfdtc), formula = formula, data = d))
+  data <- data_from_formula(call, environment())
+  list(data = data, asked = list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(progress = FALSE),
+                                 keep_data = TRUE, mean = ~ 1, noise = noise, kernel = kernel, transform = transform,
+                                 center = TRUE, scale = TRUE))
+}
+
+# Returns what find_response() learns its candidates from.
+learned_from <- function(case, theta) {
+  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
+       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
+       profile = "matern32")
+}
+
+positive_rows <- function(n, seed = 1) {
+  with_seed(seed, {
+    d <- data.frame(x = sort(stats::runif(n)))
+    d$y <- exp(sin(6 * d$x) + 0.3 * stats::rnorm(n))
+    d
+  })
+}

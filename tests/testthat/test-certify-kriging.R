@@ -84,7 +84,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
       exact <- made$fit$center + made$ref$scale * drop(crossprod(made$k, w))
       sd <- made$ref$scale * sqrt(pmax(made$var, 0))
       unknown <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = rep(0, ncol(made$k)), sd_upper = Inf)
-      found <- krige(made$ref, made$fit$data, made$p$new, 9L)
+      found <- krige(made$ref, made$fit$data, made$p$new, 9L, 16)
       for (size in c(0, 1e-3, 1)) {
         v <- w + size * with_seed(3, stats::rnorm(length(w)))
         state <- list(v = v, residual = made$y - drop(made$Ky %*% v), passes = 1L, went = 1,
@@ -127,7 +127,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
 
 test_that("with all rows near, the exact posterior comes out", {
   made <- kriging_problem("matern12", TRUE)
-  found <- krige(made$ref, made$fit$data, made$p$new, 60L)
+  found <- krige(made$ref, made$fit$data, made$p$new, 60L, 16)
   expect_close(found$var_lower, made$var[found$order], 1e-8)
   expect_close(found$var_upper, made$var[found$order], 1e-8)
 })
@@ -135,7 +135,7 @@ test_that("with all rows near, the exact posterior comes out", {
 test_that("rows too near for a factorisation have weights all the same, and valid bounds", {
   p <- problem("se", n = 40, m = 5, noise = 1e-17, lengthscale = c(8, 8))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
-  found <- krige(with_seed(1, reference(fit, 12)), fit$data, p$new, 30L)
+  found <- krige(with_seed(1, reference(fit, 12)), fit$data, p$new, 30L, 16)
   expect_true(all(is.finite(found$W)))
   expect_true(all(found$var_lower >= 0 & found$var_lower <= found$var_upper))
 })

@@ -229,7 +229,7 @@ test_that("the second start neither costs points nor the fit", {
   expect_identical(fit$m, 30L)
   # where no factor exists (here by a noise that no user can give) there is none
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
-  plan <- list(m = 6L, run = run_settings(pfdtc_control()))
+  plan <- list(m = 6L, run = search_settings(pfdtc_control())$run)
   rows <- data[c("x", "y", "weights")]
   state <- new.env()
   state$seconds <- numeric()

@@ -70,3 +70,48 @@ test_that("with groups and few rows, held-out rows are given all others", {
   expect_equal(held$f, pool$y - drop(precision %*% pool$y) / diag(precision), tolerance = 1e-6)
   expect_equal(held$var + held$noise, 1 / diag(precision), tolerance = 1e-6)
 })
+
+test_that("held-out means, and densities in the units of the response, are those of dense conditionals", {
+  d <- positive_rows(30)
+  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
+  model <- response_model(from, new_transform("log", d$y))
+  model$label <- "log"
+  at <- exp(model$theta)
+  z <- log(from$rows$y)
+  K <- dense_kernel(from$rows$x, "matern32", at[1], at[2]) + diag(at[3], 30)
+  u <- (z - mean(z)) / stats::sd(z)
+  var <- 1 / diag(solve(K))
+  mean <- u - drop(solve(K, u)) * var
+  held <- held_out_response(model, from)
+  rows <- match(held$y, from$rows$y)
+  back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
+  expect_equal(squared_errors(model, from), (held$y - back[rows])^2, tolerance = 1e-8)
+  expect_equal(held$f, mean[rows], tolerance = 1e-8)
+  density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
+  groups <- response_scores(model, from)
+  expect_length(groups, 20L)
+  rows <- model$problem$pool$take(30)
+  expect_equal(groups, unname(vapply(split(-density[rows], seq_along(rows) %% 20), mean, 0)), tolerance = 1e-8)
+})
+
+test_that("a transform with larger squared errors is refused, and the table and the reasons say so", {
+  d <- positive_rows(30)
+  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
+  tried <- lapply(list(none = NULL, log = new_transform("log", d$y)), function(transform) {
+    c(response_model(from, transform), list(seconds = 0))
+  })
+  tried <- Map(function(model, label) c(model, list(label = label, score = if (label == "log") 0 else 1)), tried,
+               names(tried))
+  kept <- checked_response(list(tried = tried), from)
+  expect_identical(kept$best$label, "log")
+  tried$log$theta[2:3] <- log(c(20, 8)) # the mean of exp(f) is far away
+  refused <- checked_response(list(tried = tried), from)
+  expect_identical(refused$best$label, "none")
+  expect_match(refused$refused[["log"]], "squared errors")
+  expect_identical(table_of_responses(refused, names(tried))$refused, c(TRUE, FALSE))
+  short <- tried["none"]
+  short[["none, smooth noise"]] <- replace(tried$none, c("label", "score"), list("none, smooth noise", -1))
+  expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
+  short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
+  expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
+})

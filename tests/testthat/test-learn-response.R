@@ -1,27 +1,4 @@
 # The response that is modelled: transform and noise, chosen before the kernel.
-# list(data, asked) as response_stage() has them.
-response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
-  call <- as.call(list(quote(pfdtc), formula = formula, data = d))
-  data <- data_from_formula(call, environment())
-  list(data = data, asked = list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(progress = FALSE),
-                                 keep_data = TRUE, mean = ~ 1, noise = noise, kernel = kernel, transform = transform,
-                                 center = TRUE, scale = TRUE))
-}
-
-# What find_response() learns its candidates from.
-learned_from <- function(case, theta) {
-  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
-       s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),
-       profile = "matern32")
-}
-
-positive_rows <- function(n, seed = 1) {
-  with_seed(seed, {
-    d <- data.frame(x = sort(stats::runif(n)))
-    d$y <- exp(sin(6 * d$x) + 0.3 * stats::rnorm(n))
-    d
-  })
-}
 
 test_that("where nothing is gained a fit is the one with constant noise and the response as given", {
   d <- with_seed(4, data.frame(x = stats::runif(150)))
@@ -278,51 +255,6 @@ test_that("two values, few values and counts are said, and keep constant noise",
   expect_identical(unname(many), c(3L, 2L))
 })
 
-test_that("held-out means, and densities in the units of the response, are those of dense conditionals", {
-  d <- positive_rows(30)
-  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
-  model <- response_model(from, new_transform("log", d$y))
-  model$label <- "log"
-  at <- exp(model$theta)
-  z <- log(from$rows$y)
-  K <- dense_kernel(from$rows$x, "matern32", at[1], at[2]) + diag(at[3], 30)
-  u <- (z - mean(z)) / stats::sd(z)
-  var <- 1 / diag(solve(K))
-  mean <- u - drop(solve(K, u)) * var
-  held <- held_out_response(model, from)
-  rows <- match(held$y, from$rows$y)
-  back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
-  expect_equal(squared_errors(model, from), (held$y - back[rows])^2, tolerance = 1e-8)
-  expect_equal(held$f, mean[rows], tolerance = 1e-8)
-  density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
-  groups <- response_scores(model, from)
-  expect_length(groups, 20L)
-  rows <- model$problem$pool$take(30)
-  expect_equal(groups, unname(vapply(split(-density[rows], seq_along(rows) %% 20), mean, 0)), tolerance = 1e-8)
-})
-
-test_that("a transform with larger squared errors is refused, and the table and the reasons say so", {
-  d <- positive_rows(30)
-  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
-  tried <- lapply(list(none = NULL, log = new_transform("log", d$y)), function(transform) {
-    c(response_model(from, transform), list(seconds = 0))
-  })
-  tried <- Map(function(model, label) c(model, list(label = label, score = if (label == "log") 0 else 1)), tried,
-               names(tried))
-  kept <- checked_response(list(tried = tried), from)
-  expect_identical(kept$best$label, "log")
-  tried$log$theta[2:3] <- log(c(20, 8)) # the mean of exp(f) is far away
-  refused <- checked_response(list(tried = tried), from)
-  expect_identical(refused$best$label, "none")
-  expect_match(refused$refused[["log"]], "squared errors")
-  expect_identical(table_of_responses(refused, names(tried))$refused, c(TRUE, FALSE))
-  short <- tried["none"]
-  short[["none, smooth noise"]] <- replace(tried$none, c("label", "score"), list("none, smooth noise", -1))
-  expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
-  short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
-  expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
-})
-
 test_that("smooth noise has the mean of its variance under what is known of the coefficients", {
   d <- with_seed(3, data.frame(x = stats::runif(60)))
   d$y <- with_seed(4, exp(2 * d$x) * stats::rnorm(60))
@@ -397,13 +329,12 @@ test_that("tails are those of responses whose inputs do not repeat", {
   plain <- response_model(from, NULL)
   model <- with_tail(plain, from)
   expect_identical(sum(model$held$single), 57L)
-  held <- model$held[model$held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
-  expect_equal(model$tail, likeliest_tail(held$z, about)[["tail"]])
+  tail_of <- function(held) {
+    held <- held[held$single, ]
+    likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread))
+  }
+  expect_equal(model$tail, tail_of(model$held)[["tail"]])
   # the merit is that of rows given the earlier ones
-  held <- held_out_response(plain, from, earlier = TRUE)
-  held <- held[held$single, ]
-  about <- list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread)
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
-  expect_equal(model$merit - plain$merit, likeliest_tail(held$z, about)[["gain"]] * counted)
+  expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })

@@ -9,6 +9,24 @@ test_that("iris works end to end", {
   expect_equal(unname(predict(fit, new, type = "density")), unname(log(p[cbind(1:3, c(1, 2, 3))])), tolerance = 1e-12)
   expect_identical(fitted(fit), predict(fit, type = "response"))
   expect_output(print(summary(fit)), "3 classes")
+  expect_output(print(certify(fit, new, effort = "fast")), "mode of f")
+  expect_error(predict(fit, new, type = "prob"), "response", class = "pfdtc_error_input")
+})
+
+test_that("leave-one-out probabilities of ordered and unordered classes are padded for rows that are missing", {
+  d <- data.frame(x = seq(0, 1, length.out = 30), y = factor(rep(c("u", "v", "w"), 10)))
+  d$x[3] <- NA
+  for (ordered in c(FALSE, TRUE)) {
+    d$y <- factor(d$y, ordered = ordered)
+    fit <- pfdtc(y ~ x, d, family = if (ordered) ordinal() else multinomial(), kernel = kernel_se(0.2, 2),
+                 hyper = "fixed", na.action = na.exclude)
+    loo <- predict(fit, type = "loo", se.fit = TRUE)
+    for (part in loo) {
+      expect_identical(dim(part), c(30L, 3L))
+      expect_true(all(is.na(part[3, ])) && !anyNA(part[-3, ]))
+    }
+    expect_equal(unname(rowSums(loo$fit)[-3]), rep(1, 29), tolerance = 1e-9)
+  }
 })
 
 test_that("residuals, intervals, sets and draws have the shapes that the help says", {
