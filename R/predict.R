@@ -310,10 +310,6 @@ allowed <- local({
 
 # Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
 check_asked <- function(response, ask) {
-  if (is.numeric(ask$hyper_uncertainty)) { # R reads `h` as the start of this name
-    abort_input("hyper_uncertainty", ask$hyper_uncertainty, "TRUE or FALSE", hint =
-                  "If `h` was a number of steps: use forecast(<fit>, h = <steps>), or give their times as `newdata`.")
-  }
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
   other <- !response$conjugate

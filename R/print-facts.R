@@ -138,8 +138,16 @@ fit_fields <- list(
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it only in their control
-    how <- switch(as.character(fit$convergence),
-                  "1" = sprintf("stopped at `maxit` = %d%s", maxit, describe_late_gain(fit$trace)),
+    # The last 10 % of evaluations show whether a larger `maxit` is worth its time. Values before and after a renewed
+    # auxiliary distribution are not comparable.
+    best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
+    n <- length(best)
+    late <- if (n >= 20L && best[1L] > best[n]) 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
+    late <- if (!is.null(late)) {
+      sprintf("; the last 10 %% of evaluations gave %s %% of the improvement",
+              if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
+    }
+    how <- switch(as.character(fit$convergence), "1" = paste0(sprintf("stopped at `maxit` = %d", maxit), late),
                   "52" = "interrupted; the fit is the best so far", fit$message)
     if (is.null(how) || !nzchar(how)) return(paste("code", fit$convergence))
     if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
@@ -232,18 +240,6 @@ describe_starts <- function(learned) {
   agree <- sum(behind <= attr(learned, "same"))
   next_best <- if (agree < length(behind) && agree == 1L) sprintf("; next best %.1f nats below", behind[2L]) else ""
   sprintf("log marginal likelihood, %d starts (best reached by %d%s)", nrow(learned), agree, next_best)
-}
-
-# Returns the share of the improvement that the last 10 % of evaluations gave. It shows whether a larger `maxit` is
-# worth its time. Values before and after a renewed auxiliary distribution are not comparable.
-describe_late_gain <- function(trace) {
-  value <- if (is.null(trace$round)) trace$objective[!is.na(trace$objective)]
-  best <- cummin(value)
-  n <- length(best)
-  if (n < 20L || !(best[1L] > best[n])) return("")
-  late <- 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
-  sprintf("; the last 10 %% of evaluations gave %s %% of the improvement",
-          if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
 }
 
 # Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the
