@@ -1,7 +1,8 @@
 #' Auxiliary distributions
 #'
-#' The pF-DTC objective compares an approximation with the exact posterior under an *auxiliary distribution* nu, a
-#' Gaussian process that stands in for the exact posterior. `vignette("paper")` compares them.
+#' The pF-DTC objective is the preconditioned Fisher (pF) divergence of a DTC (deterministic training conditional)
+#' approximation from the exact posterior, under an *auxiliary distribution* nu. That is a Gaussian process which stands
+#' in for the exact posterior. `vignette("paper")` compares such distributions.
 #'
 #' `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. `aux_sor()` is the subset of
 #' regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior given random
@@ -24,8 +25,9 @@
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @param object,newdata,... a result of `auxiliary()`; new rows in the form of `x`; not used.
 #' @return An object of class `pfdtc_aux` for the argument `aux` of [pfdtc()]. `auxiliary()` returns an object of class
-#'   `pfdtc_auxiliary`; for `aux_refresh()` that of its `start`. `predict()` returns `list(fit, se.fit)`, its mean and
-#'   sd at new rows in units of `y`; for `aux_white()` that is an error. Errors have class `pfdtc_error_input`.
+#'   `pfdtc_auxiliary`. For `aux_refresh()`, nu is computed from its argument `start`. `predict()` returns
+#'   `list(fit, se.fit)`, mean and sd of nu at new rows in units of `y`; for `aux_white()` that is an error. Errors have
+#'   class `pfdtc_error_input`.
 #' @details `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean

@@ -153,8 +153,10 @@ variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds to b `between`: the range of Wb over f -+ e, the posteriors for the ends of the range, and `second`, A diag(d^2 /
-# lower) A' plus an allowance for rounding.
+# Adds `b$between`, a list. `lower` and `upper` bound, at each row, Wb, the average curvature between the two modes (top
+# of the file), if these differ by at most e. `lo` and `hi` are the posteriors with these as row weights. Unless `hi` is
+# NULL or a ratio overflows, `second` is A diag(d^2 / lower) A', enlarged for rounding. There d is the largest distance
+# of the range from W at the fit's mode.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)

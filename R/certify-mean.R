@@ -193,8 +193,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Returns the number of passes until sqrt(c) has decreased to `share` of its value, estimated from the last five passes.
-# Returns NULL if these made no progress.
+# Estimates how many more passes solve_exact() needs until sqrt(c), c = r'B^{-1}r, is `share` times its present value.
+# The estimate is from the rate of decrease over the last five elements of `went`; NULL if they do not decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))

@@ -157,8 +157,9 @@ step_kriging <- function(job, fun, inside) {
   inside
 }
 
-# Narrows the sd of values by all rows of the data, at 4 n m2 flops each. It takes values whose interval of the sd is
-# wide: relative to its distance from the fit's sd (there and at the median value) or, after kriging, to the sd.
+# Narrows certified intervals of the sd of values f(x) by a computation with all rows of the data, 4 n m2 flops for each
+# value. It takes only values with a wide interval of the sd: half its width exceeds 1/20 of `far` (half_and_distance())
+# and, if kriging is in use, also 1/200 of the upper bound of the sd.
 step_all_rows <- function(job, fun, inside) {
   if (fun$kind != "values") return(inside)
   sd <- half_and_distance(inside, job$at, "sd")

@@ -4,18 +4,20 @@
 #'
 #' `compare_fits()` returns a table with a row for each fit: how far it is from the exact Gaussian process, and how well
 #' it predicts. `plot_fits()` draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and
-#' its inducing points in red. With several inputs a panel is a slice along one input. If `newdata` is given, it is the
-#' error of the mean at these rows, drawn against the exact mean. With a non-Gaussian likelihood f is drawn.
+#' its inducing points in red. With several inputs a panel is a slice along one input. If `newdata` is given, each panel
+#' shows the error of the mean at these rows, against the exact mean. With a non-Gaussian likelihood f is drawn.
 #'
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
-#' @param exact A [gp_exact()] fit of the same model (`like = fit`), or an exact Laplace approximation.
+#' @param exact A fit of the same model, made with `gp_exact(..., like = fit)`; or a Laplace fit whose inducing points
+#'   leave no residual variance (below 1e-8).
 #' @param newdata Rows to compare at; with several inputs, `plot_fits()` draws at most 300 of them.
 #' @param y Responses at `newdata`. Default: those in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
 #' @return A data frame of class `pfdtc_comparison`, printed without its empty columns. Values are `NA` without the
-#'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points or rows of a subsample;
+#'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points (`NA` for an exact
+#'   posterior) or rows of a subsample;
 #'   `objective`, comparable within a method; `rmse_mean`, `rmse_sd`, root mean square differences of the mean and sd of
 #'   f from the exact ones; `kl`, the [kl_divergence()] between the posterior processes; `kl_marginal`, the mean over
 #'   `newdata` of that between their marginal distributions; `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals),
@@ -72,7 +74,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   rows <- new_rows(fit, newdata, stats::na.pass)
   at <- latent_at(fit, rows$x)
   out <- data.frame(
-    method = fit$method, m = fit$m %||% NA_integer_, objective = fit$objective,
+    method = fit$method, m = if (is_exact(fit)) NA_integer_ else fit$m %||% NA_integer_, objective = fit$objective,
     rmse_mean = NA_real_, rmse_sd = NA_real_, kl = NA_real_, kl_marginal = NA_real_, rmse_pred = NA_real_,
     nlpd = NA_real_, coverage = NA_real_, certified_mean_error = NA_real_, seconds = sum(fit$seconds),
     evaluations = sum(fit$evaluations), pf_divergence = NA_real_)
@@ -208,7 +210,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
 #' kept in the fits narrows the bounds. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no
 #' bounds (`NA`). For a non-Gaussian likelihood values are Laplace's, or with `approx = "vi"` lower bounds.
 #'
-#' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and ends of their
+#' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded
 #' ranges. Differences are in nats: 1 is little, 5 is much. A hyperparameter without effect gains about half a nat.
 #'
 #' @param object A fit.

@@ -190,8 +190,8 @@ with_unbiased_scale <- function(found, data, s, state) {
   p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
   state$because["scale"] <- sprintf(
-    "Scale: kernel variance and noise are multiplied by %.2f to allow for %d hyperparameters learned from %d rows.",
-    factor, as.integer(p), as.integer(data$n))
+    paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters learned",
+          "from %d rows."), factor, as.integer(p), as.integer(data$n))
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
   found[c("kernel", "noise")] <- as_users_see(list(
     kernel = set_values(found$kernel, times * kernel_values(found$kernel)), noise = factor * found$noise))

@@ -1,8 +1,9 @@
 # Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
 #
-#   learn_laplace()      kernel, constant mean and theta by the penalised log marginal likelihood
-#   working_points()      greedy points, which are moved if an auxiliary distribution is given
-#   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the fit
+#   learn_laplace()      learns kernel, constant mean and theta by the penalised log marginal likelihood
+#   working_points()     chooses greedy points, which are moved if an auxiliary distribution is given
+#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" goes on from there to the normal
+#                        distribution with the largest variational bound; makes the fit
 #
 # The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
 # any other.

@@ -12,7 +12,8 @@
 #' @param newdata Rows at which f is taken; default: the training rows.
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
-#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates of another `family` are about the mode.
+#' @param certified `FALSE`: mean and sd alone, which is fast. With a non-Gaussian `family`, certificates are of the
+#'   posterior mode of f, not of its mean.
 #' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param average `FALSE`: the integral over a box, instead of the average.
 #' @param ... Not used.

@@ -7,21 +7,23 @@
 #'
 #' @param object,x a fit with grouped terms; what one of the methods returned.
 #' @param se return posterior covariances of the effects of each level?
-#' @param sigma not used: the noise sd of the fit counts.
+#' @param sigma not used: the noise sd of the fit is used instead.
 #' @param digits number of significant digits.
 #' @param row.names,optional,... not used.
-#' @return `ranef()`: a list with a data frame for each group, which has a row for each level and a column for each
-#'   effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each level.
-#'   `as.data.frame()` makes one table of it, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
+#' @return `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for
+#'   each effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each
+#'   level. `as.data.frame()` makes one table of it, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
 #'
-#'   `VarCorr()`: a list with a covariance matrix for each group, with attributes `stddev` and `correlation`; its
-#'   attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov` and `sdcor`.
+#'   `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
+#'   `correlation`; its attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov`
+#'   and `sdcor`.
 #'
-#'   `fixef()`: the coefficients of the linear mean, with the constant mean of `y` where there is none.
+#'   `fixef()`: the coefficients of the linear mean; without a linear mean, the constant mean, as `(Intercept)`.
 #' @details All is in units of the response; with a transform or a `family`, in units of f. A model without a smooth
-#'   part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML with flat coefficients. Its numbers are those of
-#'   `lme4::lmer()`. With a `family` the constant is integrated out as well. `lme4::glmer()` maximises over it (ML),
-#'   which no option does here: its sds of groups are smaller, by 5 % for its data `cbpp`.
+#'   part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, with flat priors on the coefficients. Its numbers
+#'   are those of `lme4::lmer()`. With a `family` the constant is integrated out as well. `lme4::glmer()` maximises over
+#'   the constant (ML); no option here does that. So `glmer()` gives smaller sds of groups: 5 % smaller for lme4's data
+#'   `cbpp`.
 #' @section Invariants: With a kernel of groups alone, `predict()` is the sum of `fixef()` and the effects of the row's
 #'   levels.
 #' @seealso [kernel_group()], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`

@@ -6,10 +6,12 @@
 #' distance from the *Laplace* posterior of the exact GP. No computable bound of the error of Laplace's approximation
 #' itself is known to us; this function estimates it by importance sampling from the fit's posterior.
 #'
-#' @param fit A fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
+#' @param fit A fit by [pfdtc()] with a `family` that is not Gaussian, with its data kept
+#'   (`keep_data = TRUE`).
 #' @param draws Number of functions to draw, at \eqn{2 n m} multiplications each.
 #' @return A list of class `pfdtc_laplace_check`, in nats: `laplace`, Laplace's log marginal likelihood (`NA` with
-#'   `approx = "vi"`); `log_evidence`, its estimate by importance sampling, with standard error `se`; `elbo`, a lower
+#'   `approx = "vi"`); `log_evidence`, the estimate of the true log marginal likelihood by importance sampling, with
+#'   standard error `se`; `elbo`, a lower
 #'   bound of the true log marginal likelihood of the exact GP; `khat`, the shape of the generalised Pareto distribution
 #'   of the largest weights (estimates are reliable below 0.7); `ess`, the effective share of the draws; `shift`, the
 #'   largest difference between true and approximate posterior mean of f at the rows, in sds; `sd_ratio`, the range of

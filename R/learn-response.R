@@ -166,7 +166,7 @@ find_response <- function(data, asked, open, first, state) {
   }
   if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
-    tell_classed("transformed", sprintf("The response is transformed: %s, and effects of groups are on that scale. %s",
+    tell_classed("transformed", sprintf("Response: %s. Effects of groups are on that scale. %s",
                                         describe_transform(best$transform),
                                         "`transform = \"none\"` keeps the response as given."))
   }
@@ -383,7 +383,7 @@ because_response <- function(choice, open, price) {
       sprintf("Noise: smooth in the inputs; it gains %s nats over constant noise, net of a penalty of %g.",
               gain("trend"), price * length(trend$v))
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Tails: heavier than normal; they gain %.3g nats, before a penalty of %g.", choice$best$tail_gain,
+    sprintf("Tails: heavier than normal; they gain %.3g nats, net of a penalty of %g.", choice$best$tail_gain - price,
             price)
   })
 }

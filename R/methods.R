@@ -268,7 +268,7 @@ residuals_other <- function(fit, type) {
 #'   matrix provides its own `x` and `y`.
 #'
 #' @param object,fit A fit.
-#' @param scale,k Not used, and the penalty for a parameter.
+#' @param scale,k `scale` is not used; `k` is the penalty for each parameter.
 #' @param full Should rows of weight 0 be named, too?
 #' @param formula. Changes to the formula.
 #' @param evaluate `FALSE` returns the new call instead of the fit.

@@ -265,10 +265,12 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
         engine_control(nrow(data$x), control))
 }
 
-# Parameters are the logs of the kernel's, the log noise, and coefficients of the columns of `basis` in the log noise of
-# a row, which the weights include. The density is for y, not for sqrt(w) y.
+# Parameters: the logs of the kernel's parameters, the log noise variance, and the coefficients of the columns of
+# `basis` in a row's log noise variance. `data$weights` already contain that trend. The density is for y, not for
+# sqrt(w) y.
 # `at`: engine_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
-# given the neighbours, and `variance`. With `slopes` 2 the information is an estimate from every fourth of 16 rows.
+# given the neighbours, and `variance`. With `slopes` 2 the information is estimated from every fourth run of 16
+# consecutive terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   engine <- model$kernel$engine

@@ -169,7 +169,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used, so many that further ones would only change rounding."
+    "Inducing points are used. There are so many that more would change the posterior by rounding errors only."
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })

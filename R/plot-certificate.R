@@ -17,9 +17,9 @@
 #' @param reference From [reference()], for all fits. Default: that of each fit, computed if it has none.
 #' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
 #' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit: the columns of [plot.gp_fit()] and
-#'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and of the exact GP, or `NA`,
-#'   `exact`, `se.exact`, `lwr_exact`, `upr_exact`. For a list: `fit`, `method`, `m`, `effort` (or `"actual"`), `what`
-#'   (`"mean"` or `"sd"`), `median` and `max`.
+#'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and `exact`,
+#'   `se.exact`, `lwr_exact`, `upr_exact` of the exact GP (`NA` if it was not computed). For a list: `fit`,
+#'   `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`), `median` and `max`.
 #' @section Invariants: Random numbers and `par()` are as before.
 #' @seealso [certify()] for the numbers, [plot_fits()]
 #' @examples

@@ -9,7 +9,8 @@
 #' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
 #'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
 #'   successes (or of each class) against predicted probabilities, or the PIT histogram. `"confusion"`, for several
-#'   classes: the table of classes and of the most probable classes. Slices then show the probability of each class.
+#'   classes: counts of rows by class and by most probable class according to the other rows. With several classes,
+#'   slices show the probability of each class.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
 #' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
 #'   Slices and maps are for the population, without these effects.

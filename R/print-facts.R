@@ -11,7 +11,7 @@ fit_fields <- list(
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
            count_of(inputs, "input"),
            if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
-           if (groups) paste0(", ", count_of(groups, "group")),
+           if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
            if (has_labels(response) || is_ordered(response)) {
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
@@ -61,7 +61,9 @@ fit_fields <- list(
       paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
         sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
       })
-    with_numbers(paste0("sd %s", gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise))
+    range <- if (!is.null(fit$noise_trend$smooth)) fit$noise_trend$range
+    with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", gsub("%", "%%", more, fixed = TRUE)),
+                 sqrt(fit$noise * (range %||% 1)))
   },
   # nugget, partial sill and practical ranges, the words of geostatistics, if the only inputs are two coordinates
   Field = function(fit, response) {
@@ -238,8 +240,10 @@ describe_starts <- function(learned) {
   if (nrow(learned) == 1L) return("log marginal likelihood, from the one start given")
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  next_best <- if (agree < length(behind) && agree == 1L) sprintf("; next best %.1f nats below", behind[2L]) else ""
-  sprintf("log marginal likelihood, %d starts (best reached by %d%s)", nrow(learned), agree, next_best)
+  reached <- if (agree == nrow(learned)) sprintf("all %d reached the best value", agree) else
+    sprintf("the best value was reached by %d%s", agree,
+            if (agree == 1L) sprintf("; next best %.1f nats below", behind[2L]) else "")
+  sprintf("log marginal likelihood, from %d starts; %s", nrow(learned), reached)
 }
 
 # Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the

@@ -48,7 +48,10 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
-    if (held_out && !all(known | tried$chosen)) cat("(no standard error: compared by log marginal likelihood)\n")
+    if (held_out && !all(known | tried$chosen)) {
+      cat("(rows without a standard error: loss of penalised log marginal likelihood\n",
+          "per row, not of held-out rows)\n", sep = "")
+    }
     cat("\n")
   }
   shares <- x$input_shares
@@ -258,11 +261,13 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
-  of_sd <- if (isTRUE(unit > 0) && any(known)) sprintf(" (%s sd(y))", number(largest / unit)) else ""
+  of_sd <- if (isTRUE(unit > 0) && any(known)) {
+    sprintf(" (%s times the sd of the modelled response)", number(largest / unit))
+  }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
   ratio <- ratio[is.finite(ratio)]
   weights <- attr(x, "weights")
-  c("Exact mean" = if (any(known)) sprintf("within %s%s of `mean`", number(largest), of_sd),
+  c("Exact mean" = if (any(known)) paste0("within ", number(largest), of_sd, " of `mean`"),
     "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
       sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {

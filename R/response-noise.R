@@ -151,12 +151,10 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
+# Returns what print() says behind the noise sd, or behind the range of the noise sds if they are a smooth function.
 describe_noise_trend <- function(trend) {
   if (is.null(trend)) return("")
-  if (!is.null(trend$smooth)) {
-    ends <- format(signif(sqrt(trend$range), 2))
-    return(sprintf(" times %s to %s, a smooth function of %s", ends[1L], ends[2L], paste(trend$names, collapse = ", ")))
-  }
+  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", paste(trend$names, collapse = ", ")))
   sprintf(" at the mean of %s; log variance per standardised unit: %s", paste(trend$names, collapse = ", "),
           paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
 }

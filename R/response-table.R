@@ -278,7 +278,8 @@ response_row <- function(likelihood) {
   response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
 }
 
-# Returns both quantiles without the warning that R gives where one of them is 1 to rounding.
+# Returns `p`, the p-quantile of Beta(a, b), and `rest`, 1 minus it (accurate if the quantile is near 1), without R's
+# warning.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }

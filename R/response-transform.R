@@ -164,8 +164,8 @@ given_response <- function(data) if (is.null(data$given_response)) data$response
 describe_transform <- function(transform) {
   if (is.null(transform)) return(NA_character_)
   if (transform$kind == "log") return("its log is modelled")
-  sprintf("transformed by Yeo and Johnson, lambda %s of (y - %s) / %s", format(signif(transform$lambda, 3)),
-          format(signif(transform$centre, 4)), format(signif(transform$unit, 4)))
+  sprintf("Yeo-Johnson transform of (y - %s) / %s, lambda %s", format(signif(transform$centre, 4)),
+          format(signif(transform$unit, 4)), format(signif(transform$lambda, 3)))
 }
 
 #' @export

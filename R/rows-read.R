@@ -89,7 +89,11 @@ evaluate_frame <- function(parts, envir) {
       if (grepl("(offset)", text, fixed = TRUE)) "offset" else
         if (identical(text, "missing values in object")) "na.action" else "formula"
     abort_input(argument, text, "usable with `data`", hint = hint_for_frame(text, parts$data),
-                message = sprintf("`%s` cannot be used with the data: %s.", argument, text))
+                message = if (argument == "na.action") {
+                  "The data have missing values, and `na.action` = na.fail refuses them."
+                } else {
+                  sprintf("`%s` cannot be used with the data: %s.", argument, text)
+                })
   })
 }
 

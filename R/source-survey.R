@@ -56,7 +56,8 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
-# 0. `variables` code the inputs; NULL: as this block has them. Refuses variables that depend on other rows.
+# 0. Inputs are coded by `variables`; if NULL, by the variables found in this block alone. Refuses variables that depend
+# on other rows.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))

@@ -75,7 +75,7 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Returns the source of part i, or NULL if it is not sent.
+# Returns the row source of a part; NULL if `part` is NULL: the task came without its data.
 open_part <- function(part) {
   if (is.function(part)) part <- reading(part(), 0)
   if (is.null(part) || is_source(part)) return(part)
@@ -105,9 +105,10 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). If `whole`, a task contains
-# its part of the data, which workers without that part ask for. Tasks wait until a worker is free. `so_far(results)` is
-# called if an error or an interrupt ends the run.
+# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). With `whole` TRUE a task
+# contains its part of the data. A task sent without it to a worker that lacks the part returns `absent`, and is then
+# sent again with the data. Tasks wait until a worker is free. `so_far(results)` is called if an error or an interrupt
+# ends the run.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)

@@ -178,7 +178,8 @@ struct sink solving_sink(const struct solving *self)
 
 /* ---- new rows --------------------------------------------------------------------------------- */
 
-/* |Lam'z|^2 of the groupings whose level is new */
+/* Returns the sum of |Lam'z|^2 over the groupings of which the row has a level unknown to the fit:
+ * their prior variance. */
 static double new_levels(const struct effects *e, const int *column, const double *value)
 {
     double variance = 0.0;

@@ -60,7 +60,7 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* Over the levels of the first grouping.  sums: eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2 (m),
+/* Adds over the levels of the first grouping.  sums: eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2 (m),
  * sum_l r_l'V_l r_l / s2^2 and log det T */
 struct eliminating {
     const struct effects *effects;
@@ -70,7 +70,7 @@ struct eliminating {
 size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);
 
-/* Over the levels again: b (p) and its covariance (p x p) by level.  W: m x m */
+/* Computes b (p) and its covariance (p x p) for each level of the first grouping.  W: m x m */
 struct solving {
     const struct effects *effects;
     struct effect_sums from;
@@ -80,8 +80,8 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* New rows; `features` (m x n) = W'F_0 and `own` (p x n) = U_l z_1 unless NULL; unexplained = E(x, x) plus the
- * variance of new levels */
+/* Predicts at new rows; `features` (m x n) = W'F_0 and `own` (p x n) = U_l z_1 unless NULL; unexplained = E(x, x)
+ * plus the variance of new levels */
 struct effect_predicting {
     const struct effects *effects;
     const struct inducing *z;

@@ -1,16 +1,19 @@
 #ifndef PFDTC_FACTOR_PULL_H
 #define PFDTC_FACTOR_PULL_H
 
-/* Adjoints and slopes of the statistics of a factor (factor.h). */
+/*
+ * Adjoints and slopes of the statistics of a factor (factor.h).  A statistic is the number of a pair
+ * of rows that the factor is a function of, such as a squared distance, x'z or u'S u.
+ */
 #include "factor.h"
 
 /* rows that factor_pull takes at a time: dZ is loaded and stored once for them */
 enum { FACTOR_ROWS = 4 };
 
 /*
- * Adjoint of the statistic of a stationary factor, of x'z or of u'S u: dF = sum(S_bar * dS), S_bar M x n
- * with room for FACTOR_ROWS - 1 more rows, overwritten.  Adds to dZ (M x columns, leading
- * dimension M, NULL to skip) and to dtheta (NULL to skip).
+ * Applies the adjoint S_bar of the statistics S (M x n) of the pairs of rows of Z and X, with
+ * dF = sum(S_bar * dS).  Adds to dZ (M x columns, leading dimension M, NULL to skip) and to dtheta
+ * (NULL to skip).  S_bar has room for FACTOR_ROWS - 1 more rows, and is overwritten.
  */
 void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
                  const double *X, int ldx, double *S_bar, double *dZ, double *dtheta);

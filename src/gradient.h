@@ -5,8 +5,9 @@
 #include "pass.h"
 #include "stats.h"
 
-/* Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta.
- * Wt (q x n) is read if q > 0, AK (M x n) if adjoint->E.  Returns |e|^2.  scratch: n */
+/* Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta, with H, F, f, E and
+ * beta of `adjoint` (stats.h); e = y if beta is NULL.  Wt = W_x' (q x n) is read only if q > 0, and
+ * AK = A K (M x n) only if adjoint->E is not NULL.  Returns |e|^2.  work: n doubles */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
@@ -25,7 +26,7 @@ struct pulling {
     const struct adjoint *adjoint;
     struct panel panel;
     const struct pairing *pairing; /* of aux with p = 1, else NULL */
-    int with_theta;                /* else dtheta stays 0 */
+    int with_theta;                /* if 0, dtheta stays 0 */
     struct arena *arena;
 };
 size_t gradient_size(const struct inducing *z);

@@ -35,7 +35,7 @@ struct kernel {
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
-/* one more than the last column that is read */
+/* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
 
 /* K = k(Z, X)     Z: M rows with leading dimension ldz,  X: n rows with ldx,  K: M x n */
@@ -50,14 +50,14 @@ void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
                  const double *Z, int ldz, int n, const double *X, int ldx, double *out);
 
-/* the diagonal of that, for at most KERNEL_TILE rows */
+/* Computes the diagonal of kernel_term() for Z = X, of at most KERNEL_TILE rows. */
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
                           const double *X, int ldx, double *out);
 
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 for a single stationary factor with lengthscales. */
 int kernel_is_single(const struct kernel *k);
-/* terms as strip.h has them */
+/* Terms of a kernel in the form that strip.h takes. */
 struct strips {
     struct strip_kernel kernel;
     struct strip_term term[STRIP_MOST_FACTORS];

@@ -49,7 +49,7 @@ static void add_slope(const struct factor *f, int j, int M, const double *Z, int
             }
 }
 
-/* the second slope of the statistic, in input j of x and of x', at x' = x */
+/* Returns the mixed second derivative of the statistic of (x, x') in x_j and x'_j, at x' = x. */
 static double second_slope(const struct factor *f, int j)
 {
     double rate;

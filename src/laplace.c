@@ -37,7 +37,8 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
-/* q and E_nn */
+/* Computes l->q (q_n = |C^{-1} a_n|^2) and l->left (E_nn = k(x_n, x_n) - |a_n|^2, at least 0) for a
+ * block. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;

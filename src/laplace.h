@@ -69,7 +69,7 @@ void laplace_pull_points(const struct inducing *z, struct arena *arena, double *
 /* Returns log Z, or the variational bound. */
 double laplace_evidence(const struct laplace *l);
 
-/* sums of l over the rows at S vectors u (S x M): value [S], as a sink */
+/* The sink of value [S], sums of l over the rows at S vectors u (the rows of U, S x M). */
 struct paths {
     int M, S;
     const double *U;

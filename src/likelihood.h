@@ -24,13 +24,14 @@ struct likelihood {
     double *sums; /* of each block */
 };
 
-/* The number of threads changes nothing: each block has its sum, and they are added in order. */
+/* Adds all terms to `whole`.  The number of threads does not change the result: each block has a sum
+ * of its own, and these are added in order. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 
 /* Returns the number of neighbours of term t. */
 int likelihood_neighbours(const struct likelihood *l, int t);
 
-/* Writes r = u'y of each term; wants u. */
+/* Writes r = u'y of each term.  l->u must have been filled by likelihood_run(). */
 void likelihood_residuals(const struct likelihood *l, double *r);
 
 #endif

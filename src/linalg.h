@@ -45,7 +45,8 @@ void add_diagonal(int n, double value, double *A);
 /* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
  * Returns 0, or 1 if A is not positive definite in double precision. */
 int chol_lower(int n, double *A);
-/* C C' = A + shift I in C, A as above, which may be C */
+/* Writes to C the Cholesky factor of A + shift I; reads the lower triangle of A; C and A may be the
+ * same array.  Returns as chol_lower(). */
 int chol_shifted(int n, const double *A, double shift, double *C);
 /* A step of the factorisation, between which interrupts are possible: computes columns start ...
  * start + width - 1 of L, and subtracts their part from the columns after (lower triangle).  After

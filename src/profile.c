@@ -97,7 +97,7 @@ static void polynomial_offset_slope(int n, int power, const double *shape, doubl
         s[i] = shape[0] * power * to_power(s[i] + shape[0], power - 1);
 }
 
-/* 1 + s: a level and slopes */
+/* Adds 1 to s = x'z: the kernel of a linear mean, a constant plus slopes. */
 static void mean_value(int n, int power, const double *shape, double *s)
 {
     (void)power;

@@ -87,8 +87,9 @@ static struct site_value probit(double f, double y, double m, const double *shap
     return v;
 }
 
-/* Mean e^f and variance e^(p f) / c, with a = 1 - p and b = 2 - p:  c (y e^(a f) / a - e^(b f) / b), where f takes
- * the place of e^0 / 0.  Averages over N(f, v) have e^(a f + a^2 v / 2) in place of e^(a f). */
+/* Quasi-log-likelihood of a response with mean e^f and variance e^(p f) / c:
+ * c (y e^(a f) / a - e^(b f) / b), a = 1 - p and b = 2 - p.  If a or b is 0, the quotient
+ * e^(0 f) / 0 is replaced by f.  Averages over N(f, v) have e^(a f + a^2 v / 2) in place of e^(a f). */
 static double exponential(double a, double f, double v)
 {
     return a == 0.0 ? 1.0 : exp(a * (f + 0.5 * a * v));

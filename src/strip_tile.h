@@ -12,8 +12,8 @@ TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR 
     *a += b;
 }
 
-/* k0 ... k3 [M] = k(z, x_r)   z: M rows by the factors' inputs, M a multiple of the lanes,
- * x: four rows side by side */
+/* k_r[m] = k(z_m, x_r), r = 0, ..., 3.  z: for each input of the factors its M values, M a multiple of
+ * LANES_OF(VECTOR); x: for each input its four values. */
 TARGET static void NAME(values)(const struct strip_kernel *k, int M,
                                 const double *const *z, const double *x, double *k0,
                                 double *k1, double *k2, double *k3)
@@ -59,7 +59,7 @@ TARGET static void NAME(values)(const struct strip_kernel *k, int M,
     }
 }
 
-/* sums[r] = k_r'p   M a multiple of the lanes */
+/* sums[r] = k_r'p, r = 0, ..., 3; M is a multiple of LANES_OF(VECTOR) */
 TARGET static void NAME(sums)(int M, const double *const *k, const double *p,
                               double *sums)
 {

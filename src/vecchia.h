@@ -32,7 +32,8 @@ struct vecchia {
         *information; /* p x p, lower triangle, or NULL                                */
 };
 
-/* doubles wanted for the arrays of a struct vecchia; init lays them out there and clears */
+/* Returns the number of doubles in the arrays of a struct vecchia; vecchia_init() lays them out in
+ * `memory` and sets them to 0. */
 size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 

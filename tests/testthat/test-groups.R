@@ -102,7 +102,7 @@ test_that("insight and emmeans know groups: terms, variances, means of the popul
 test_that("answers of a fit include its groups", {
   d <- crossed()
   fit <- crossed_fit()
-  expect_output(print(fit), "2 groups")
+  expect_output(print(fit), "2 grouping factors")
   expect_output(print(summary(fit)), "Share of variance")
   expect_output(print(VarCorr.gp_fit(fit)), "Residual")
   expect_output(print(ranef.gp_fit(fit)), "$g", fixed = TRUE)
