@@ -19,51 +19,53 @@
 #include "pass.h"
 #include "posterior.h"
 
-/* element of a named list; raises where there is none */
+/* Returns the element of that name; raises an error if the list has none. */
 SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
-/* an integer of at least 0 */
+/* Returns an integer of at least 0. */
 int arg_count(SEXP x, const char *argument);
 /* numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
 const char *arg_string(SEXP x, const char *argument);
-/* doubles of a matrix, with its dimensions */
+/* Returns the doubles of a matrix, and its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* doubles of a matrix that has the columns that the kernel reads */
+/* arg_matrix() of a matrix that has all columns that the kernel reads */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
-/* doubles of a vector of that length */
+/* Returns the doubles of a vector of that length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* arg_vector(), or NULL for R's NULL */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
-/* elements of a named list */
+/* Return a number, or a vector of that length, that is an element of a named list. */
 double list_number(SEXP list, const char *name);
 const double *list_vector(SEXP list, const char *name, size_t length);
 
-/* copies from 0 of integers from `least` (0: none) to `most` */
+/* Returns a copy of integers from `least` to `most`, less 1, so that they count from 0.  If `least` is
+ * 0, the integer 0 means that there is none. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
 /* The memory behind returned pointers lives until the door returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
-/* list(kernel, noise, jitter) */
+/* Returns the model of list(kernel, noise, jitter). */
 struct model *arg_model(SEXP list);
-/* rows that the model's kernel can be evaluated at: list(x, y, scale), y and scale perhaps NULL */
+/* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
+ * the model's kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* arg_rows() with a response */
+/* arg_rows(), with a y that is not NULL */
 struct source *arg_data(const struct model *model, SEXP list);
 /* rows without response and scales */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* points without L: a model with z */
+/* inducing points z without L */
 struct inducing arg_points(const struct model *model, SEXP list);
-/* points with L, C and beta */
+/* inducing points with L, C and beta */
 struct posterior *arg_posterior(SEXP list);
-/* plan of a pass over N rows. control: list(block, threads: integers; memory: a double) */
+/* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
-/* a pass over rows, beside points or NULL */
+/* Returns a pass over rows, with inducing points z or NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
 /* sums from ffi_sums(), perhaps of several parts */
@@ -71,7 +73,7 @@ struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- scratch and results -------------------------------------------------------------------- */
 
-/* scratch that R frees when the door returns */
+/* Returns scratch that R frees when the function called by .Call() returns. */
 double *room(size_t n);
 int *room_for_integers(size_t n);
 /* an arena of room(), which uses `scratch` first if that is a vector of doubles */
@@ -86,9 +88,9 @@ int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_zeros(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
-/* packs the status, and x or (after a failure) Inf; returns the status */
+/* Sets `status` and the element `name`: to x, or after a failure to Inf.  Returns the status. */
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
-/* L and C (M x M) and beta of a posterior */
+/* Makes the elements L and C (M x M) and beta of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
 /* G, Ay, yy, k_sum, t (not below 0) and log_weights */
 void pack_sums(SEXP list, const struct stats *s);

@@ -20,9 +20,10 @@ struct exact {
         *precision; /* [N] room for the diagonal of (K + s2 W^{-1})^{-1}, with slopes */
     double *slopes; /* of each block of columns */
 };
-/* L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
+/* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);
-/* its slopes: dtheta [n_theta], and in log s2 */
+/* Computes the slopes of that value: dtheta [n_theta] in the kernel's log parameters, and *noise in
+ * log s2. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
 /* New rows, results by row: the sink of a pass with the rows X as its points; without z->L means

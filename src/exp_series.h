@@ -18,10 +18,10 @@
                                              r * 0x1.af38a9b0ec855p-26)))))))))
 
 #define LOG2_E 0x1.71547652b82fep0
-/* log 2 in two parts, k times the first of them exact */
+/* log 2 is the sum of two parts.  k times the first part is exact. */
 #define LOG_2_HIGH 0x1.62e42fee00000p-1
 #define LOG_2_LOW  0x1.a39ef35793c76p-33
-/* added: the last digits of what comes of it are an integer's */
+/* x + TO_INTEGER has the integer nearest to x in its last digits. */
 #define TO_INTEGER 0x1.8p52
 
 #endif

@@ -7,7 +7,7 @@
  *
  * Distances are sums of squared differences, taken before they are divided by the lengthscales,
  * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
- * digits.  Those of a period are chords of a circle, without a sine for every pair.
+ * digits.  Periodic distances are chords of a circle, without a sine for every pair.
  */
 #include <stddef.h>
 #include "levels.h"
@@ -15,7 +15,7 @@
 
 struct factor {
     const struct profile *profile;
-    int d; /* inputs it reads; of METRIC_LEVELS, the levels; of METRIC_GROUP, the level's
+    int d; /* number of inputs that it reads; of METRIC_LEVELS, the levels; of METRIC_GROUP, the level's
             * number, then the design */
     const int *column;  /* [d] their columns in X, from 0 */
     const int *number;  /* [d] 1 for a column with the numbers of levels; or NULL */
@@ -35,26 +35,26 @@ int factor_is_stationary(const struct factor *f);
 int factor_is_constant(const struct factor *f);
 /* Returns 1 if the factor has a table with slopes. */
 int factor_has_levels(const struct factor *f);
-/* rows of that table: the levels, or the effects of one level */
+/* Returns the number of rows of that table: of the levels, or of the effects of one level. */
 int factor_table_rows(const struct factor *f);
-/* Gives it the table of its parameters.  work: rows x rows, table: that n_parameters + 1 times */
+/* Sets the factor's table by its parameters.  work: rows x rows; table: n_parameters + 1 times as much */
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns the factor with the slope of its table in a log parameter as its table. */
 struct factor factor_table_slope(const struct factor *f, int parameter);
 /* Returns 1 for a linear mean, whose vague variance must not decide which rows are near. */
 int factor_is_mean(const struct factor *f);
-/* d s / d z_j of METRIC_PRODUCT at x */
+/* Returns d s / d z_j of METRIC_PRODUCT, s the statistic, at x. */
 double factor_product_slope(const struct factor *f, int j, double x);
 /* METRIC_GROUP, column j of the design: d (u(x)'S u(z)) / d z_j, and its slope in x_j */
 double factor_group_slope(const struct factor *f, int j, const double *x, int ldx);
 double factor_group_curvature(const struct factor *f, int j);
-/* Returns its shape parameters, which follow those of the metric. */
+/* Returns the factor's shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
 
 /* METRIC_PERIODIC: its period; the place of x on a circle of that circumference */
 double factor_period(const struct factor *f);
 void factor_on_circle(double x, double period, double *c, double *s);
-/* points that are on a circle at a time */
+/* number of points that are put on a circle at a time */
 enum { FACTOR_ARC = 64 };
 
 /* 1 / lengthscale of input j, finite; its negative for numbers of levels */
@@ -63,7 +63,7 @@ double factor_rate(const struct factor *f, int j);
 /* S (M x n): the statistic of each row of Z and each of X */
 void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
                       const double *X, int ldx, double *S);
-/* the statistic of each row with itself */
+/* s [n]: the statistic of each row with itself */
 void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
                            double *s);
 

@@ -84,11 +84,11 @@ SEXP ffi_level_products(SEXP V, SEXP start, SEXP column, SEXP size);
 SEXP ffi_near_effects(SEXP model, SEXP effects, SEXP rows, SEXP near, SEXP control);
 /* list(status, C, x, inverse): C C' = I + A (lower triangle read), x = (I + A)^{-1} b, and the inverse or NULL */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert);
-/* every term once */
+/* Returns the likelihood (likelihood.h) in which every term counts once. */
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);
-/* score and information */
+/* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of

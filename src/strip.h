@@ -4,8 +4,8 @@
 /*
  * Kernel values of a few rows with many, and products with them, in the vectors of the processor (at
  * most `lanes` doubles wide).  The kernel is a sum of products of stationary factors, with one
- * exponential for a term.  One processor gives the same bits for all strips; k(x, z) = k(z, x), and
- * k(x, x) is the variance.
+ * exponential for a term.  On one processor the bits do not depend on the strip that a row is in;
+ * k(x, z) = k(z, x), and k(x, x) is the variance.
  */
 #include "profile.h"
 
