@@ -175,7 +175,9 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   p <- class_moments(odds)$mean
   # the error of averages is estimated by the difference from a grid with twice the step, or by four standard errors by
   # eighths of the lattice; errors of eighths partly cancel, so the latter are too large
-  room <- if (q <= 2L) abs(p - class_moments(odds, normal_rule(q, 0.6))$mean) + 1e-10 else {
+  room <- if (q <= 2L) {
+    abs(p - class_moments(odds, normal_rule(q, 0.6))$mean) + 1e-10
+  } else {
     total <- Reduce(`+`, lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
       (class_moments(odds, normal_rule(q, unit = unit))$mean - p)^2
     }))

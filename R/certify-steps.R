@@ -25,8 +25,8 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   steps <- list("the fit's own points" = step_own_points, "more points and all effects" = step_effects,
                 reference = step_reference, "exact posterior" = step_exact_posterior,
                 "exact mean" = step_corrected_mean, "kriging on nearest neighbours" = step_kriging,
-                "exact posterior" = step_exact_posterior, "sd by all rows" = step_all_rows,
-                "test points" = step_test_points)
+                "sd by all rows" = step_all_rows, "test points" = step_test_points)
+  steps <- append(steps, steps["exact posterior"], 6L)
   if (effort == "fast") steps <- steps[1L]
   if (effort == "tight") steps <- c(steps, list("all pairs of rows" = step_all_pairs), steps[c(5L, 6L, 8L)])
   if (!fun$n || is.null(job$data)) steps <- steps[names(steps) == "reference"] # the other steps need rows

@@ -5,8 +5,8 @@
 #' Fits again without the rows of each fold, and scores the predictions of these rows (Gneiting and Raftery, 2007).
 #'
 #' By default everything is learned again in every fold, as the fit was asked to: kernel, hyperparameters, inducing
-#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits, which
-#' messages count. With `hyper = "held"` these are kept from the fit: much faster, and too favourable for few rows.
+#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits.
+#' Messages count these. With `hyper = "held"` the fit's are kept: much faster, and too favourable for few rows.
 #' Rows that belong together (of one patient, site or day) predict one another too well; `by` puts each group into one
 #' fold as a whole. Copies of rows (same inputs and response) share a fold. Rows of weight 0 are left out.
 #'

@@ -32,7 +32,7 @@ evidence_bounds <- function(fit, true = FALSE) {
   # the DTC posterior for the bracket, with norms if the fit has its data
   own <- if (!is.null(fit$norms) || is.null(fit$data)) fit else with_fixed_seed(own_posterior(fit))
   traits <- method_traits(own)
-  if (is.null(own$norms) && (is.null(own$factors) || !(traits$dtc || traits$sor) ||
+  if (is.null(own$norms) && (is.null(own$factors$G) || !(traits$dtc || traits$sor) ||
                                own$jitter < rounding_jitter(nrow(own$inducing)))) {
     needs_data(fit, "fit")
   }

@@ -56,6 +56,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
     abort_input("threshold", describe(threshold), "a finite number, or one for each place")
   }
   threshold <- as.double(threshold)
+  if (of == "response") check_distribution(fit)
   if (draws && of == "response") {
     abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
   }
@@ -184,7 +185,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
   factor(out, region_levels)
 }
 
-# ---- print, and the figure: a line for one numeric input, a map for two -----------------------------------------------
+# ---- print, and the figure: a line for one numeric input, a map for two ----------------------------------------------
 
 #' @export
 print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {

@@ -111,7 +111,9 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   try_settings(job, counts[1L], function(count) {
     run_stage(job$state, "certificate", {
       started <- proc.time()[["elapsed"]]
-      fit <- if (exact) exact_if_possible(data, job$learned, job$plan, no_state()) else {
+      fit <- if (exact) {
+        exact_if_possible(data, job$learned, job$plan, no_state())
+      } else {
         plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
         construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())
       }

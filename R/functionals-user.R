@@ -133,7 +133,9 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
   }
-  rows <- if (missing(newdata)) rows_to_average(fit) else {
+  rows <- if (missing(newdata)) {
+    rows_to_average(fit)
+  } else {
     good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
     if (!good) abort_input("newdata", describe(newdata), "a data frame")
     as.data.frame(newdata)
@@ -191,6 +193,7 @@ rows_to_average <- function(fit, most = 200L) {
   } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
     abort_input("newdata", "missing", "given where the formula transforms its variables")
   }
+  if (!is.null(fit$terms)) rows <- rows[names(rows) != all.vars(fit$terms)[attr(fit$terms, "response")]]
   rows[evenly(nrow(rows), most), , drop = FALSE]
 }
 

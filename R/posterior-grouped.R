@@ -85,7 +85,7 @@ smooth_at <- function(p, fun) {
 }
 
 refuse_grouped <- function(kind, certificate = FALSE) {
-  what <- if (kind %in% c("sums", "slopes")) kind else "these functionals"
+  what <- if (kind %in% c("sums", "slopes")) kind else "functionals of this kind"
   if (certificate) {
     abort_input("certified", "TRUE", "FALSE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
                 message = sprintf("Groups with this family have no certificates of %s beyond 2,000 rows.", what))

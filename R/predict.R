@@ -45,7 +45,7 @@
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is computed with y cut off at the outermost training response, or 2 sds before its mean if that is further
+#' response is computed with y cut off at the outermost training response, or 1 sd before its mean if that is further
 #' out. For other families, prediction intervals are quantiles of a new response: whole numbers for counts, shares for
 #' numbers of trials, which `newdata` must have.
 #' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.

@@ -217,8 +217,9 @@ truncated_row <- list(
     log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
   },
   cdf = function(y, mean, size, theta) cdf_above_0(y, rate_of(mean)),
-  limit = function(u, y, size, theta, link) bisect(function(f) cdf_above_0(y, exp(f)) > stats::pnorm(-u), 0 * y - 700,
-                                                         0 * y + 700),
+  limit = function(u, y, size, theta, link) {
+    bisect(function(f) cdf_above_0(y, exp(f)) > stats::pnorm(-u), 0 * y - 700, 0 * y + 700)
+  },
   quantile = function(p, mean, size, theta) {
     m <- pmin(rate_of(mean), large_count)
     ifelse(mean > m + 1, mean + sqrt(mean) * stats::qnorm(p),

@@ -149,7 +149,9 @@ response_say <- function(response, f, rows, ask) {
   # the largest noise of a certified mixture
   noise <- list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
   ends <- switch(ask$interval, credible = lapply(normal_ends(f, list(noise = 0), ask$level), scale$given),
-                 prediction = if (response$conjugate) lapply(normal_ends(f, noise, ask$level), scale$back) else {
+                 prediction = if (response$conjugate) {
+                   lapply(normal_ends(f, noise, ask$level), scale$back)
+                 } else {
                    lapply(c(lwr = -1, upr = 1), function(side) {
                      response_quantile(response, (1 + side * ask$level) / 2, f$mean, f$var, rows)
                    })

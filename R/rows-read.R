@@ -14,7 +14,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     call$na.action <- quote(stats::na.pass)
     mf <- make_model_frame(call, envir)
     empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
-    abort_input("data", "no rows", "of at least one row", message = "`data` has no rows without missing values.",
+    what <- if (nrow(mf)) "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
+    abort_input("data", "no rows", "of at least one row", message = what,
                 hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
   }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])

@@ -148,7 +148,7 @@ transform_parameters <- 2L
 
 # If the fit found the transform, the mean response is cut at the outermost response. A quantile of the response, this
 # number of sds before its mean, replaces that end if it is further out (bench/point-predictions.R).
-sure_sds <- 2
+sure_sds <- 1
 
 # A response has few values if there are fewer than `values`, or if one has more than the share `share` and more than
 # `times` rows (bench/response.R).

@@ -113,8 +113,9 @@ SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SE
  * start: list(beta = u, G), each may be NULL; stop: list(enough, maxit, most_jitter); want: 0 the mode,
  * 1 also the penalised evidence, 2 also its gradient.  Result:
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
- * p, theta, constant, quadrature, slopes = s, shift = zeta, both where want > 0): beta = u, f with its offset, `evidence` without the constants of l
- * and without the penalty.  For the variational posterior `evidence` is the bound, penalty is 0, and
+ * p, theta, constant, quadrature, slopes = s, shift = zeta, both where want > 0): beta = u, f with its offset,
+ * `evidence` without the constants of l and without the penalty.  For the variational posterior `evidence` is the
+ * bound, penalty is 0, and
  * `quadrature` is the error of its averages */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);

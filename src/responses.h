@@ -14,8 +14,9 @@
  * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
  * negative binomial one, the shape of a gamma one, the upper end of an interval whose lower
  * one is y, else 1; `shape`: further parameters.  log p is analytic in a strip of half width `strip` about the
- * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the scale).  If the width is infinite,
- * averages over a normal f of variance v have the closed form `average`, which for v = 0 takes the place of `at`.
+ * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the
+ * scale).  If the width is infinite, averages over a normal f of variance v have the closed form
+ * `average`, which for v = 0 takes the place of `at`.
  */
 
 struct site_value {

@@ -21,7 +21,7 @@ names_given <- function(file) {
 
 lint_names <- function(file) {
   given <- names_given(file)
-  given <- given[!grepl(good_name, gsub("`", "", given$text)), ]
+  given <- given[!grepl(good_name, gsub("`|%.*%", "", given$text)), ]
   sprintf("%s:%d:%d: name %s: snake_case, or a matrix's letter", rep(file, nrow(given)),
           given$line1, given$col1, given$text)
 }

@@ -181,3 +181,10 @@ test_that("with many rows passes over all pairs of rows decide what is open by t
   decided <- without$region != "undecided"
   expect_identical(without$region[decided], with$region[decided])
 })
+
+test_that("a family of gp_family() has no distribution function of the response", {
+  d <- data.frame(x = 1:9 / 9, k = c(0, 2, 1, 3, 2, 4, 1, 0, 2))
+  family <- gp_family(~ y * f - exp(f) - lgamma(y + 1), kappa = 1, mean = ~ exp(f))
+  fit <- pfdtc(k ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_error(exceedance(fit, d[1:2, ], 3, of = "response", certified = FALSE), class = "pfdtc_error_input")
+})

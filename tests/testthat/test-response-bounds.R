@@ -11,7 +11,7 @@ logged <- function(ends = NULL) {
 mean_of_cut <- function(t, mean, sd, g = identity) {
   up <- t$kind == "log" || t$lambda <= 1
   end <- if (is.null(t$ends)) Inf else if (up) (t$ends[2L] - mean) / sd else (mean - t$ends[1L]) / sd
-  cut <- max(end, -2) * if (up) 1 else -1
+  cut <- max(end, -1) * if (up) 1 else -1
   at <- function(z) g(untransformed(t, mean + sd * if (up) pmin(z, cut) else pmax(z, cut)))
   breaks <- sort(unique(pmin(pmax(c(-10, -mean / sd, cut, 0, 10), -10), 10)))
   sum(vapply(seq_along(breaks)[-1L], function(i) {

@@ -10,7 +10,9 @@ fixed_classes <- function(case, ...) {
   pfdtc(case$x, case$y, family = multinomial(), kernel = case$kernel, hyper = "fixed", center = FALSE, ...)
 }
 
-classes_of <- function(levels) utils::modifyList(as_likelihood(multinomial()), list(levels = levels, approx = "laplace"))
+classes_of <- function(levels) {
+  utils::modifyList(as_likelihood(multinomial()), list(levels = levels, approx = "laplace"))
+}
 
 test_that("the engine's mode, evidence and penalty are those of dense matrices, with weights too", {
   case <- classes_case(40, 4)
