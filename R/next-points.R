@@ -12,6 +12,7 @@
 #'   the data. An input with equal bounds is held there.
 #' @param candidates A data frame or matrix of rows to choose from, instead of bounds.
 #' @param level For `goal = "level"`: a number on the scale of the response as given.
+#' @param ... Not used.
 #' @return A data frame with `n` rows: the inputs, factors included, and `criterion`.
 #' @details The criterion is
 #'
@@ -40,7 +41,8 @@
 #' abline(v = next_points(fit, n = 3)$x, lty = 2)
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
-                        candidates = NULL, level = NULL) {
+                        candidates = NULL, level = NULL, ...) {
+  check_dots_empty(list(...), names(formals(next_points)))
   fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
@@ -201,7 +203,8 @@ bounds_given <- function(given, argument, specs, default) {
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = "The fit has no range of variables inside of functions. Or give `candidates`.")
+                hint = paste("The fit has no range of variables of the offset and inside of functions.",
+                             "Equal numbers in `lower` and `upper` hold such a variable. Or give `candidates`."))
   }
   out
 }
