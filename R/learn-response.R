@@ -216,7 +216,9 @@ response_problem <- function(from, transform) {
   by <- (from$scale / data$scale)^2
   given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
   s <- replace(from$s, c("kernel", "noise"), given)
-  pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
+  made <- from$rows$made
+  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # always the same order
+  pool <- with_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
   c(learning_problem(pool, s, from$profile), data[c("center", "scale")])

@@ -52,7 +52,7 @@ check_fixed <- function(fix, names) {
 # spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
 # `spreads` has column_spread() of each column, if it is known.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
-                            spreads = vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)) {
+                            spreads = spreads_of(x)) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
@@ -155,6 +155,9 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   value <- kernel_values(kernel)
   set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
 }
+
+# Returns column_spread() of each column.
+spreads_of <- function(x) vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)
 
 # Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.
 column_spread <- function(v) {
