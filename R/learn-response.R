@@ -331,10 +331,12 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
   now <- problem$at(theta)
+  control <- problem$input(length(counted))$control
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- rows_transformed(from$rows, transform)
-    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, control = problem$run)$value
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE,
+                            at = list(rows = engine_rows(part), control = control))$value
     if (!is.finite(value)) return(-1e300)
     value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
       sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
