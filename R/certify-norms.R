@@ -27,8 +27,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   n <- nrow(data$x)
   m <- nrow(z)
   size <- if (tight) c(n, n) else if (fast) c(m, m) else norm_groups(m)
-  size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
-  norms <- rows_norms(p, z, data, model, size, control)
+  norms <- rows_norms(data, p, z, model, size * c(is.null(inner) && sharp, is.null(same)), control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
   finish_norms(norms, p, model, inner)
 }
@@ -38,8 +37,9 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns the contribution of some rows to the norms. `size` has the sizes of the groups for T1 and for T2.
-rows_norms <- function(p, z, data, model, size, control) {
+rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
+  size <- pmin(n, size)
   found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
   c(found[c("T1", "Psi", "lam", "vv", "spread")],
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
