@@ -78,7 +78,7 @@ check_fit_parts <- function(fit, argument) {
   used <- length(group %||% data$y)
   zero <- NROW(data$x_zero)
   given <- used + zero
-  need(data = has_shapes(data, list(x = c(n, d), y = n, center = 1, scale = 1, sd_y = 1, response = given)),
+  need(data = has_shapes(data, list(x = c(n, d), y = n, center = 1, scale = 1, response = given)),
        data = has_shapes(data, list(weights = n, x_zero = c(zero, d), offset = given, prior_weights = given), TRUE),
        `data$x` = n > 0L, `data$y` = is.finite(sum(data$y)), `data$n` = is_finite_number(data$n) && data$n == used,
        `data$weights` = is.null(data$weights) || is.finite(sum(data$weights)) && min(data$weights) > 0,
@@ -139,7 +139,7 @@ check_fit_posterior <- function(fit, d, need) {
   near <- fit$near
   if (!is.null(near)) {
     kept <- near$rows
-    n <- NROW(kept$x)
+    n <- if (is.list(kept)) NROW(kept$x)
     k <- m + sum(vapply(near$groupings, effects_of_grouping, 0))
     need(near = is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 && isTRUE(all(near$neighbours >= 0)) &&
            !is.unsorted(near$neighbours) && is_finite_number(near$train_neighbours) && near$train_neighbours >= 0,
