@@ -305,7 +305,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
       return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
     }
     sites <- response$at(at$theta, at$center)
-    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run,
+                        enough = if (is.null(sites$contrasts)) 1e-9 else laplace_sizes$decrement)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
     pivot <- min(diag(e$C))^2

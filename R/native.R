@@ -288,7 +288,7 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
                            control = NULL) {
   to <- engine_points(z, of_kernel(kernel), jitter)
   result <- .Call(if (is.null(sites$contrasts)) ffi_laplace else ffi_softmax, to, x, sites,
-                  list(beta = start$beta, G = start$G),
+                  list(beta = start$beta, G = start$G, C = start$C),
                   list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
                   engine_control(nrow(x), control))
   if (result$status == 0L) as_value(result, to) else result
