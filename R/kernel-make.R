@@ -151,6 +151,11 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
+# Kernels of one factor without values, by their profiles.
+plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
+                     c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+                     c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
+
 check_inputs <- function(inputs) {
   if (inherits(inputs, "formula")) {
     if (length(inputs) != 2L) abort_input("inputs", describe(inputs), "a one-sided formula, such as ~ a + b")

@@ -111,25 +111,25 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
 # Computes the reference of a source by three passes, here or on workers; each holds one block in memory. The first
-# draws a random sample, from which points are chosen, and checks that the source has the fit's rows. The second adds up
-# the sums of the posterior, and the third its norms.
+# draws a random sample, from which points are chosen. The second adds up the sums of the posterior and checks that the
+# source has the fit's rows. The third adds up the norms.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
   pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
-  found <- pass(sampled_rows, sample_merge, 20 * m2)
-  same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
-  if (!same) refuse_other_rows()
-  sample <- reservoir_rows(found$sample)
+  sample <- pass(sampled_rows, reservoir_merge, 20 * m2)
+  if (is.null(sample)) refuse_other_rows()
+  sample <- reservoir_rows(sample)
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
-  sums <- pass(rows_sums, sums_merge, z, model, as_start(start), fit$control)
-  posterior <- posterior_of_sums(z, sums, model, start)
+  found <- pass(sums_with_signature, merge_sums, z, model, as_start(start), FALSE, fit$control)
+  if (!same_sums(fit$signature, signature_of(found$signature, fit$center))) refuse_other_rows()
+  posterior <- posterior_of_sums(z, found$sums, model, start)
   tell("norms")
-  norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
+  norms <- pass(rows_norms, norms_merge, posterior[c("L", "C", "beta")], z, model, norm_groups(nrow(z)), fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
   p <- points_posterior(model, fit, rows, z, posterior, finish_norms(norms, posterior, model))
   fit_of_posterior(p, call = call,
@@ -139,18 +139,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
 # Returns the cleaned rows of a block.
 cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
-norms_of_block <- function(rows, p, z, model, control) {
-  rows_norms(p, z, rows, model, pmin(rows$n, norm_groups(nrow(z))), control)
-}
-
 sampled_rows <- function(rows, size) {
-  weights <- merged_weights(rows)
-  list(signature = signature_sums(rows), log_w = sum(log(weights)),
-       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)),
-                          size))
-}
-
-sample_merge <- function(a, b) {
-  list(signature = Map(`+`, a$signature, b$signature), log_w = a$log_w + b$log_w,
-       sample = reservoir_merge(a$sample, b$sample))
+  chunk <- list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = merged_weights(rows))
+  reservoir(list(chunk), size)
 }
