@@ -220,7 +220,9 @@ response_problem <- function(from, transform) {
   by <- (from$scale / data$scale)^2
   given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
   s <- replace(from$s, c("kernel", "noise"), given)
-  pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
+  made <- from$rows$made
+  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # always the same order
+  pool <- with_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
   c(learning_problem(pool, s, from$profile), data[c("center", "scale")])
@@ -333,10 +335,12 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
   now <- problem$at(theta)
+  control <- problem$input(length(counted))$control
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- rows_transformed(from$rows, transform)
-    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, control = problem$run)$value
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE,
+                            at = list(rows = engine_rows(part), control = control))$value
     if (!is.finite(value)) return(-1e300)
     value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
       sum(slopes_of_rows(from$rows, transform, part$scale)[counted])

@@ -5,25 +5,25 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise, so one of each counts
+  pool_of_rows(merge_all_equal_rows(without_copies(data)), s) # copies have no information about the noise
+}
+
+# Returns the pool of distinct rows. `made` keeps the kernels that are compiled for it, see kernel_of_problem().
+pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   columns <- group_columns(s$kernel)
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
   of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
-  pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
-  variance <- response_variance(data)
-  pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
-               copies = data$copies,
-               rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
-               floor = noise_floor(data, variance), weight = mean_weight(data),
-               signal = signal_power(data), variance = variance, count = new.env(parent = emptyenv()),
-               spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
+  x <- if (is.null(of)) data$x else data$x[of, , drop = FALSE]
+  n <- nrow(x)
+  pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
+               count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
-  first <- min(pool$n, learning_sizes$first)
+  first <- min(n, learning_sizes$first)
   early <- which(pool$rank <= first)
   early <- early[order(pool$rank[early])]
-  others <- sample.int(pool$n)
+  others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   free_memory(pool)
   pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
@@ -32,8 +32,19 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool$few <- pool$share == 1 && pool$n <= most_exact_rows()
+  pool$few <- pool$share == 1 && n <= most_exact_rows()
+  pool <- with_response(pool, data)
   if (length(columns)) with_levels(pool, columns) else pool
+}
+
+# Returns the pool with the responses of `data`, the rows that it was made from, and with the units that follow.
+with_response <- function(pool, data) {
+  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
+  variance <- response_variance(data)
+  pool[c("y", "weights", "twins", "shift", "variance", "floor", "weight", "signal")] <- list(
+    some$y, some$weights, some$twins, data$shift, variance, noise_floor(data, variance), mean_weight(data),
+    signal_power(data))
+  pool
 }
 
 # Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
@@ -47,7 +58,7 @@ some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
-  some["spreads"] <- list(vapply(seq_len(ncol(some$x)), function(j) column_spread(some$x[, j]), 0))
+  some[c("spreads", "made")] <- list(spreads_of(some$x), new.env(parent = emptyenv()))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
