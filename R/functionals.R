@@ -97,6 +97,12 @@ weights_of_sums <- function(fun) {
   W
 }
 
+# Returns f(x) for blocks of the rows of x, bound together by `bind`.
+in_blocks <- function(x, f, size = 2048L, bind = rbind) {
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
+  do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
+}
+
 # Calls use(rows, cross(u[rows, ], all)) for blocks of many rows u.
 cross_at <- function(fun, u, use, most = 2048L) {
   for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% most)) {

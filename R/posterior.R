@@ -19,30 +19,22 @@
 # With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
 # levels to `cross` of a functional and to the features of every class.
 
-# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing.
+# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing. A fit of a row source
+# has a sample of its rows as neighbours.
 posterior_of <- function(fit) {
-  model <- model_of(fit)
-  if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
-                                            chosen = fit$chosen))
-  if (!is.null(fit$near)) {
-    rows <- fit$near$rows %||% fit$data # a sample, for a fit of a row source
-    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, rows,
-                         z = fit$inducing, near = fit$near))
-  }
-  if (!is.null(fit$factors$groupings)) {
-    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
-                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
-  }
-  if (!is.null(fit$factors$inverse)) {
-    return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
-  }
+  near <- fit$near
+  class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
+    if (!is.null(near)) "near" else if (!is.null(fit$factors$groupings)) c("grouped", "points") else
+      if (!is.null(fit$factors$inverse)) "classes" else "points"
   family <- method_traits(fit)
-  new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
-                fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
+  new_posterior(class, model_of(fit), fit, near$rows %||% fit$data, x = fit$x, z = fit$inducing, near = near,
+                factors = fit$factors, chosen = fit$chosen, sor = family$sor, fitc = family$fitc,
+                jitter = fit$jitter, norms = fit$norms)
 }
 
-new_posterior <- function(class, model, fit, rows, ..., control = fit$control) {
-  structure(list(model = model, control = control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
+new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALSE, control = fit$control) {
+  structure(list(model = model, control = control, fit = fit, rows = rows, sor = sor, fitc = fitc, ...),
+            class = c(class, "posterior"))
 }
 
 # Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
@@ -109,9 +101,9 @@ group_parts <- function(p, part, rows) UseMethod("group_parts")
 # Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the rows of p$rows$x (down) with functionals (across), as far as rows can
-# reduce it.
-covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
+# Returns the posterior covariance of f at the rows of x (down) with functionals (across), as far as rows can reduce
+# it. If `fun` is NULL, the functionals are f at these rows.
+covariance_with_rows <- function(p, fun, x = p$rows$x) UseMethod("covariance_with_rows")
 
 # Returns list(group, y, w) for the rows used: number of the row in p$rows$x, response and weight.
 responses_used <- function(p) {
@@ -140,14 +132,38 @@ posterior_evidence <- function(p) {
 
 # Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
-  p <- new_posterior(class, model, NULL, rows, factors = factors, sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc))
-  log_evidence(replace(p, "near", list(if (class == "near") factors)))
+  log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
+                             sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
-log_evidence <- function(p) UseMethod("log_evidence")
+# Returns the log marginal likelihood of a posterior, or its approximation. Points have y ~ N(0, Q + s2 W^{-1}) without
+# the inducing variables: SoR's own model. The ELBO subtracts t / (2 s2), where t is the residual prior variance, summed
+# over rows. FITC adds that variance to the noise of each row. Groups have the ELBO, too.
+log_evidence <- function(p) {
+  data <- rows_used(p)
+  f <- p$factors
+  noise <- p$model$noise
+  less <- 0
+  if (inherits(p, "exact")) {
+    # the Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y
+    value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
+  } else if (inherits(p, "near")) {
+    value <- p$near$evidence
+  } else if (inherits(p, "grouped")) {
+    noise <- f$noise
+    value <- -((f$n * log(2 * pi * noise) + f$logdet + f$quad) / 2) - f$t / (2 * noise)
+  } else {
+    n <- data$n - if (p$fitc) 0 else data$shift$rows
+    logdet_D <- logdet(f$C) - nrow(f$C) * log(noise)
+    value <- -(n / 2 * log(2 * pi * noise) + logdet_D / 2 + (f$rss / noise + sum(f$beta^2)) / 2)
+    if (p$fitc) return(value + f$log_weights / 2 - data$n * log(data$scale))
+    if (!p$sor) less <- f$t / (2 * noise)
+  }
+  value + merged_log_density(data$shift, noise) + data$shift$constant - less
+}
 
-# Returns p$fit with the posterior of these rows under this model.
-remade_fit <- function(p, rows, model) UseMethod("remade_fit")
+# Returns the rows that a posterior is made of: `rows`, or the subsample of these.
+rows_used <- function(p, rows = p$rows) if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
@@ -264,20 +280,7 @@ training_rows <- function(fit) {
 }
 
 # Returns the data of a fit, or stops with an error that recommends `newdata`.
-training_data <- function(fit) {
-  if (is.null(fit$data) && !is.null(fit$source)) {
-    abort_input("newdata", "missing", "rows",
-                message = "This needs the training rows, and a fit of a row source keeps none.",
-                hint = "Give `newdata`: predict() takes a source.")
-  }
-  if (is.null(fit$data)) {
-    abort_input("keep_data", "FALSE", "TRUE in the fit",
-                message = paste("This needs the training rows, and the fit was made with",
-                                "`keep_data = FALSE`."),
-                hint = "Give `newdata`, or fit with `keep_data = TRUE`.")
-  }
-  fit$data
-}
+training_data <- function(fit) needs_data(fit, "newdata")
 
 # Returns the form of a posterior: "exact", inducing points ("far"), or these with neighbours ("far + near").
 posterior_kind <- function(parts) {
@@ -289,12 +292,13 @@ is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chose
 
 # Returns the data of a fit, or stops with an error that names the argument.
 needs_data <- function(fit, argument) {
-  if (is.null(fit$data)) {
-    if (is.null(fit$source)) abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
-    abort_input(argument, "a fit of a row source, which keeps no rows", "a fit of a data frame",
-                hint = "reference(), refine() and add_rows() take a source.")
-  }
-  fit$data
+  if (!is.null(fit$data)) return(fit$data)
+  source <- !is.null(fit$source)
+  hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
+    "reference(), refine() and add_rows() take a source." else "Fit with `keep_data = TRUE`."
+  abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
+              message = sprintf("This needs the training rows, and %s.", if (source)
+                "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 
 # Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.
