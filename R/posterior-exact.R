@@ -101,21 +101,6 @@ rows_precision <- function(p) {
 # Returns s2 / W for the rows of an exact posterior.
 rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% seq_len(nrow(p$x))]
 
-# With D = diag(s2 / W):  Q = D - D B D,  and 1 - W Q = 1 - P S + P B D, where S is 1 for rows that were merged and P
-# has their shares of the weight. The second form does not cancel.
-group_parts.exact <- function(p, part, rows) {
-  at <- if (is.null(p$chosen)) part$group[rows] else match(rows, p$chosen)
-  seen <- !is.na(at)
-  D <- rows_noise(p)[at[seen]]
-  B_D <- rows_precision(p)[at[seen], at[seen], drop = FALSE] * rep(D, each = length(D))
-  same <- outer(at[seen], at[seen], `==`)
-  Q <- matrix(0, length(rows), length(rows))
-  rest <- diag(1, length(rows))
-  Q[seen, seen] <- D * (same - B_D)
-  rest[seen, seen] <- diag(1, sum(seen)) + part$W[rows[seen]] * D * (B_D - same)
-  list(Q = Q, rest = rest)
-}
-
 squared_moves.exact <- function(p) {
   D <- rows_noise(p)
   H <- diag(1, length(D)) - D * rows_precision(p)
@@ -123,7 +108,7 @@ squared_moves.exact <- function(p) {
   if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
 }
 
-covariance_with_rows.exact <- function(p, fun, x = NULL) {
+covariance_with_rows.exact <- function(p, fun) {
   L <- cholesky_of(p)
   cov <- rows_noise(p) * solve_t(L, features_of(fun, p$x, L))
   if (is.null(p$chosen)) return(cov)

@@ -153,12 +153,11 @@ squared_moves.grouped <- function(p) {
   pmax(moves, 0)
 }
 
-covariance_with_rows.grouped <- function(p, fun, x = p$rows$x) {
-  if (!is.null(fun) && fun$kind != "values") refuse_grouped(fun$kind)
-  here <- predict_grouped(p, x, TRUE)
-  there <- if (!is.null(fun)) predict_grouped(p, fun$x, TRUE)
-  crossprod(here$features, there$features) +
-    within_levels(p, x, here$own, if (is.null(fun)) x else fun$x, there$own)
+covariance_with_rows.grouped <- function(p, fun) {
+  if (fun$kind != "values") refuse_grouped(fun$kind)
+  here <- predict_grouped(p, p$rows$x, TRUE)
+  there <- predict_grouped(p, fun$x, TRUE)
+  crossprod(here$features, there$features) + within_levels(p, p$rows$x, here$own, fun$x, there$own)
 }
 
 # Returns p$fit with the posterior of these rows under this model.
@@ -172,8 +171,9 @@ remade_fit <- function(p, rows, model) {
     if (!is.null(fit$inducing)) fit$inducing <- used$x
   } else if (inherits(p, "near")) {
     near <- p$near
-    p$near <- fit$near <- smooth_view(p)$posterior(rows, p$z, model, near$neighbours, near$train_neighbours,
-                                                   near$rank %||% seq_len(nrow(rows$x)), fit$jitter, p$control)
+    make <- if (is.null(near$groupings)) near_posterior else near_grouped_posterior
+    p$near <- fit$near <- make(rows, p$z, model, near$neighbours, near$train_neighbours,
+                               near$rank %||% seq_len(nrow(rows$x)), fit$jitter, p$control)
   } else {
     p$factors <- fit$factors <- if (inherits(p, "grouped")) effect_posterior(p$z, rows, model, p$jitter, p$control) else
       native_posterior(p$z, rows, model, p$jitter, control = p$control, fitc = p$fitc)
@@ -331,7 +331,7 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
 
 smooth_view.grouped_near <- function(p) {
   groupings <- p$near$groupings
-  list(smooth = smooth_near(p), posterior = near_grouped_posterior, features = function(A) {
+  list(smooth = smooth_near(p), features = function(A) {
     x <- numbered(p$rows$x, groupings)
     Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, nrow(x)), NULL, TRUE)
     times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)

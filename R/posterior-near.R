@@ -86,28 +86,9 @@ sums_with_neighbours <- function(p, fun) {
 #
 # These terms replace the old ones in P. The list of nearest rows at the row itself changes alike.
 
-# Leaves out a group by computing the posterior without it, in which lists of neighbours are found anew.
-posterior_without.near <- function(p, groups = NULL) {
+# The terms of one batch of rows, and of all rows that have one of them in their lists, are held at a time.
+posterior_without.near <- function(p) {
   apart <- responses_used(p)
-  found <- if (is.null(groups)) rows_left_out(p, apart) else do.call(rbind, lapply(groups, function(rows) {
-    n <- nrow(p$rows$x)
-    w <- replace(apart$w, rows, 0)
-    sums <- function(v) as.vector(rowsum(c(v, numeric(n)), c(apart$group, seq_len(n))))
-    W <- sums(w)
-    kept <- which(W > 0)
-    others <- p
-    others$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = (sums(w * apart$y) / W)[kept], weights = W[kept])
-    others$near <- smooth_view(p)$posterior(others$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours,
-                                            rank((p$near$rank %||% seq_len(n))[kept]), p$near$jitter, p$control)
-    at <- posterior_values(others, p$rows$x[apart$group[rows], , drop = FALSE])
-    cbind(at$mean, at$var, NA)
-  }))
-  list(mean = found[, 1L], var = found[, 2L], leverage = found[, 3L])
-}
-
-# Returns the mean, the variance and the leverage of each row given all others. The terms of one batch of rows, and of
-# all rows that have one of them in their lists, are held at a time.
-rows_left_out <- function(p, apart) {
   field <- near_terms(p)
   members <- split(seq_along(apart$y), apart$group)
   out <- matrix(0, length(apart$y), 3L)
@@ -121,14 +102,14 @@ rows_left_out <- function(p, apart) {
       for (i in members[[batch[l]]]) out[i, ] <- without_row(field, lists, around, batch[l], apart$w[i], apart$y[i])
     }
   }
-  out
+  list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
-# the inducing points, and the function that computes `near` of other rows.
+# Returns list(smooth, features(A)): the posterior of the smooth part, and all features of the rows for those of the
+# inducing points.
 smooth_view <- function(p) UseMethod("smooth_view")
 
-smooth_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
+smooth_view.near <- function(p) list(smooth = p, features = identity)
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {

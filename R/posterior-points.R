@@ -47,11 +47,6 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-group_parts.points <- function(p, part, rows) {
-  Q <- covariance_with_rows(p, NULL, p$rows$x[part$group[rows], , drop = FALSE])
-  list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
-}
-
 # Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the part of the covariance of f at x that rows can reduce.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
@@ -66,7 +61,7 @@ squared_moves.points <- function(p) {
   p$model$noise * pmax(moves, 0)
 }
 
-covariance_with_rows.points <- function(p, fun, x = p$rows$x) {
-  at <- if (!is.null(fun)) forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L))
-  p$model$noise * crossprod(whitened_features(p, x), at)
+covariance_with_rows.points <- function(p, fun) {
+  at <- forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L))
+  p$model$noise * crossprod(whitened_features(p, p$rows$x), at)
 }

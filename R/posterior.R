@@ -43,15 +43,10 @@ sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit
 # Returns TRUE if the posterior is, to rounding, the Laplace posterior of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values and sums, also their covariance,
-# cov [n, n]. Rounding may make a variance slightly negative.
+# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values, also their covariance, cov [n, n].
+# Rounding may make a variance slightly negative.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
-  if (joint && fun$kind == "sums") {
-    W <- weights_of_sums(fun)
-    cov <- W %*% posterior_values(p, fun$x, TRUE)$cov %*% t(W)
-    return(c(posterior_at(p, fun), list(cov = cov)))
-  }
   UseMethod("posterior_at")
 }
 
@@ -61,32 +56,21 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 }
 
 # Returns list(mean, var, leverage), each with an element for each row used (of positive weight, not merged). They are
-# about f at a row given all other rows; inducing points and hyperparameters do not change. `groups` is a list of row
-# numbers that are left out together; the results are then in the order of unlist(groups).
+# about f at a row given all other rows; inducing points and hyperparameters do not change.
 #
 # With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
 #
 #   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector,
-# W a diagonal matrix and Q a covariance matrix:
-# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
-posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
+# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. The posterior near has
+# rules of its own (posterior-near.R).
+posterior_without <- function(p) UseMethod("posterior_without")
 
-posterior_without.exact <- posterior_without.points <- function(p, groups = NULL) {
+posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
-  if (is.null(groups)) {
-    shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
-    return(list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
-                leverage = part$W * part$q))
-  }
-  found <- lapply(groups, function(rows) {
-    joint <- group_parts(p, part, rows)
-    cov <- tryCatch(joint$Q %*% solve(joint$rest, tol = 1e-14), error = function(e) NaN * joint$Q)
-    cbind(part$mean[rows] - drop(cov %*% part$g[rows]), diag(cov) + part$left[rows], (part$W * part$q)[rows])
-  })
-  found <- do.call(rbind, found)
-  list(mean = found[, 1L], var = found[, 2L], leverage = found[, 3L])
+  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
+  list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
+       leverage = part$W * part$q)
 }
 
 # Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the rows used; `group` numbers the rows of p$rows$x.
@@ -95,15 +79,12 @@ row_parts <- function(p) UseMethod("row_parts")
 # Sets 1 - leverage to 0 where the leverage is 1 up to rounding.
 without_rounded <- function(part) replace(part, "rest", list(replace(part$rest, part$rest < 1e-12, NaN)))
 
-# Returns list(Q, rest = 1 - W Q) for some of the rows used.
-group_parts <- function(p, part, rows) UseMethod("group_parts")
-
 # Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the rows of x (down) with functionals (across), as far as rows can reduce
-# it. If `fun` is NULL, the functionals are f at these rows.
-covariance_with_rows <- function(p, fun, x = p$rows$x) UseMethod("covariance_with_rows")
+# Returns the posterior covariance of f at the rows of p$rows$x (down) with functionals (across), as far as rows can
+# reduce it.
+covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
 # Returns list(group, y, w) for the rows used: number of the row in p$rows$x, response and weight.
 responses_used <- function(p) {
@@ -162,8 +143,8 @@ log_evidence <- function(p) {
   value + merged_log_density(data$shift, noise) + data$shift$constant - less
 }
 
-# Returns the rows that a posterior is made of: `rows`, or the subsample of these.
-rows_used <- function(p, rows = p$rows) if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
+# Returns the rows that a posterior is made of: all, or the subsample.
+rows_used <- function(p) if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
@@ -295,7 +276,7 @@ needs_data <- function(fit, argument) {
   if (!is.null(fit$data)) return(fit$data)
   source <- !is.null(fit$source)
   hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
-    "reference(), refine() and add_rows() take a source." else "Fit with `keep_data = TRUE`."
+    "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
               message = sprintf("This needs the training rows, and %s.", if (source)
                 "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)

@@ -110,8 +110,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   found <- pass(sampled_rows, sample_merge, 20 * m2)
   same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
   if (!same) refuse_other_rows()
-  sample <- reservoir_rows(found$sample)
-  sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
+  sample <- list(x = found$sample$values$x, y = found$sample$r, weights = found$sample$w, n = length(found$sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
@@ -135,11 +134,11 @@ norms_of_block <- function(rows, p, z, model, control) {
 sampled_rows <- function(rows, size) {
   weights <- merged_weights(rows)
   list(signature = signature_sums(rows), log_w = sum(log(weights)),
-       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)),
-                          size))
+       sample = smallest_keys(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y,
+                                        w = weights)), size))
 }
 
 sample_merge <- function(a, b) {
   list(signature = Map(`+`, a$signature, b$signature), log_w = a$log_w + b$log_w,
-       sample = reservoir_merge(a$sample, b$sample))
+       sample = smallest_keys(list(a$sample, b$sample)))
 }
