@@ -105,16 +105,14 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' that of the average, not an average of sds. With `type = "response"` the averages are those of the mean response,
 #' their sd is a first-order approximation, and there is no certificate.
 #'
-#' @param fit,certified,... As in [linear_functional()].
+#' @param fit,certified,effort,reference,m2,max_seconds,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over; default: up to 200 training rows.
 #' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
 #' @param weights Relative weight of each row of `newdata`; default: equal weights.
-#' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param type `"link"` for f, or `"response"`, the default with a transform.
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
 #'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
-#' @section Invariants: With one row of `newdata` it is the posterior at that row, with the variable changed.
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @seealso [linear_functional()], [plot.gp_fit()]
 #' @examples
