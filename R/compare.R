@@ -199,30 +199,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
 
 # ---- anova ----------------------------------------------------------------------------------------------------------
 
-#' Compare the log marginal likelihoods of fits
-#'
-#' Compares fits of the same response, with nested or different kernels, inputs or likelihoods, each with the fit above
-#' it.
-#'
-#' `difference` is that of `logLik()`, which is exact for exact posteriors. With inducing points `logLik()` is a lower
-#' bound, and the exact value lies between `lower` and `upper` ([evidence_bounds()]). The exact difference lies between
-#' `at_least` and `at_most`. If these have the same sign, it is certain which fit is better. If not, a [reference()]
-#' kept in the fits narrows the bounds. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no
-#' bounds (`NA`). For a non-Gaussian likelihood values are Laplace's, or with `approx = "vi"` lower bounds.
-#'
-#' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded
-#' ranges. Differences are in nats: 1 is little, 5 is much. A hyperparameter without effect gains about half a nat.
-#'
-#' @param object A fit.
-#' @param ... Other fits of the same data.
-#' @return A data frame of class `anova` with a row for each fit: `df` (learned hyperparameters), `logLik`, `lower`,
-#'   `upper`, `AIC`, `difference`, `at_least`, `at_most`. Attribute `heading` has the verdicts.
-#' @section Invariants: `at_least <= difference of the exact values <= at_most`.
-#' @seealso [evidence_bounds()], [AIC()][gp_fit-methods], [compare_fits()] for predictions
-#' @examples
-#' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))
-#' one <- update(both, depth ~ long)
-#' anova(one, both)
+#' @rdname evidence_bounds
 #' @importFrom stats anova
 #' @export
 anova.gp_fit <- function(object, ...) {

@@ -34,7 +34,11 @@ response_stage <- function(data, asked, state) {
   }
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
                       otherwise = list(transform = first))
-  data_as_modelled(data, chosen, asked)
+  out <- data_as_modelled(data, chosen, asked)
+  # the learned parameters: lambda of a transform, sizes and tails of the noise
+  lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
+  out$response_df <- lambda + noise_df(chosen$trend) + !is.null(chosen$tail)
+  out
 }
 
 # Returns the data with the response of `model`, list(transform, trend, tail). `given_response` is the response before

@@ -338,3 +338,20 @@ test_that("tails are those of responses whose inputs do not repeat", {
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
   expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })
+
+test_that("the learned parameters of a transform and of heavy tails count as degrees of freedom", {
+  d <- with_seed(8, data.frame(x = stats::runif(80)))
+  d$y <- with_seed(9, sinh(sin(6 * d$x) + 0.2 * stats::rnorm(80)))
+  of <- function(transform) pfdtc(y ~ x, d, kernel = kernel_se(), transform = transform)
+  learned <- of("yeojohnson")
+  expect_identical(learned$df, of("plain")$df + 1L) # lambda
+  expect_identical(of(learned$transform)$df, learned$df - 1L)
+  expect_identical(attr(logLik(learned), "df"), learned$df)
+  expect_match(paste(utils::capture.output(print(summary(learned))), collapse = " "),
+               sprintf("%d hyperparameters", learned$df))
+})
+
+test_that("a period that is held is no learned hyperparameter, neither in df nor in the scale", {
+  fit <- with_seed(1, pfdtc(AirPassengers, transform = "auto"))
+  expect_match(fit$because[["scale"]], sprintf("%d hyperparameters", fit$df))
+})
