@@ -193,13 +193,17 @@ response_slopes <- function(fit, new) {
 # Returns the rows that are averaged over by default.
 rows_to_average <- function(fit, most = 200L) {
   rows <- stats::model.frame(fit)
-  if (is.null(fit$terms)) {
-    rows <- rows[-1L]
-  } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
-    abort_input("newdata", "missing", "given where the formula transforms its variables")
+  rows <- rows[evenly(nrow(rows), most), , drop = FALSE]
+  if (is.null(fit$terms)) return(rows[-1L])
+  inputs <- fit$frame$required
+  if (all(inputs %in% names(rows))) return(rows[inputs])
+  # functions of variables, and offsets: the variables are in the data
+  data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
+  if (!is.data.frame(data) || !all(inputs %in% names(data))) {
+    abort_input("newdata", "missing", sprintf("given: the fit needs %s, not all of which are in its data",
+                                              list_quoted(inputs)))
   }
-  if (!is.null(fit$terms)) rows <- rows[names(rows) != all.vars(fit$terms)[attr(fit$terms, "response")]]
-  rows[evenly(nrow(rows), most), , drop = FALSE]
+  as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
 }
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------

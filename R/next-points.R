@@ -12,6 +12,7 @@
 #'   the data. An input with equal bounds is held there.
 #' @param candidates A data frame or matrix of rows to choose from, instead of bounds.
 #' @param level For `goal = "level"`: a number on the scale of the response as given.
+#' @param ... Not used.
 #' @return A data frame with `n` rows: the inputs, factors included, and `criterion`: for a minimum (likewise a maximum)
 #'   the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the data; for a level l
 #'   the straddle criterion \eqn{1.96 sd - |mean - l|}; to fill, the posterior sd.
@@ -34,7 +35,8 @@
 #' abline(v = next_points(fit, n = 3)$x, lty = 2)
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
-                        candidates = NULL, level = NULL) {
+                        candidates = NULL, level = NULL, ...) {
+  check_dots_empty(list(...), names(formals(next_points)))
   fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
@@ -195,7 +197,8 @@ bounds_given <- function(given, argument, specs, default) {
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = "The fit has no range of variables inside of functions. Or give `candidates`.")
+                hint = paste("The fit has no range of variables of the offset and inside of functions.",
+                             "Equal numbers in `lower` and `upper` hold such a variable. Or give `candidates`."))
   }
   out
 }

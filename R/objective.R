@@ -111,6 +111,10 @@ white_at_exact <- function(data, model, variance) {
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
+  if (inherits(z, "gp_fit")) {
+    abort_input("z", describe(z), "a matrix of inducing points",
+                hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
+  }
   rows <- check_rows(x, y, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
   if (!nrow(z)) abort_input("z", "without rows", "of at least one inducing point")

@@ -13,7 +13,7 @@
 #'   slices show the probability of each class.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
 #' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
-#'   Slices and maps are for the population, without these effects.
+#'   Slices and maps are for the population, without these effects. Prediction bands are for a response of a new level.
 #'
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
