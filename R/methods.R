@@ -90,7 +90,13 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
 }
 
 #' @export
-fitted.gp_fit <- function(object, ...) stats::predict(object, type = "mean")
+fitted.gp_fit <- function(object, ...) {
+  if (...length()) {
+    abort_input("...", "not empty", "empty", message = "fitted() has no argument but the fit.",
+                hint = "predict(fit, newdata) predicts at new rows.")
+  }
+  stats::predict(object, type = "mean")
+}
 
 #' @rdname gp_fit-methods
 #' @export
@@ -126,15 +132,14 @@ weights.gp_fit <- function(object, ...) {
 #' @export
 terms.gp_fit <- function(x, ...) {
   if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
-  x$terms
+  grouped <- attr(x$terms, "grouped")
+  if (is.null(grouped)) return(x$terms)
+  parts <- c("factors", "term.labels", "order") # those of the formula as given: (1 | g) has R's label "1 | g"
+  do.call(structure, c(list(x$terms), attributes(stats::terms(grouped$formula))[parts]))
 }
 
 #' @export
-formula.gp_fit <- function(x, ...) {
-  terms <- stats::terms(x)
-  grouped <- attr(terms, "grouped")
-  if (is.null(grouped)) stats::formula(terms) else grouped$formula
-}
+formula.gp_fit <- function(x, ...) attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
 
 #' @export
 variable.names.gp_fit <- function(object, ...) object$frame$columns
@@ -151,8 +156,13 @@ model.frame.gp_fit <- function(formula, ...) {
   parts <- match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L)
   call <- call[c(1L, parts)]
   call[[1L]] <- quote(stats::model.frame)
-  call$formula <- stats::terms(formula)
+  call$formula <- formula$terms
   call$drop.unused.levels <- TRUE
+  if (!is.null(formula$source)) { # the rows that the fit has kept
+    training_data(formula)
+    source <- eval(call$data, environment(call$formula))
+    call$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
+  }
   given <- list(...)
   call[names(given)] <- given
   eval(call, environment(call$formula), parent.frame())
@@ -321,7 +331,18 @@ case.names.gp_fit <- function(object, full = FALSE, ...) {
 
 #' @export
 labels.gp_fit <- function(object, ...) {
-  if (is.null(object$terms)) object$frame$columns else attr(object$terms, "term.labels")
+  if (is.null(object$terms)) object$frame$columns else attr(stats::terms(object), "term.labels")
+}
+
+# A fit has an input or a group: if it has one term, that term cannot be dropped, and has AIC NA.
+#' @importFrom stats drop1
+#' @export
+drop1.gp_fit <- function(object, scope, ...) {
+  term <- labels(object)
+  if (length(term) > 1L) return(NextMethod())
+  table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
+  structure(table, class = c("anova", "data.frame"),
+            heading = c("Single term deletions", "\nModel:", deparse(stats::formula(object))))
 }
 
 #' @rdname gp_fit-regression
@@ -332,7 +353,11 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   extras <- match.call(expand.dots = FALSE)$...
   if (!missing(formula.)) {
     if (is.null(object$terms)) abort_input("formula.", "given", "left out of a fit from a matrix")
-    call$formula <- stats::update(stats::formula(object), formula.)
+    change <- stats::as.formula(formula., parent.frame())
+    if (length(change) == 2L && is_call_of(change[[2L]], c("|", "||"))) { # drop1() and add1() paste "~ . - 1 | g"
+      change <- stats::as.formula(sub("^~ *[.] *([-+]) *(.*)$", "~ . \\1 (\\2)", deparse1(change)))
+    }
+    call$formula <- stats::update(stats::formula(object), change)
   }
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument

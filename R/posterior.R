@@ -246,8 +246,8 @@ covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
 
 # Returns the rows to predict at: list(x, the distinct inputs; index, the row of x of each row, NA if unknown; offset;
 # names).
-new_rows <- function(fit, newdata, na.action) {
-  new <- new_inputs(fit, newdata, na.action)
+new_rows <- function(fit, newdata, na.action, re = TRUE) {
+  new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
   index[new$keep] <- seq_len(sum(new$keep))
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)

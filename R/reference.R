@@ -1,23 +1,34 @@
-#' Compute a reference posterior for certificates
+#' Compute a reference for certificates, or the exact mean
 #'
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
 #' factorisation. Its own certificate is narrow, and [certify()] adds the distance between a fit and the reference. At
-#' most ten steps of conjugate gradients, as in [refine()], correct its mean, but not with a non-Gaussian `family` or if
-#' `data` is given. A row source is read three times.
+#' most ten steps of conjugate gradients correct its mean, but not with a non-Gaussian `family` or if `data` is given.
+#' `refine()` goes on: it returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of
+#' the response.
 #'
-#' @param fit A fit that kept its data; if `data` is given, a fit of a formula.
+#' @param fit A fit that kept its data; if `data` is given, a fit of a formula. For `refine()` with Gaussian noise.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
 #' @param max_seconds Time for the correction of the mean. A step that would exceed it is not begun.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
-#'   `subset` are those of the fit's call.
-#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the
-#'   number of passes. Cost \eqn{O(n m_2^2)}, memory \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
-#' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
+#'   `subset` are those of the fit's call. `refine()` holds all rows in memory.
+#' @param newdata,reference,... As in [certify()].
+#' @param tol,maxit Accuracy as a fraction of the sd of the response; maximum number of iterations.
+#' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need;
+#'   `correction$passes` is the number of passes. `refine()`: a data frame in units of `y`, a row for each row of
+#'   `newdata`: `mean`, the exact GP's mean with the fit's offset, and `mean_error`, a bound of its error. Attributes:
+#'   `iterations`, and `met`, TRUE if `tol` was met.
+#' @details A reference costs \eqn{O(n m_2^2)} time, \eqn{O(m_2^2)} memory and `2 n` numbers for a corrected mean; a
+#'   row source is read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
+#' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
+#'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
 #' fit$reference <- reference(fit)
 #' certify(fit, data.frame(speed = c(5, 15)))
+#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6)
 #' @export
 reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")

@@ -1,23 +1,4 @@
-#' Compute the exact GP's mean to a given accuracy
-#'
-#' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
-#' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
-#'
-#' @param fit A fit with Gaussian noise.
-#' @param newdata,reference,... As in [certify()].
-#' @param tol Accuracy as a fraction of the sd of the response.
-#' @param maxit Maximum number of iterations.
-#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
-#'   memory.
-#' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
-#'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
-#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
-#' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
-#' @seealso [certify()], [reference()]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6, reference = reference(fit, m2 = 6))
+#' @rdname reference
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty(list(...), names(formals(refine)))

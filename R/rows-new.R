@@ -10,10 +10,10 @@ by_formula <- function(fit) fit$frame$method == "formula"
 #   keep       TRUE for each row left by na.action that is complete, and so in x
 #   row_names  of these rows, or NULL)
 # With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
-# offset 0 in new rows.
-new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
+# offset 0 in new rows. With `re` FALSE the variables of groups may be missing.
+new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
-  new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else rows_by_matrix(fit$frame, newdata)
+  new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
   complete <- stats::complete.cases(new$x)
   most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
@@ -73,7 +73,7 @@ lacks_columns <- function(lacking) {
               message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
 }
 
-rows_by_formula <- function(frame, newdata) {
+rows_by_formula <- function(frame, newdata, re) {
   newdata <- rows_at_places(frame, newdata)
   if (!is.list(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula",
@@ -81,6 +81,7 @@ rows_by_formula <- function(frame, newdata) {
   }
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
+  if (!re) rows[setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))] <- NA
   lacking <- setdiff(frame$required, names(rows))
   if (length(lacking)) lacks_columns(lacking)
   n <- nrow(rows)
@@ -93,7 +94,7 @@ rows_by_formula <- function(frame, newdata) {
   labels <- row.names(mf)
   mf <- check_new_variables(mf, frame$variables)
   x <- bind_columns(frame$variables, mf)
-  tell_new_levels(frame$variables, x)
+  if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
   # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
   total <- evaluate_new(stats::model.offset(mf)) %||% 0

@@ -54,6 +54,9 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   }
   given <- intersect(c("subset", "weights", "na.action", "offset"), names(call))
   parts[given] <- as.list(call)[given]
+  if (is.character(parts$subset) && !all(parts$subset %in% row.names(data))) {
+    abort_input("subset", describe(parts$subset), "a logical expression such as x > 1, row numbers or row names")
+  }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
     mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
