@@ -174,7 +174,10 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start)
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel)) found <- with_unbiased_scale(found, data, s, state)
-  with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  with_values <- function(found) {
+    found$kernel <- name_lengthscales(found$kernel, data$x)
+    model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  }
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
        exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))

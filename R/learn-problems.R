@@ -25,7 +25,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   last <- nrow(table) + 1L
   names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
-  given <- log(c(made$values, if (is.null(s$noise)) NA else s$noise))
+  given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
@@ -60,20 +60,16 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   with_likelihood(problem, precision)
 }
 
-# Returns list(asked, compiled, table, values, by_number, label) for a profile: the kernel, the units of its parameters
-# (those of variances for responses of mean square 1), and the values that are given. The pool keeps it for other
-# problems of these rows.
+# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the values that are given, and
+# the units of its parameters, those of variances for responses of mean square 1. The pool keeps it for other problems
+# of these rows.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
   open <- open_leaf(s$kernel)
   compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
-  values <- compiled$engine$values
   table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # the kernel has its periods
-  compiled$engine$values <- as.double(ifelse(is.na(values), table$unit, values))
-  compiled$kernel <- name_lengthscales(compiled, pool$x)
-  made <- list(asked = s$kernel, compiled = compiled, table = table, values = values,
-               by_number = by_numbers_of_levels(compiled, pool$x),
+  made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
                label = if (!is.null(profile)) profile_label(profile, open$periods))
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
@@ -190,6 +186,8 @@ kernel_of <- function(profile, periods = NULL) {
 }
 
 profile_label <- function(profile, periods = NULL) {
+  plain <- plain_kernels[[profile]]
+  if (!is.null(plain)) return(plain$label)
   if (!is_season(profile)) return(sum_label(kernel_of(profile)))
   parts <- parts_of_season(profile, periods)
   paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),

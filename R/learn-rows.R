@@ -33,17 +33,16 @@ pool_of_rows <- function(data, s) {
   }
   pool$count$evaluations <- 0L
   pool$few <- pool$share == 1 && n <= most_exact_rows()
-  pool <- with_response(pool, data)
+  pool <- pool_of_response(pool, data)
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
 # Returns the pool with the responses of `data`, the rows that it was made from, and with the units that follow.
-with_response <- function(pool, data) {
+pool_of_response <- function(pool, data) {
   some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
-  variance <- response_variance(data)
-  pool[c("y", "weights", "twins", "shift", "variance", "floor", "weight", "signal")] <- list(
-    some$y, some$weights, some$twins, data$shift, variance, noise_floor(data, variance), mean_weight(data),
-    signal_power(data))
+  pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
+  units <- response_units(data)
+  pool[names(units)] <- units
   pool
 }
 
@@ -68,32 +67,31 @@ some_of_pool <- function(pool, count) {
   some
 }
 
-response_variance <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
-  response_power(data, data$y - sum(w * data$y) / sum(w))
-}
-
-# Returns the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far smaller
-# mean square than the others, their weights are ignored, because f varies as the other rows do.
-signal_power <- function(data) {
+# Returns the units of what is learned from the rows, in those of the cleaned response:
+#
+#   variance  of the response about its mean
+#   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
+#             smaller mean square than the others, their weights are ignored, because f varies as the others do.
+#   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
+#             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
+#             no rounding. The noise is also at least a millionth of the response's variance, which only interpolation
+#             needs, and, if no centre was taken out, large enough for the digits of the kernel matrix. Steps of a
+#             transformed response differ: the floor has their median, because their smallest is next to 0 where T is
+#             flat.
+#   weight    the mean weight
+response_units <- function(data) {
+  y <- data$y
+  w <- if (is.null(data$weights)) rep(1, length(y)) else data$weights
+  variance <- response_power(data, y - sum(w * y) / sum(w))
   power <- response_power(data)
-  if (is.null(data$weights)) return(power)
-  w <- pmin(data$weights, stats::median(data$weights))
-  plain <- sum(w * data$y^2) / sum(w)
-  if (plain > 10 * power) plain else power
-}
-
-# Returns the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
-# (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is no rounding.
-# The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
-# was taken out, large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
-# their median, because their smallest is next to 0 where T is flat.
-noise_floor <- function(data, power = response_variance(data)) {
-  y <- given_response(data)
-  gap <- if (is.null(data$transform)) smallest_step(y - if (is.null(data$offset)) 0 else data$offset) else
-    smallest_step(y) * stats::median(exp(log_slope(data$transform, y)))
-  gap <- gap / data$scale
-  max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
+  even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
+  plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
+  given <- given_response(data)
+  step <- if (is.null(data$transform)) smallest_step(given - if (is.null(data$offset)) 0 else data$offset) else
+    smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
+  list(variance = variance, signal = if (plain > 10 * power) plain else power,
+       floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
+       weight = mean_weight(data))
 }
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
@@ -102,7 +100,7 @@ asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && ide
 # the kernel matrix of smooth kernels still has a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   merged <- merge_all_equal_rows(data)$shift
-  power <- response_variance(data)
+  power <- response_units(data)$variance
   if (merged$ss > 1e-12 * power * data$n) {
     abort_input("noise", "0", "positive", message = paste(
       "`noise` = 0 cannot interpolate: rows with equal inputs have different responses. Leave out `noise`,",

@@ -153,7 +153,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
   value <- kernel_values(kernel)
-  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
+  as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
 # Returns column_spread() of each column.

@@ -133,7 +133,7 @@ mean_weight <- function(data) {
 
 # Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
 response_power <- function(data, y = data$y) {
-  w <- data$weights %||% 1
+  w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
 }

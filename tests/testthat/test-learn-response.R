@@ -301,10 +301,10 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
 test_that("the floor of the noise of a transformed response has the median of its steps", {
   d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
   data <- response_case(d)$data
-  expect_equal(noise_floor(data) * data$scale^2, 1 / 12)
+  expect_equal(response_units(data)$floor * data$scale^2, 1 / 12)
   logged <- data_as_modelled(data, list(transform = new_transform("log", d$y)),
                              list(center = TRUE, scale = TRUE, method = "pfdtc"))
-  expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
+  expect_equal(response_units(logged)$floor * logged$scale^2, stats::median(1 / d$y)^2 / 12)
 })
 
 test_that("the learned lambda is that of the largest log marginal likelihood of the response", {
