@@ -48,8 +48,9 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
   learn <- function(profile, ...) {
-    tell(profile_label(profile))
-    learned_model(learning_problem(pool, s, profile), ...)
+    problem <- learning_problem(pool, s, profile)
+    tell(problem$label)
+    learned_model(problem, ...)
   }
   after <- function(first, profile) {
     if (few) return(learn(profile, theta))
@@ -247,8 +248,7 @@ linear_model <- function(problem) {
 }
 
 model_of_run <- function(problem, run) {
-  list(label = profile_label(problem$profile, problem$periods), problem = problem, theta = run$theta, value = run$value,
-       parameters = sum(problem$free))
+  list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
 # Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned

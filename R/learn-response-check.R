@@ -149,7 +149,7 @@ with_terms_in_merit <- function(tried, from) {
 # ---- the rows that candidates are learned from -----------------------------------------------------------------------
 
 # Returns the rows whose density counts, list(x, y, w, offset, group): used rows at the distinct inputs `taken`, without
-# copies. `y` is as given, and `group` is the number of the distinct input.
+# copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
@@ -160,8 +160,9 @@ rows_for_response <- function(data, taken) {
   if (is.null(group)) group <- seq_along(used)
   kept <- group %in% taken
   used <- used[kept]
-  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
-       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
+  w <- data$prior_weights[used]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are those
@@ -195,9 +196,12 @@ slopes_of_rows <- function(rows, transform, scale) {
 # Returns the cleaned rows with the transformed response, equal ones merged.
 rows_transformed <- function(rows, transform) {
   y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
-  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
-  out[c("transform", "given_response")] <- list(transform, rows$y)
-  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
+  r <- if (is.null(rows$offset)) y else y - rows$offset
+  unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
+  out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
+              scale = unit$scale, shift = log_density_shift(length(r), sum_of_logs(rows$w), unit$scale),
+              offset = rows$offset, transform = transform, given_response = rows$y)
+  if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }
 
 # ---- what is asked for -----------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
 #' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
-#' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
+#' @param na.action treatment of missing values, also of groups: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
@@ -86,15 +86,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
 
 # Returns the prediction for the arguments `ask` of predict(). `new` is its newdata.
 answer_asked <- function(fit, response, new, ask, na.action) {
-  rows <- if (is.null(new)) {
-    training_rows(fit)
-  } else if (ask$re) {
-    new_rows(fit, new, na.action)
-  } else { # the population does not need the groups
-    groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
-    if (is.data.frame(new)) new[setdiff(groups, names(new))] <- NA
-    suppressMessages(new_rows(fit, new, na.action), classes = "pfdtc_message_new_levels")
-  }
+  rows <- if (is.null(new)) training_rows(fit) else new_rows(fit, new, na.action, ask$re)
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }

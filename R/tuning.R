@@ -167,9 +167,11 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 # points; nats that two steps must gain; most inducing points of a posterior of many rows; the smallest pivot of H,
 # which only Student's t has below 1: near a saddle log det H falls without end, and with it Laplace's approximation is
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
-# `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own.
+# `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own;
+# `decrement` at which Newton's steps for several classes end while hyperparameters are searched
+# (bench/classes-table.R: the same NLPD to four digits).
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-5)
 
 # Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
 # learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average

@@ -61,7 +61,8 @@ static enum status fit(struct model *model, struct softmax *l, SEXP start, SEXP 
     const size_t dim = (size_t)l->z.M * l->q;
     const enum status status = inducing_ladder(
         model, &l->z, list_number(stop, "most_jitter"), room((size_t)l->z.M), L);
-    SEXP u = list_get(start, "beta");
+    const int maxit = arg_integer(list_get(stop, "maxit"), "maxit");
+    SEXP u = list_get(start, "beta"), C = list_get(start, "C");
     l->z.L = L;
     if (status != STATUS_OK)
         return status;
@@ -69,9 +70,12 @@ static enum status fit(struct model *model, struct softmax *l, SEXP start, SEXP 
         fill(dim, 0.0, l->u);
     else
         copy(dim, arg_vector(u, "start", dim), l->u);
+    if (C != R_NilValue && maxit > 0) {
+        copy(dim * dim, arg_vector(C, "start", dim * dim), l->C);
+        l->factor = FACTOR_EARLIER;
+    }
     softmax_open(l);
-    return softmax_mode(l, list_number(stop, "enough"),
-                        arg_integer(list_get(stop, "maxit"), "maxit"));
+    return softmax_mode(l, list_number(stop, "enough"), maxit);
 }
 
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,

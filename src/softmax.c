@@ -12,35 +12,37 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* sums: A W_jk A' (the lower triangle where j = k), A g (M x q), sum l */
-static void mode_add(const void *self, const struct visit *v)
+/* sums: A g (M x q), sum l */
+static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     const size_t N = (size_t)l->pass->rows->N;
     struct class_rows r = class_rows_in(l, n, v->work);
-    double *W = r.rest, *AW = W + n, *Ag = v->sums + blocks_size(l);
     mult_AtB(l->q, M, n, 1.0, l->trial, v->A, 0.0, r.g); /* phi, in the place of g */
     for (int i = 0; i < n; i++) {
         double *p = r.p + (size_t)i * l->K;
-        Ag[(size_t)M * l->q] += class_row(l, first + i, r.g + (size_t)i * l->q, p);
+        v->sums[(size_t)M * l->q] += class_row(l, first + i, r.g + (size_t)i * l->q, p);
         class_rows_complete(l, first + i, i, &r);
         for (int k = 0; k < l->K; k++)
             l->p[(size_t)(first + i) + N * k] = p[k];
     }
-    mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, Ag);
+    mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
+}
+
+/* sums: A W_jk A', lower triangles */
+static void curvature_add(const void *self, const struct visit *v)
+{
+    const struct softmax *l = self;
+    const int M = l->z.M, n = v->block.n;
+    const struct class_rows r = class_rows_again(l, v, v->work);
+    double *W = r.rest, *AW = W + n;
     for (int j = 0; j < l->q; j++)
         for (int k = 0; k <= j; k++) {
-            double *sum = v->sums + (size_t)M * M * pair_of(j, k);
             class_curvature(l, v, &r, j, k, W);
-            for (int i = 0; i < n && j == k; i++)
-                W[i] = sqrt(W[i] > 0.0 ? W[i] : 0.0);
             copy((size_t)M * n, v->A, AW);
             scale_columns(M, n, W, AW);
-            if (j == k)
-                add_A_At(M, n, AW, sum);
-            else
-                mult_ABt(M, n, M, 1.0, AW, v->A, 1.0, sum);
+            add_ABt_lower(M, n, AW, v->A, v->sums + (size_t)M * M * pair_of(j, k));
         }
 }
 
@@ -52,9 +54,10 @@ static size_t row_size(const struct softmax *l)
 static double psi_at(void *self)
 {
     struct softmax *l = self;
-    const size_t dim = (size_t)l->z.M * l->q, blocks = blocks_size(l);
-    pass_run(l->pass, sum_sink(l, mode_add, row_size(l), blocks + dim + 1, l->sums));
-    return 0.5 * sum_squares(dim, l->trial) - l->sums[blocks + dim];
+    const size_t dim = (size_t)l->z.M * l->q;
+    double *value = l->sums + blocks_size(l);
+    pass_run(l->pass, sum_sink(l, value_add, row_size(l), dim + 1, value));
+    return 0.5 * sum_squares(dim, l->trial) - value[dim];
 }
 
 /* H - I from the sums, in C: lower triangle */
@@ -62,27 +65,52 @@ static void assemble(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
     for (int j = 0; j < l->q; j++)
-        for (int k = 0; k <= j; k++)
+        for (int k = 0; k <= j; k++) {
+            double *sum = l->sums + M * M * pair_of(j, k);
+            mirror_lower((int)M, sum);
             for (size_t c = 0; c < M; c++)
-                copy(M, l->sums + M * M * pair_of(j, k) + M * c,
-                     l->C + dim * (M * k + c) + M * j);
+                copy(M, sum + M * c, l->C + dim * (M * k + c) + M * j);
+        }
 }
 
-static enum status prepare(void *self)
+/* The step C^{-T} C^{-1} r and its decrement */
+static enum status take_step(struct softmax *l)
 {
-    struct softmax *l = self;
     const size_t dim = (size_t)l->z.M * l->q;
-    copy(dim, l->trial, l->u);
-    copy(dim, l->u, l->r);
-    add_scaled(dim, -1.0, l->sums + blocks_size(l), l->r);
-    assemble(l);
-    if (chol_shifted((int)dim, l->C, 1.0, l->C))
-        return STATUS_INNER_NOT_PD;
     copy(dim, l->r, l->step);
     solve_chol((int)dim, 1, l->C, l->step);
     const double squared = dot(dim, l->r, l->step);
     l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+/* C at u, and its step */
+static enum status factor_here(struct softmax *l)
+{
+    pass_run(l->pass, sum_sink(l, curvature_add, row_size(l), blocks_size(l), l->sums));
+    assemble(l);
+    l->factor = FACTOR_HERE;
+    return chol_shifted(l->z.M * l->q, l->C, 1.0, l->C) ? STATUS_INNER_NOT_PD
+                                                        : take_step(l);
+}
+
+/* Steps with the factor of an earlier H cost a tenth of Newton's: they are taken while they halve the
+ * decrement.  The last steps, from `near` on, are Newton's. */
+static enum status prepare(void *self)
+{
+    struct softmax *l = self;
+    const size_t dim = (size_t)l->z.M * l->q;
+    const double before = l->decrement;
+    copy(dim, l->trial, l->u);
+    copy(dim, l->u, l->r);
+    add_scaled(dim, -1.0, l->sums + blocks_size(l), l->r);
+    if (l->factor != FACTOR_NONE) {
+        l->factor = FACTOR_EARLIER;
+        if (take_step(l) == STATUS_OK && l->decrement < 0.5 * before &&
+            l->decrement >= l->near)
+            return STATUS_OK;
+    }
+    return factor_here(l);
 }
 
 void softmax_open(struct softmax *l)
@@ -93,6 +121,7 @@ void softmax_open(struct softmax *l)
         arena_take(arena, blocks_size(l) + dim + l->q + 1 + l->z.model->kernel->n_theta);
     l->step = arena_take(arena, dim);
     l->trial = arena_take(arena, dim);
+    l->decrement = INFINITY;
 }
 
 enum status softmax_mode(struct softmax *l, double enough, int maxit)
@@ -100,7 +129,9 @@ enum status softmax_mode(struct softmax *l, double enough, int maxit)
     const struct newton t = {
         (size_t)l->z.M * l->q, l->u,      l->step, l->trial, &l->psi,
         &l->decrement,         &l->steps, l,       psi_at,   prepare};
-    return newton_run(&t, enough, maxit);
+    l->near = fmax(enough, 1e-6);
+    const enum status status = newton_run(&t, enough, maxit);
+    return status == STATUS_OK && l->factor == FACTOR_EARLIER ? factor_here(l) : status;
 }
 
 double softmax_evidence(const struct softmax *l)

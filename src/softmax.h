@@ -6,7 +6,7 @@
 
 /* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and points. */
 void softmax_open(struct softmax *l);
-/* Moves u to the mode; see newton.h. */
+/* Moves u to the mode; see newton.h.  The first steps are by the factor in C if `factor` says so. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
 /* Returns log Z. */
 double softmax_evidence(const struct softmax *l);

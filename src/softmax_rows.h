@@ -26,8 +26,14 @@ struct softmax {
     double *s;        /* q x N: slopes of F in phi through W at a fixed u */
     double *u, *r;    /* M x q */
     double *C;        /* the factor of H, M q x M q */
-    double *inverse;  /* symmetric parts of the blocks of H^{-1} for j >= k, each M x M */
+    enum {
+        FACTOR_NONE,
+        FACTOR_EARLIER,
+        FACTOR_HERE
+    } factor;        /* the H of C: none, another u's, u's */
+    double *inverse; /* symmetric parts of the blocks of H^{-1} for j >= k, each M x M */
     double psi, decrement, penalty;
+    double near; /* the decrement from which on each step has its own H */
     int steps;
     double *sums, *step, *trial; /* set by softmax_open() */
 };

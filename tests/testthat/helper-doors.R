@@ -54,7 +54,7 @@ door_examples <- function() {
     laplace = list(points, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
     "laplace vi" = list(points, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
                         2L, ec),
-    softmax = list(points, p$x, classes, list(beta = NULL), newton, 2L, ec),
+    softmax = list(points, p$x, classes, list(beta = NULL, C = NULL), newton, 2L, ec),
     softmax_at = list(points, diag(3), matrix(0, 3, 2), cbind(diag(3), diag(3), diag(3)), p$x, ec),
     forms = list(post_of(own), list(diag(3)), p$x, ec),
     paths = list(post_of(own), p$x, sites, rbind(diag(3), 1), ec),

@@ -36,6 +36,27 @@ test_that("the engine's mode, evidence and penalty are those of dense matrices, 
   }
 })
 
+test_that("a start from other hyperparameters ends in the same mode, with the factor there, however many steps", {
+  case <- classes_case(40, 4)
+  sites <- engine_sites(classes_of(letters[1:4]), list(y = as.double(case$class)), case$b)
+  at <- function(scale, ...) {
+    kernel <- place_kernel(kernel_se(scale * c(0.4, 0.6), 2 * scale), case$x)
+    native_laplace(case$x[1:20, ], case$x, sites, kernel, 1e-8, ..., want = 2L)
+  }
+  cold <- at(1)
+  kept <- c("evidence", "penalty", "theta", "C", "beta")
+  for (scale in c(0.9, 3, 30)) { # near, and so far that its factor has to go
+    expect_equal(at(1, start = at(scale))[kept], cold[kept], tolerance = 1e-8) # the last step is below 1e-9
+  }
+  start <- at(1.1)
+  start$C <- 3 * start$C # steps that are far too short
+  for (most in c(1L, 2L, 40L)) {
+    short <- at(1, start = start, maxit = most)
+    there <- at(1, start = short["beta"], maxit = 0L)
+    expect_equal(short[kept], there[kept], tolerance = 1e-12)
+  }
+})
+
 test_that("slopes of the penalised evidence are its central differences", {
   case <- classes_case(40, 3)
   for (w in list(NULL, exp(stats::rnorm(40)))) {
