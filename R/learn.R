@@ -125,7 +125,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
 climb_last <- function(model) {
   if (!in_time(model$problem$pool)) return(model)
   end <- learn_exactly(model$problem, climb(model$problem, model$theta, "whole", 0L), exact_enough[["sure"]])
-  if (isTRUE(end$value >= model$value)) model[c("theta", "value")] <- end[c("theta", "value")]
+  if (is.finite(end$value)) model[c("theta", "value")] <- end[c("theta", "value")]
   model
 }
 
