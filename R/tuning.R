@@ -81,7 +81,8 @@ parameter_rows <- 3000L
 # bench/small-n.R).
 parameter_nats <- 2
 
-# Nats that a linear mean beside the kernel must gain before the kernel is chosen again beside it (bench/small-n.R).
+# Nats that a linear mean beside the kernel must gain before the kernel is chosen again beside it
+# (bench/few-seeds.R).
 line_again <- 10
 
 # Rows from which a linear mean is tried: with fewer it was not measured (bench/small-n.R).
