@@ -241,7 +241,7 @@ certify_classes <- function(fit, new, effort, m2) {
   if (!is.null(new$names)) out$row <- new$names[out$row]
   row.names(out) <- NULL
   structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
-            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
+            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label, moved = TRUE,
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
