@@ -330,7 +330,8 @@ find_laplace_reference <- function(fit, given) {
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]
-  psi <- psi %||% (if (is.null(at$factors)) -(at$evidence + logdet(at$C) / 2) else sum(at$beta^2, at$zeta^2) / 2 - sum(l))
+  psi <- psi %||%
+    (if (is.null(at$factors)) -(at$evidence + logdet(at$C) / 2) else sum(at$beta^2, at$zeta^2) / 2 - sum(l))
   logdet_P <- function(factors) factors$logdet %||% logdet(factors$C)
   slack <- b$slack * b$most
   G <- b$lo$factors$G
