@@ -25,7 +25,7 @@ response_stage <- function(data, asked, state) {
                   tol = , noise = , kernel = , offset = , mean = , center = ,
                   scale = sprintf("`%s` is given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("Response: as given, with constant noise: %s.", why))
+      state$because <- c(response = sprintf("Response: as given, with constant noise, because %s.", why))
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
