@@ -49,7 +49,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
     if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
   if (!is.null(wrong)) {
     abort_input(name, wrong, "numbers of which some are 0 and several are above 0",
-                hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers, such as Gamma(\"log\").")
+                hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
   }
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   home <- parent.frame()
