@@ -4,37 +4,35 @@
 #' approximation from the exact posterior, under an *auxiliary distribution* nu. That is a Gaussian process which stands
 #' in for the exact posterior. `vignette("paper")` compares such distributions.
 #'
-#' `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. `aux_sor()` is the subset of
-#' regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior given random
-#' rows alone; with `n` rows of data, an evaluation of the objective costs \eqn{O(n^2 m)}. `aux_refresh()` renews nu as
-#' the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2` greedy points, which
-#' the fit keeps as its [reference()]. `auxiliary()` computes nu for given data, which it neither centres nor scales.
-#'
+#' @usage
+#' aux_sor(size = NULL, rows = NULL)
+#' aux_subset(size = NULL, rows = NULL)
+#' aux_refresh(every = 10, start = aux_sor())
+#' aux_reference(m2 = NULL, samples = NULL, tail = 0)
+#' aux_white(variance = 1)
+#' aux_custom(make, label = "given by a function")
 #' @param size,rows how many rows to draw at random, by default `min(ceiling(n / 10), 1000)`; or which rows to take.
 #' @param every,start iterations between renewals; the auxiliary distribution to start from.
-#' @param m2 number of points of the reference. Default: 4 times `m` of the fit, 800 in `auxiliary()`; at most all rows.
-#' @param tail share of the covariance beyond its first `m` directions that may be left out; 0 keeps all.
+#' @param m2 number of points of the reference. Default: 4 times `m` of the fit, 800 in [auxiliary()]; at most all rows.
+#' @param samples,tail number of sample paths in place of the reference's covariance (default: the covariance itself);
+#'   share of that covariance beyond its first `m` directions that may be left out.
 #' @param variance variance of the white noise at a row, divided by the noise variance.
-#' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
 #' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
 #'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
-#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
-#' @param y numeric response, one number for each row of `x`.
-#' @param kernel,noise a kernel with all parameters given, and the noise variance, in squared units of `y`.
-#' @param aux an auxiliary distribution, such as `aux_sor()`.
-#' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
-#' @param object,newdata,... a result of `auxiliary()`; new rows in the form of `x`; not used.
-#' @return An object of class `pfdtc_aux` for the argument `aux` of [pfdtc()]. `auxiliary()` returns an object of class
-#'   `pfdtc_auxiliary`. For `aux_refresh()`, nu is computed from its argument `start`. `predict()` returns
-#'   `list(fit, se.fit)`, mean and sd of nu at new rows in units of `y`; for `aux_white()` that is an error. Errors have
-#'   class `pfdtc_error_input`.
-#' @details `make` describes a Gaussian process with covariance
+#' @return An object of class `pfdtc_aux` for the argument `aux` of [pfdtc()].
+#' @details `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. `aux_sor()` is the
+#' subset of regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior given
+#' random rows alone; with `n` rows of data, an evaluation of the objective costs \eqn{O(n^2 m)}. `aux_refresh()` renews
+#' nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2` greedy points,
+#' which the fit keeps as its [reference()].
+#'
+#' `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
 #' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i}, `W` a row for each of them, `mean` the
 #' \eqn{w_i}; `sign` is 1 (default) or -1 for each column of `W` and `p` 0 (default) or 1. `y`, `kernel` and `noise` are
 #' centred and scaled as in the fit.
-#' @seealso [pf_objective()], `vignette("paper")`
+#' @seealso [auxiliary()] computes nu, [pf_divergence()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)
 #' prior <- aux_custom(function(x, y, weights, kernel, noise, m) { # Nystrom approximation of the prior
@@ -43,16 +41,13 @@
 #'   list(U = U, W = backsolve(R, diag(m)), mean = numeric(m))
 #' }, "the prior on the first rows")
 #' pfdtc(dist ~ speed, cars, m = 4, aux = prior)
-#' nu <- auxiliary(cars$speed, cars$dist - 43, kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
-#' predict(nu, c(10, 20))
+#' @aliases aux_subset aux_refresh aux_reference aux_white aux_custom
 #' @export
 aux_sor <- function(size = NULL, rows = NULL) new_aux("sor", size = size, rows = rows)
 
-#' @rdname aux_sor
 #' @export
 aux_subset <- function(size = NULL, rows = NULL) new_aux("subset", size = size, rows = rows)
 
-#' @rdname aux_sor
 #' @export
 aux_refresh <- function(every = 10, start = aux_sor()) {
   start <- check_aux(start, "start")
@@ -60,7 +55,6 @@ aux_refresh <- function(every = 10, start = aux_sor()) {
   new_aux("refresh", every = check_count(every, "every"), start = start)
 }
 
-#' @rdname aux_sor
 #' @export
 aux_reference <- function(m2 = NULL, samples = NULL, tail = 0) {
   tail <- check_at_least_0(tail, "tail")
@@ -70,7 +64,6 @@ aux_reference <- function(m2 = NULL, samples = NULL, tail = 0) {
           samples = if (!is.null(samples)) check_count(samples, "samples"), tail = tail)
 }
 
-#' @rdname aux_sor
 #' @export
 aux_white <- function(variance = 1) new_aux("white", variance = check_positive(variance, "variance", 1L))
 
@@ -92,7 +85,6 @@ check_aux <- function(aux, argument = "aux") {
   aux
 }
 
-#' @rdname aux_sor
 #' @export
 aux_custom <- function(make, label = "given by a function") {
   if (!is.function(make)) abort_input("make", describe(make), "a function that returns list(U, W, sign, mean)")
@@ -121,7 +113,6 @@ fill_aux <- function(aux, n, m, made = NULL) {
   if (is.null(fill)) aux else fill(aux, n, m, made)
 }
 
-#' @rdname aux_sor
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
   rows <- check_rows(x, y, weights)
@@ -136,7 +127,6 @@ print.pfdtc_auxiliary <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname aux_sor
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   if (is.null(object$W)) {

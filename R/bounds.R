@@ -1,26 +1,3 @@
-#' Error bounds of the pF divergence theorem
-#'
-#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance of a DTC posterior,
-#' with the exact posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical
-#' intervals. A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in
-#' the number of rows left out.
-#'
-#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is bounded without
-#'   them, an exact one as DTC with all rows as inducing points.
-#' @param newdata,reference,m2,... As in [certify()].
-#' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
-#' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
-#' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
-#'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
-#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio`, `log_eps`, `note` and `vacuous`, TRUE if the
-#'   bound exceeds that without inducing points; with `samples` `density_ratio_estimate` (a log), `density_ratio_ess`.
-#' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd; `eps^2 =
-#'   eps_mean^2 + eps_cov^2`.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence; theory vignette.
-#' @seealso [certify()], [pf_divergence()]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' error_bounds(fit, data.frame(speed = c(5, 15)), effort = "fast")
 #' @export
 error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference, m2 = NULL,
                          samples = 0) {
@@ -183,35 +160,51 @@ estimate_density_ratio <- function(fit, data, samples) {
   list(density_ratio_estimate = -(largest + log(mean(weight))), density_ratio_ess = sum(weight)^2 / sum(weight^2))
 }
 
-#' Divergence from the exact posterior
+#' Divergences from the exact posterior, and the paper's error bounds
 #'
 #' `kl_divergence()` returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior
-#' processes of a fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal
-#' distributions.
-#'
+#' processes of a fit and of [gp_exact()]; with `newdata`, the mean divergence of the marginal distributions.
 #' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an
-#' auxiliary distribution, divided by \eqn{\sigma^2}{s2}. If the auxiliary distribution is the exact posterior, it
-#' bounds the 2-Wasserstein distance. The theory vignette has the formulas.
+#' auxiliary distribution, divided by \eqn{\sigma^2}{s2}. `error_bounds()` returns the finite-data bounds of Huggins et
+#' al. (2019) on the errors of mean, sd and variance of a DTC posterior. They are far above the actual errors:
+#' [certify()] gives practical intervals.
 #'
-#' @param fit A fit of any kind. For `pf_divergence()` a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data: one
-#'   with neighbours is measured by its inducing points alone, an exact one by DTC with all rows as inducing points.
+#' @usage
+#' kl_divergence(fit, exact, newdata = NULL)
+#' pf_divergence(fit, nu = NULL)
+#' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
+#'   m2 = NULL, samples = 0)
+#' @param fit A fit of any kind. For all but `kl_divergence()` a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its
+#'   data: one with neighbours is taken without them, an exact one as DTC with all rows as inducing points.
 #' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
-#' @param newdata Rows at which the marginal distributions of the latent function are compared.
+#' @param newdata Rows at which f is compared.
 #' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
 #'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
+#' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
+#' @param reference,m2,... As in [certify()].
+#' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return A number, not negative: nats, or for `pf_divergence()` without unit. The KL divergence is `Inf` for SoR
-#'   without `newdata`, because its posterior is singular.
-#' @section Invariants: Both are 0 at the exact posterior, and at every point \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma -
-#'   \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}, and if `nu` is the exact
-#'   posterior \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#'   without `newdata`, because its posterior is singular. `error_bounds()`: a data frame, a row for each row of
+#'   `newdata`, with `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and `var_bound`
+#'   (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2` (bound of the 2-Wasserstein distance). A
+#'   fit under [aux_subset()] adds the paper's bound by a density ratio, which grows exponentially in the number of rows
+#'   left out: `log_density_ratio`, `log_eps`, `note`, `vacuous` (is it above the bound without inducing points?), and
+#'   with `samples` `density_ratio_estimate` (a log) and `density_ratio_ess`.
+#' @section Invariants: Divergences are 0 at the exact posterior, and at every point \eqn{(\tilde\mu - \mu)^2 +
+#'   (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}. If `nu` is the
+#'   exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x))
+#'   d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 +
+#'   eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
-#'   (2016).
-#' @seealso [pf_objective()], [compare_fits()]
+#'   (2016); theory vignette.
+#' @seealso [certify()], [pf_objective()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
 #' dtc <- gp_dtc(dist ~ speed, cars, m = 3, like = exact)
 #' kl_divergence(dtc, exact, newdata = cars)
 #' pf_divergence(dtc, aux_white())
+#' error_bounds(dtc, data.frame(speed = c(5, 15)), effort = "fast")
+#' @aliases pf_divergence error_bounds
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
@@ -260,7 +253,6 @@ fitc_bound <- function(fit) {
     data$shift$constant
 }
 
-#' @rdname kl_divergence
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")

@@ -36,9 +36,9 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(order, group,
-# rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W, weights
-# of the data's rows[, group].
+# Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(x, order,
+# group, rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W,
+# weights of the data's rows[, group].
 krige <- function(reference, data, x, n_c = kriging_rows(), group = group_for(nrow(x))) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -49,12 +49,13 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = group_for(nr
                   norms_to_engine(reference$norms), engine_rows(data), x[groups$order, , drop = FALSE],
                   as.integer(groups$start), near, matrix(match(rows, near), n_c),
                   engine_control(nrow(data$x), reference$control))
-  c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
+  c(list(x = x, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
 
-# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). `known` are
-# intervals of earlier steps.
-kriged_interval <- function(found, reference, correction, data, x, known) {
+# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). `sd_lower`: a
+# lower bound of the exact sd.
+kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
+  x <- found$x
   at <- found$order
   model <- model_of(reference)
   if (!is.null(correction$residual)) {
@@ -62,7 +63,7 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
                                              reference$control)[at] + kriged_sums(found, correction$residual)
     found$rr <- kriged_sums(replace(found, "W", 1), correction$residual^2)
   }
-  out <- kriged_bounds(found, nrow(found$W), prior_at(model, x)[at], correction, model, known$sd_lower[at])
+  out <- kriged_bounds(found, nrow(found$W), prior_at(model, x)[at], correction, model, rep_len(sd_lower, nrow(x))[at])
   lapply(out, function(v) replace(numeric(nrow(x)), at, v))
 }
 
@@ -157,8 +158,14 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   x_S <- data$x[S, , drop = FALSE]
   root_S <- rep_len(root, nrow(data$x))[S]
   K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)
-  w <- kriging_weights(K_S, s2, k[S])
-
+  # w = (K_S + s2 I)^{-1} k_S, or other weights if the factorisation fails: any weights give a valid interval
+  w <- 0 * k[S]
+  for (more in c(0, max(diag(K_S)) * (length(S) + 16) * .Machine$double.eps * 10^(0:7))) {
+    R <- tryCatch(chol(K_S + diag(s2 + more, length(S))), error = function(e) NULL)
+    if (is.null(R)) next
+    w <- backsolve(R, backsolve(R, k[S], transpose = TRUE))
+    break
+  }
   h <- k - root * native_kernel_cross_matvec(kernel, x_S, root_S * w, data$x, reference$control)
   h[S] <- h[S] - s2 * w
   wh <- sum(w * h[S])
@@ -180,14 +187,4 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   r_S <- correction$residual[S]
   about <- list(mean = sum(k * correction$v) + sum(w * r_S), rr = sum(r_S^2), ww = ww)
   kriged_bounds(c(found, about), n_terms, one$size, correction, model, sd_lower)
-}
-
-# Returns (K_S + s2 I)^{-1} k_S, or other weights if the factorisation fails: any weights give a valid interval.
-kriging_weights <- function(K_S, s2, k_S) {
-  jitter <- max(diag(K_S)) * (nrow(K_S) + 16) * .Machine$double.eps
-  for (more in c(0, jitter * 10^(0:7))) {
-    R <- tryCatch(chol(K_S + diag(s2 + more, nrow(K_S))), error = function(e) NULL)
-    if (!is.null(R)) return(backsolve(R, backsolve(R, k_S, transpose = TRUE)))
-  }
-  0 * k_S
 }

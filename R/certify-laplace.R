@@ -27,7 +27,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   if (!kept && effort != "fast" && used$t > used$enough) {
     tell("reference")
     used <- laplace_reference(fit, data, m2, effort == "tight")$bounds
-    inside <- intersect_intervals(inside, mode_interval(used, fun))
+    inside <- narrow(inside, mode_interval(used, fun))
   }
   structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }

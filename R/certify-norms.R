@@ -27,8 +27,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   n <- nrow(data$x)
   m <- nrow(z)
   size <- if (tight) c(n, n) else if (fast) c(m, m) else norm_groups(m)
-  size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
-  norms <- rows_norms(p, z, data, model, size, control)
+  norms <- rows_norms(data, p, z, model, size * c(is.null(inner) && sharp, is.null(same)), control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
   finish_norms(norms, p, model, inner)
 }
@@ -38,8 +37,9 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns the contribution of some rows to the norms. `size` has the sizes of the groups for T1 and for T2.
-rows_norms <- function(p, z, data, model, size, control) {
+rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
+  size <- pmin(n, size)
   found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
   c(found[c("T1", "Psi", "lam", "vv", "spread")],
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
@@ -197,44 +197,43 @@ certify_posterior <- function(post, fun, crossing = NULL) {
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
 
-# Returns the interval of mean and sd; a certificate without variances bounds the mean alone.
-as_interval <- function(r) {
-  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error,
-       sd_lower = if (is.null(r$var_lower)) 0 else sqrt(r$var_lower),
-       sd_upper = if (is.null(r$var_upper)) Inf else sqrt(r$var_upper))
+unknown_intervals <- function(n) {
+  list(mean_lower = rep(-Inf, n), mean_upper = rep(Inf, n), sd_lower = numeric(n), sd_upper = rep(Inf, n))
 }
 
-posterior_interval <- function(post, fun) as_interval(certify_posterior(post, fun))
-
-# Replaces bounds that are NaN after an overflow by infinite ones, and lower bounds of an sd by 0.
-unknown_if_nan <- function(inside) {
-  all <- c(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
-  for (end in names(all)) inside[[end]][is.nan(inside[[end]])] <- all[[end]]
-  inside
-}
-
-# Intersects two lists of intervals. Two valid intervals that do not meet differ by rounding: their ends are exchanged.
-# If they are further apart, one of them is wrong: the result contains both, and a warning is given.
-intersect_intervals <- function(a, b) {
+# Returns the intervals `inside` intersected with `found`, intervals or a certificate of mean and variance; without
+# variances it bounds the mean alone. If `rows` is given, `found` has these functionals only. A bound that is NaN after
+# an overflow says nothing. Two valid intervals that do not meet differ by rounding: their ends are exchanged. If they
+# are further apart, one of them is wrong: the result contains both, and a warning is given.
+narrow <- function(inside, found, rows = NULL) {
+  if (is.null(found$mean_lower)) {
+    of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
+    found <- c(list(mean_lower = found$mean - found$mean_error, mean_upper = found$mean + found$mean_error), of_sd)
+  }
   apart <- FALSE
-  b <- unknown_if_nan(b)
-  meet <- function(ends) {
-    lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
-    upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
-    far <- lower > upper & lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
+  meet <- function(lower, upper, least) {
+    own <- inside[c(lower, upper)]
+    if (!is.null(rows)) own <- lapply(own, `[`, rows)
+    new <- Map(function(v, unknown) if (is.null(v)) unknown else replace(v, is.nan(v), unknown),
+               list(found[[lower]], found[[upper]]), c(least, Inf))
+    low <- pmax(own[[1L]], new[[1L]])
+    high <- pmin(own[[2L]], new[[2L]])
+    far <- low > high & low - high > 1e-9 * pmax(abs(low), abs(high))
     if (any(far)) {
       apart <<- TRUE
-      lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]
-      upper[far] <- pmax(a[[ends[2L]]], b[[ends[2L]]])[far]
+      low[far] <- pmin(own[[1L]], new[[1L]])[far]
+      high[far] <- pmax(own[[2L]], new[[2L]])[far]
     }
-    stats::setNames(list(pmin(lower, upper), pmax(lower, upper)), ends)
+    stats::setNames(list(pmin(low, high), pmax(low, high)), c(lower, upper))
   }
-  out <- c(meet(c("mean_lower", "mean_upper")), meet(c("sd_lower", "sd_upper")))
+  out <- c(meet("mean_lower", "mean_upper", -Inf), meet("sd_lower", "sd_upper", 0))
   if (apart) {
     warn_convergence(paste("Two certificates of the same rows do not meet, because rounding errors exceed their",
                            "allowance. The result contains both. A larger `noise` or `jitter` helps."))
   }
-  out
+  if (is.null(rows)) return(out)
+  for (end in names(out)) inside[[end]][rows] <- out[[end]]
+  inside
 }
 
 # Returns the narrower of two brackets of the log marginal likelihood.

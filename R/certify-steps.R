@@ -15,24 +15,19 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
   if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
-  job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
-                       test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
-                       tight = effort == "tight"))
+  job <- list2env(list(
+    fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
+    test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
+    # all effects of groups are eliminated beside inducing points
+    by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
-  inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
-                 sd_upper = rep(Inf, fun$n))
-  steps <- list("the fit's own points" = step_own_points, "more points and all effects" = step_effects,
-                reference = step_reference, "exact posterior" = step_exact_posterior,
-                "exact mean" = step_corrected_mean, "kriging on nearest neighbours" = step_kriging,
-                "sd by all rows" = step_all_rows, "test points" = step_test_points)
-  steps <- append(steps, steps["exact posterior"], 6L)
-  if (effort == "fast") steps <- steps[1L]
-  if (effort == "tight") steps <- c(steps, list("all pairs of rows" = step_all_pairs), steps[c(5L, 6L, 8L)])
-  if (!fun$n || is.null(job$data)) steps <- steps[names(steps) == "reference"] # the other steps need rows
-  with_fixed_seed(for (i in seq_along(steps)) if (!isTRUE(job$done)) {
-    tell(names(steps)[i])
-    inside <- steps[[i]](job, fun, inside)
+  inside <- unknown_intervals(fun$n)
+  steps <- switch(effort, fast = 1L, reference = c(1:6, 4L, 7:8), tight = c(1:6, 4L, 7:9, 5:7))
+  if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # the other steps need rows
+  with_fixed_seed(for (i in steps) if (!isTRUE(job$done)) {
+    tell(names(narrowings)[i])
+    inside <- narrowings[[i]](job, fun, inside)
   })
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
@@ -40,6 +35,147 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 }
 
 # ---- the steps ------------------------------------------------------------------------------------------------------
+
+narrowings <- list(
+  # Certifies by the posterior on the fit's own inducing points, which works for any fit.
+  "the fit's own points" = function(job, fun, inside) {
+    fit <- job$fit
+    narrow(inside, if (job$by_effects) {
+      effects_interval(fit, job$data, distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel)), fun)
+    } else {
+      certify_posterior(own_posterior(fit), fun)
+    })
+  },
+
+  # Certifies by inducing points of the smooth part beside all effects of groups. A reference spends points on levels:
+  # it is left out if all intervals are narrow, or if there are more than 1,000 effects.
+  "more points and all effects" = function(job, fun, inside) {
+    if (!job$by_effects) return(inside)
+    fit <- job$fit
+    effects <- count_effects(model_of(fit)$kernel, job$data$x)
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
+    m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
+    rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
+    found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
+    inside <- narrow(inside, found)
+    of_sd <- c(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower) / inside$sd_upper
+    job$done <- is.null(job$reference) && (!job$tight && effects > 1000 || all(of_sd < 1e-2))
+    if (job$done) job$reference <- list(m = length(rows), scale = fit$scale, norms = list(t = attr(found, "t")))
+    inside
+  },
+
+  reference = function(job, fun, inside) {
+    job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
+    job$left <- seconds_left(job$max_seconds) # the time limit does not count the making of a reference
+    job$most <- max(2000, 2 * job$reference$m)
+    job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
+    if (!fun$n) return(inside)
+    found <- certify_posterior(job$reference, in_scale_of(job, fun))
+    job$unexplained <- found$unexplained
+    narrow(inside, found)
+  },
+
+  # Certifies wide intervals by the exact posterior itself, if time and memory allow it. Results of passes over all
+  # pairs of rows do not decide which intervals count as wide; otherwise more passes would leave wider intervals.
+  "exact posterior" = function(job, fun, inside) {
+    before <- job$without_passes
+    known <- utils::modifyList(inside, as.list(before))
+    # wider than a tenth of the sd and of the distance from the fit
+    rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
+      v <- half_and_distance(known, job$at, what)
+      !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
+    })))
+    if (!length(rows) || kriging_rows() < 1) return(inside)
+    found <- exact_if_cheap(job$fit, some_functionals(fun, rows), job$left())
+    if (is.null(found)) inside else narrow(inside, found, rows)
+  },
+
+  "exact mean" = function(job, fun, inside) {
+    if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
+    if (is.null(job$correction)) return(inside)
+    narrow(inside, corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun)))
+  },
+
+  # Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide if it is not small
+  # beside the distance of the fit from its middle (there or at the median), or beside the sd. Values of f share
+  # neighbours in groups.
+  "kriging on nearest neighbours" = function(job, fun, inside) {
+    if (kriging_rows() < 1) return(inside)
+    excess <- function(what, floor) {
+      v <- half_and_distance(inside, job$at, what)
+      rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
+      ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
+    }
+    score <- excess("sd", inside$sd_upper / 400)
+    if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean as well
+    score[is.na(score)] <- Inf
+    rows <- order(-score)[seq_len(sum(score > 0))]
+    if (fun$kind != "values") {
+      fun <- in_scale_of(job, fun)
+      for (i in rows[fun$size[rows] > 0]) {
+        began <- job$left()
+        if (began <= 0) break
+        found <- krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i])
+        inside <- narrow(inside, found, i)
+        if (isTRUE(job$left() < began - job$left())) break # no time for another round
+      }
+      return(inside)
+    }
+    rows <- utils::head(rows, job$most)
+    while (length(rows)) {
+      size <- points_in_time(job$reference, job$data, length(rows), job$left())
+      if (size < 1) break
+      part <- utils::head(rows, size)
+      rows <- utils::tail(rows, -size)
+      weights <- krige(job$reference, job$data, fun$x[part, , drop = FALSE])
+      found <- kriged_interval(weights, job$reference, job$correction, job$data, inside$sd_lower[part])
+      inside <- narrow(inside, found, part)
+    }
+    inside
+  },
+
+  # Narrows intervals of the sd of values f(x) by a computation with all rows of the data, 4 n m2 flops for each value.
+  # It takes only values with a wide interval of the sd: half its width exceeds 1/20 of `far` (half_and_distance()) and,
+  # if kriging is in use, also 1/200 of the upper bound of the sd.
+  "sd by all rows" = function(job, fun, inside) {
+    if (fun$kind != "values") return(inside)
+    sd <- half_and_distance(inside, job$at, "sd")
+    floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
+    rows <- which(sd$half > sd$far / 20 & sd$half > floor)
+    if (!length(rows)) return(inside)
+    reference <- job$reference
+    n <- as.double(nrow(job$data$x))
+    left <- job$left() - seconds_for(reference, n * reference$m^2)
+    room <- floor(left / seconds_for(reference, 4 * n * reference$m))
+    rows <- rows[utils::head(order(-sd$half[rows]), max(min(job$most, room), 0))]
+    if (!length(rows)) return(inside)
+    some <- some_functionals(fun, rows)
+    crossing <- native_cross(reference$factors, reference$inducing, job$data, model_of(reference), some$x,
+                             reference$control)
+    narrow(inside, certify_posterior(reference, some, crossing), rows)
+  },
+
+  # Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
+  "test points" = function(job, fun, inside) {
+    reference <- job$reference
+    most <- job$test_points %||% max(16, reference$m %/% 4)
+    if (fun$kind != "values" || most < 1) return(inside)
+    more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
+    flops <- 4 * as.double(nrow(job$data$x)) * (reference$m + length(more))^2
+    if (!length(more) || seconds_for(reference, flops) > job$left()) return(inside)
+    job$reference <- extend_reference(job$fit, reference, fun$x[more, , drop = FALSE])
+    narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
+  },
+
+  # Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
+  "all pairs of rows" = function(job, fun, inside) {
+    job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
+    job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),
+                                 list(passes = 50L, left = job$left))
+    job$most <- Inf
+    narrow(inside, certify_posterior(job$reference, fun))
+  }
+)
 
 # Returns intervals for values of f under the exact GP with Gaussian noise, by points z beside all effects.
 effects_interval <- function(fit, data, z, fun) {
@@ -54,153 +190,6 @@ effects_interval <- function(fit, data, z, fun) {
   structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
 }
 
-# Certifies by the posterior on the fit's own inducing points, which works for any fit.
-step_own_points <- function(job, fun, inside) {
-  fit <- job$fit
-  narrow(inside, if (by_effects(job, fun)) {
-    effects_interval(fit, job$data, distinct_points(fit$inducing, smooth_part(model_of(fit)$kernel)), fun)
-  } else {
-    posterior_interval(own_posterior(fit), fun)
-  })
-}
-
-# Returns TRUE if all effects of groups are eliminated beside inducing points.
-by_effects <- function(job, fun) {
-  fun$kind == "values" && !is.null(job$fit$inducing) && has_own_levels(model_of(job$fit)$kernel)
-}
-
-# Certifies by inducing points of the smooth part beside all effects of groups. A reference spends points on levels: it
-# is left out if all intervals are narrow, or if there are more than 1,000 effects.
-step_effects <- function(job, fun, inside) {
-  if (!by_effects(job, fun)) return(inside)
-  fit <- job$fit
-  effects <- count_effects(model_of(fit)$kernel, job$data$x)
-  room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
-  m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
-  rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
-  found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
-  inside <- narrow(inside, found)
-  of_sd <- c(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower) / inside$sd_upper
-  many <- !job$tight && effects > 1000
-  job$done <- is.null(job$reference) && (many || all(of_sd < 1e-2))
-  if (job$done) job$reference <- list(m = length(rows), scale = fit$scale, norms = list(t = attr(found, "t")))
-  inside
-}
-
-step_reference <- function(job, fun, inside) {
-  job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
-  job$left <- seconds_left(job$max_seconds) # the time limit does not count the making of a reference
-  job$most <- max(2000, 2 * job$reference$m)
-  job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
-  if (!fun$n) return(inside)
-  found <- certify_posterior(job$reference, in_scale_of(job, fun))
-  job$unexplained <- found$unexplained
-  narrow(inside, as_interval(found))
-}
-
-# Certifies wide intervals by the exact posterior itself, if time and memory allow it. Results of passes over all pairs
-# of rows do not decide which intervals count as wide; otherwise more passes would leave wider intervals.
-step_exact_posterior <- function(job, fun, inside) {
-  before <- job$without_passes
-  known <- utils::modifyList(inside, as.list(before))
-  # wider than a tenth of the sd and of the distance from the fit
-  rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
-    v <- half_and_distance(known, job$at, what)
-    !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
-  })))
-  if (!length(rows) || kriging_rows() < 1) return(inside)
-  found <- exact_if_cheap(job$fit, some_functionals(fun, rows), job$left())
-  if (is.null(found)) inside else narrow(inside, found, rows)
-}
-
-step_corrected_mean <- function(job, fun, inside) {
-  if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
-  if (is.null(job$correction)) return(inside)
-  narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
-}
-
-# Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide if it is not small
-# beside the distance of the fit from its middle (there or at the median), or beside the sd. Values of f share
-# neighbours in groups.
-step_kriging <- function(job, fun, inside) {
-  if (kriging_rows() < 1) return(inside)
-  excess <- function(what, floor) {
-    v <- half_and_distance(inside, job$at, what)
-    rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
-    ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
-  }
-  score <- excess("sd", inside$sd_upper / 400)
-  if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean as well
-  score[is.na(score)] <- Inf
-  rows <- order(-score)[seq_len(sum(score > 0))]
-  if (fun$kind != "values") {
-    fun <- in_scale_of(job, fun)
-    for (i in rows[fun$size[rows] > 0]) {
-      began <- job$left()
-      if (began <= 0) break
-      inside <- narrow(inside, krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i]), i)
-      if (isTRUE(job$left() < began - job$left())) break # no time for another round
-    }
-    return(inside)
-  }
-  rows <- utils::head(rows, job$most)
-  while (length(rows)) {
-    size <- points_in_time(job$reference, job$data, length(rows), job$left())
-    if (size < 1) break
-    part <- utils::head(rows, size)
-    rows <- utils::tail(rows, -size)
-    x <- fun$x[part, , drop = FALSE]
-    found <- krige(job$reference, job$data, x)
-    known <- lapply(inside, `[`, part)
-    inside <- narrow(inside, kriged_interval(found, job$reference, job$correction, job$data, x, known), part)
-  }
-  inside
-}
-
-# Narrows certified intervals of the sd of values f(x) by a computation with all rows of the data, 4 n m2 flops for each
-# value. It takes only values with a wide interval of the sd: half its width exceeds 1/20 of `far` (half_and_distance())
-# and, if kriging is in use, also 1/200 of the upper bound of the sd.
-step_all_rows <- function(job, fun, inside) {
-  if (fun$kind != "values") return(inside)
-  sd <- half_and_distance(inside, job$at, "sd")
-  floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
-  rows <- which(sd$half > sd$far / 20 & sd$half > floor)
-  if (!length(rows)) return(inside)
-  reference <- job$reference
-  n <- as.double(nrow(job$data$x))
-  room <- floor((job$left() - seconds_for(reference, n * reference$m^2)) / seconds_for(reference, 4 * n * reference$m))
-  rows <- rows[utils::head(order(-sd$half[rows]), max(min(job$most, room), 0))]
-  if (!length(rows)) return(inside)
-  some <- some_functionals(fun, rows)
-  crossing <- native_cross(reference$factors, reference$inducing, job$data, model_of(reference), some$x,
-                           reference$control)
-  narrow(inside, as_interval(certify_posterior(reference, some, crossing)), rows)
-}
-
-# Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
-step_test_points <- function(job, fun, inside) {
-  reference <- job$reference
-  most <- job$test_points %||% max(16, reference$m %/% 4)
-  if (fun$kind != "values" || most < 1) return(inside)
-  more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
-  flops <- 4 * as.double(nrow(job$data$x)) * (reference$m + length(more))^2
-  if (!length(more) || seconds_for(reference, flops) > job$left()) return(inside)
-  job$reference <- extend_reference(job$fit, reference, fun$x[more, , drop = FALSE])
-  step_all_rows(job, fun, narrow(inside, posterior_interval(job$reference, fun)))
-}
-
-# Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
-step_all_pairs <- function(job, fun, inside) {
-  data <- job$data
-  tight <- dtc_on_points(job$fit, data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
-  inside <- narrow(inside, posterior_interval(tight, fun))
-  job$correction <- exact_mean(tight, data, share_of_distance(tight, data, job$fit, 1 / 1000),
-                               list(passes = 50L, left = job$left))
-  job$reference <- tight
-  job$most <- Inf
-  inside
-}
-
 # ---- which intervals, and how they meet -----------------------------------------------------------------------------
 
 # Returns the functionals in the units of the reference, whose scale may differ from the fit's.
@@ -211,14 +200,6 @@ in_scale_of <- function(job, fun) {
   fun$cross <- function(u, i) ratio * cross(u, i)
   fun[c("prior", "size")] <- lapply(fun[c("prior", "size")], `*`, ratio)
   fun
-}
-
-# Returns `inside` intersected with `found`. If `rows` is given, `found` has these functionals only.
-narrow <- function(inside, found, rows = NULL) {
-  if (is.null(rows)) return(intersect_intervals(inside, found))
-  both <- intersect_intervals(lapply(inside, `[`, rows), found)
-  for (what in names(inside)) inside[[what]][rows] <- both[[what]]
-  inside
 }
 
 # Returns list(half, distance, far) for the intervals of `what` ("mean" or "sd"). `half` is half the width, `distance`

@@ -1,19 +1,4 @@
-#' Check a likelihood
-#'
-#' Checks what a family states of its log density, at some responses and a grid of the latent f: that its slopes are
-#' those of the density, that it is concave where it says so, and that its second derivative stays inside the bounds
-#' that certificates use. Families of the package pass, and so must one of your own.
-#'
-#' @param family a family with numbers of one latent function as responses: [gp_family()], [poisson()], `Gamma("log")`
-#'   and others. Parameters that are learned are set to 1.
-#' @param y responses.
-#' @param f values of the latent function.
-#' @return A data frame of class `pfdtc_family_check`: `claim`, `holds`, and for the first failure `f` and `y`.
-#' @seealso [gp_family()]
-#' @examples
-#' check_family(poisson(), y = 0:10)
-#' # a wrong constant is found
-#' check_family(gp_family(~ y * f - exp(f), kappa = 0.5), y = 0:3)
+#' @rdname gp_family
 #' @export
 check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   likelihood <- as_likelihood(family)

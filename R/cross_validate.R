@@ -14,6 +14,7 @@
 #' @param folds Number of random folds of nearly equal size, or a vector with the fold of each row.
 #' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
 #' @param hyper `"refit"` or `"held"`: what is learned in every fold.
+#' @param ... Not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse` of the mean
 #'   response; `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for
 #'   classes `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes:
@@ -26,7 +27,8 @@
 #' set.seed(1)
 #' cross_validate(fit, folds = 4, by = ~ speed, hyper = "held")
 #' @export
-cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held")) {
+cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) {
+  check_dots_empty(list(...), names(formals(cross_validate)))
   fit <- check_any_fit(fit, "fit")
   hyper <- check_choice(hyper, c("refit", "held"), "hyper")
   data <- training_data(fit)

@@ -1,25 +1,36 @@
-#' Bounds of the log marginal likelihood
+#' Bounds of the log marginal likelihood, and comparisons by it
 #'
-#' Returns bounds of the exact Gaussian process's log marginal likelihood (evidence). Use them to compare models whose
-#' posteriors are approximations. They are the ELBO and a sharper form of the upper bound of Titsias (2014); for an
-#' exact posterior they differ by rounding alone. `fit$reference`, see [reference()], narrows the interval. With a
-#' non-Gaussian `family` they are for Laplace's approximation, or the variational lower bound and `Inf`.
+#' `evidence_bounds()` returns bounds of the exact Gaussian process's log marginal likelihood (evidence): the ELBO and a
+#' sharper form of the upper bound of Titsias (2014). For an exact posterior they differ by rounding alone.
+#' `fit$reference`, see [reference()], narrows them. `anova()` compares fits of the same response, with nested or
+#' different kernels, inputs or likelihoods, each with the fit above it.
 #'
-#' With `true = TRUE` they are for the true log marginal likelihood of a log-concave `family`: what Laplace's and the
-#' variational approximation miss is bounded, too. With few inducing points the upper bound can be `Inf`.
+#' @param fit,object A fit of any kind. With its data the interval is narrower.
+#' @param true Bounds of the true value for a log-concave `family`, rather than of Laplace's or the variational
+#'   approximation? With few inducing points the upper bound can be `Inf`.
+#' @param ... For `anova()`, other fits of the same data.
+#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. With `true` the attribute
+#'   `within` bounds the total variation distance of the fit's posterior of f from the true one, and so the error of
+#'   each probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters), `logLik`,
+#'   `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Attribute `heading` has the verdicts.
+#' @details With a non-Gaussian `family` the bounds are for Laplace's approximation, or with `approx = "vi"` the
+#' variational lower bound and `Inf`. [logLik()] has them as attributes; with neighbours its value can lie outside.
 #'
-#' @param fit A fit of any kind. With its data the interval is narrower.
-#' @param true bounds of the true value, rather than of Laplace's or the variational approximation?
-#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. [logLik()] has them as
-#'   attributes; with neighbours its value can lie outside. With `true` the attribute `within` bounds the total
-#'   variation distance of the fit's posterior of f from the true one, and so the error of each probability.
+#' `difference` is that of `logLik()`, which with inducing points is a lower bound. The exact difference lies between
+#' `at_least` and `at_most`. If these have the same sign, it is certain which fit is better. Fits with neighbours,
+#' [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no p-values: twice a difference is not
+#' chi-squared, because hyperparameters have priors and bounded ranges. Differences are in nats: 1 is little, 5 is much.
+#' A hyperparameter without effect gains about half a nat.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
+#'   `at_least <= difference of the exact values <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,
 #'   Dafnis and Paouris (2015), Adv. Math. 280, for `true`; one-dimensional integrals there are numerical.
-#' @seealso [logLik()], [AIC()][AIC.gp_fit], [reference()]
+#' @seealso [logLik()][gp_fit-methods], [AIC()][AIC.gp_fit], [reference()], [compare_fits()] for predictions
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 5)
-#' evidence_bounds(fit)
+#' evidence_bounds(pfdtc(dist ~ speed, cars, m = 5))
+#' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))
+#' one <- update(both, depth ~ long)
+#' anova(one, both)
 #' @export
 evidence_bounds <- function(fit, true = FALSE) {
   fit <- check_any_fit(fit, "fit")

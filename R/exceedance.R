@@ -7,8 +7,8 @@
 #'
 #' @param fit A fit of any kind. Those with `approx = "vi"` have no certificates.
 #' @param newdata Places; default: the training rows.
-#' @param threshold A number, or one for each place, on the scale of the response as given: also under a transform, and
-#'   a probability or a rate for other families.
+#' @param threshold A number, or one for each place, on the scale of the response as given, also under a transform; for
+#'   other families a probability or a rate.
 #' @param prob Probability from which a place is decided, above 0.5.
 #' @param of `"f"`: f is the mean response, or the median of a transformed one. `"response"`: a new response.
 #' @param certified `FALSE`: no bounds, which is fast.
@@ -17,20 +17,17 @@
 #' @return A data frame of class `pfdtc_exceedance` with a row for each place:
 #'   * `prob`, and if `certified` its bounds under the exact process, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (probability at least `prob`), `"below"` (at most `1 - prob`) or `"undecided"`;
-#'   * `because`, if `certified`, where a place is undecided: `"data"` if the exact process cannot decide either,
+#'   * `because`, where a place is undecided and `certified`: `"data"` if the exact process cannot decide either,
 #'     `"approximation"` if it might;
 #'   * `joint`, with `draws`: the largest set, in the order of `prob`, that lies above everywhere with probability
 #'     `prob`, and the one that lies below. It is an estimate.
-#' @details The probability increases with the mean of f, and with its sd if the mean is below the threshold. Its bounds
-#'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
-#'   about all places of a set at once.
-#'
-#'   From about 1e5 rows on, every place is undecided because of the approximation until passes over all pairs of rows
-#'   narrow the bounds. They need time, as in `max_seconds = 600`; [reference()] does them once for several maps.
+#' @details The bounds are the extremes of the probability over the intervals of [certify()]. A decision at one place is
+#'   about that place alone; `joint` is about all places of a set at once. From about 1e5 rows on, every place is
+#'   undecided because of the approximation until passes over all pairs of rows narrow the bounds. They need time, as in
+#'   `max_seconds = 600`; [reference()] does them once for several maps.
 #' @section Invariants: `prob_lower <= exact probability <= prob_upper` for the hyperparameters of the fit. Other
 #'   families refer to Laplace's approximation, and if `certified` to its mode.
-#' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
-#'   *Journal of the Royal Statistical Society B* 77.
+#' @source Joint sets: Bolin and Lindgren (2015), *Journal of the Royal Statistical Society B* 77.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)

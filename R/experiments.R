@@ -3,38 +3,58 @@
 #' Run an experiment of the paper
 #'
 #' Runs the protocol of Huggins et al. (2019), section 6, on one data set: several methods, numbers of inducing points
-#' and repetitions, each measured against the exact Gaussian process. `vignette("paper")` describes the protocol.
+#' and repetitions, each measured against the exact Gaussian process. `paper_datasets()` lists the six data sets in
+#' Table 1 of the paper and two larger ones. `load_dataset()` draws the synthetic set and reads the others from CSV
+#' files that you prepare. `vignette("paper")` describes the protocol.
 #'
-#' All methods use the hyperparameters of VFE at 200 random points, and one stopping rule. `"pf"` (pF-DTC as in the
-#' paper), `"vfe"` and `"sor"` start at the same random rows, `"subsample"` has `m` random rows, `"default"` is
-#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. `"exact"` is always there.
-#'
-#' @param dataset A name from [paper_datasets()], or a data frame of numbers with the response last.
+#' @usage
+#' run_experiment(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL,
+#'   reps = 10, seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
+#'   workers = 1, certify = TRUE, train = NULL, test = NULL, n_aux = NULL, name = "own",
+#'   dir = Sys.getenv("PFDTC_DATA"), progress = interactive())
+#' read_experiment(file)
+#' paper_datasets()
+#' load_dataset(name, dir = Sys.getenv("PFDTC_DATA"))
+#' @param dataset A name from `paper_datasets()`, or a data frame of numbers with the response last.
 #' @param methods Names from Details.
 #' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
 #' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
 #' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does the rest.
 #'   `read_experiment()` reads this file, with the trace file beside it.
 #' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
-#' @param control,dir See [pfdtc_control()] and [load_dataset()].
-#' @param workers Number of processes, each with one thread.
+#' @param control,workers See [pfdtc_control()]; number of processes, each with one thread.
+#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
 #' @param certify Should every fit be certified, with a [reference()] of `4 m` points?
 #' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: those
 #'   of the paper; for own data 80 %, 20 % and those of [aux_sor()].
-#' @param name Name of own data.
+#' @param name Name of own data; for `load_dataset()` a name from `paper_datasets()`.
 #' @param progress Should progress be reported on stderr?
-#' @return Invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are in sds of the
-#'   training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()], `points`,
-#'   `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_sd_error`, `certified_median`,
-#'   `outside` (rows where a certificate failed, 0 is expected), `cpu`, `convergence`, `noise`, `maxit`, `reltol`,
-#'   `seed`, `version`. Attribute `trace` is a data frame.
+#' @return `run_experiment()`: invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are
+#'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()],
+#'   `points`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_sd_error`,
+#'   `certified_median`, `outside` (rows where a certificate failed, 0 is expected), `cpu`, `convergence`, `noise`,
+#'   `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
+#'
+#'   `paper_datasets()`: a data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows
+#'   of the auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`;
+#'   `source`; `prepare`, how to make the file from the source.
+#' @details All methods use the hyperparameters of VFE at 200 random points, and one stopping rule. `"pf"` (pF-DTC as in
+#' the paper), `"vfe"` and `"sor"` start at the same random rows, `"subsample"` has `m` random rows, `"default"` is
+#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. `"exact"` is always there.
+#'
+#' `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on (0, 2) and
+#' \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
+#' \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
 #' @section Invariants: Interrupts, workers and the order of `m` change no number but the seconds.
-#' @seealso [plot_rmse()], [paper_datasets()], `vignette("paper")`
+#' @seealso [plot_rmse()], `vignette("paper")`
 #' @examples
 #' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
 #' if (nzchar(paper)) head(read_experiment(paper)[1:7])
+#' paper_datasets()[1:5]
+#' str(load_dataset("synthetic"))
+#' @aliases read_experiment paper_datasets load_dataset
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,
                            seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
@@ -109,7 +129,6 @@ new_experiment <- function(results, trace) {
   structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
 }
 
-#' @rdname run_experiment
 #' @export
 read_experiment <- function(file) {
   paths <- experiment_paths(file)
@@ -129,24 +148,6 @@ experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy"
 
 # ---- data sets ------------------------------------------------------------------------------------------------------
 
-#' The data sets of the paper
-#'
-#' `paper_datasets()` lists the six data sets in Table 1 of Huggins et al. (2019), with the sizes of that table, and two
-#' larger ones. `load_dataset()` draws the synthetic set and reads the others from CSV files that you prepare.
-#'
-#' @param name A name from `paper_datasets()`.
-#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
-#' @return A data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows of the
-#'   auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`; `source`;
-#'   `prepare`, how to make the file from the source. `load_dataset()` returns a data frame in the units of the file.
-#'   `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on (0, 2) and
-#'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
-#'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
-#' @seealso [run_experiment()]
-#' @examples
-#' paper_datasets()[1:5]
-#' set.seed(1)
-#' str(load_dataset("synthetic"))
 #' @export
 paper_datasets <- function() {
   uci <- function(title, doi) sprintf("UCI Machine Learning Repository, %s, doi:%s", title, doi)
@@ -175,7 +176,6 @@ paper_datasets <- function() {
                 paste(joined, "the first 800,000 of them")))
 }
 
-#' @rdname paper_datasets
 #' @export
 load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   sets <- paper_datasets()

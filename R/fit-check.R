@@ -11,20 +11,23 @@ check_any_fit <- function(fit, argument) {
 # Does what check_any_fit() does, but refuses non-Gaussian likelihoods.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
-# Brings a fit of version 0.1.0 to the current layout. There `posterior` was the list of factors, `evidence` had the
-# name of its bound, and the signature lacked sums that can be computed again if the fit has its data.
+# Names of parts in version 0.1.0 and their present names. `posterior` was the list of factors, today it is a word.
+renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
+
+with_new_names <- function(fit) {
+  if (!is.list(fit)) return(fit)
+  old <- intersect(names(renamed)[vapply(fit[renamed], is.null, NA)], names(fit)[!vapply(fit, is.character, NA)])
+  names(fit)[match(old, names(fit))] <- renamed[old]
+  if (is.null(fit$posterior)) fit$posterior <- posterior_kind(fit)
+  fit
+}
+
+# Brings a fit of version 0.1.0 to the current layout. There the signature lacked sums that can be computed again if the
+# fit has its data.
 current_fit <- function(fit, argument) {
   if (!is.list(fit)) damaged_fit(list(), argument, "list")
-  if (is.list(fit$posterior) && is.null(fit$factors)) {
-    fit$factors <- fit$posterior
-    fit$posterior <- posterior_kind(fit)
-  }
-  if (is.null(fit$evidence)) {
-    fit["evidence"] <- list(fit[["elbo"]])
-    fit["elbo"] <- NULL
-  }
-  fit <- with_x(fit)
-  if (is.list(fit$reference)) fit$reference <- with_x(fit$reference)
+  fit <- with_new_names(fit)
+  if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)
   check_fit_parts(fit, argument)
   old <- fit$signature
   if (old_signature(fit) && !is.null(fit$data)) {
@@ -34,74 +37,76 @@ current_fit <- function(fit, argument) {
   fit
 }
 
-# Renames the inputs of an exact posterior, which version 0.1.0 called `rows`.
-with_x <- function(fit) {
-  if (is.null(fit[["x"]]) && is.matrix(fit$rows)) names(fit)[names(fit) == "rows"] <- "x"
-  fit
-}
-
 old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
 # Checks the parts that other functions read without a check: sizes that match and numbers that are finite. The cost
 # does not depend on the number of rows, except for the group of each merged row. need() stops at the first of its
-# arguments, named by the parts, that is not TRUE; later ones may rely on those before.
+# arguments, named by the parts, that is neither TRUE nor NULL; later ones may rely on those before.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
-      if (!isTRUE(...elt(i))) damaged_fit(fit, argument, names(substitute(list(...)))[i + 1L])
+      ok <- ...elt(i)
+      if (isTRUE(ok) || is.null(ok)) next
+      part <- names(substitute(list(...)))[i + 1L]
+      damaged_fit(fit, argument, if (is.character(ok)) paste0(part, "$", ok) else part)
     }
   }
   need(method = is_one_of(fit$method, names(gp_families)),
        frame = is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")) &&
          length(fit$frame$columns) > 0L && is.character(fit$frame$columns))
   d <- length(fit$frame$columns)
-  m <- fit[["m"]]
-  signature <- fit$signature
+  sums <- fit$signature$sums
   positive <- function(v) is_finite_number(v) && v > 0
-  optional <- function(v, class) is.null(v) || inherits(v, class)
-  one <- function(v) is.numeric(v) && length(v) == 1L
-  number <- function(v) is.null(v) || one(v) # `evidence` may be infinite and `sd_y` NA
+  number <- function(v) is.null(v) || is.numeric(v) && length(v) == 1L # `evidence` may be infinite and `sd_y` NA
+  for (part in names(part_classes)) {
+    if (!is.null(fit[[part]]) && !inherits(fit[[part]], part_classes[[part]])) damaged_fit(fit, argument, part)
+  }
   need(kernel = is_good_kernel(fit$kernel, d), noise = positive(fit$noise), scale = positive(fit$scale),
-       nobs = positive(fit$nobs),
+       nobs = positive(fit$nobs), evidence = number(fit$evidence), sd_y = number(fit$sd_y),
        center = is.numeric(fit$center) && length(fit$center) > 0L && all(is.finite(fit$center)),
-       evidence = number(fit$evidence), sd_y = number(fit$sd_y),
-       m = is.null(m) || is_finite_number(m) && m >= 1 && m < 2^31,
-       evaluations = is.null(fit$evaluations) || is.numeric(fit$evaluations),
-       seconds = is.null(fit$seconds) || is.numeric(fit$seconds), control = optional(fit$control, "pfdtc_control"),
-       aux = optional(fit$aux, "pfdtc_aux") && (is.null(fit$aux) || is_one_of(fit$aux$kind, names(aux_kinds))),
-       reference = optional(fit$reference, "gp_fit"), data = is.null(fit$data) || is.list(fit$data),
-       signature = is.list(signature) && is_plain_double(signature$sums) &&
-         all(c("n", "yy") %in% names(signature$sums)) && are_numbers(signature$size, length(signature$sums)) &&
-         !anyNA(unlist(signature[c("sums", "size")])))
-  check_fit_factors(fit, d, need)
-  if (!is.null(fit$norms)) check_fit_norms(fit, need)
+       m = is.null(fit[["m"]]) || is_finite_number(fit[["m"]]) && fit[["m"]] >= 1 && fit[["m"]] < 2^31,
+       aux = is.null(fit$aux) || is_one_of(fit$aux$kind, names(aux_kinds)),
+       signature = has_shapes(fit$signature, list(sums = length(sums), size = length(sums))),
+       signature = all(c("n", "yy") %in% names(sums)) && !anyNA(c(sums, fit$signature$size)))
+  check_fit_posterior(fit, d, need)
   data <- fit$data
   if (is.null(data)) return()
   n <- NROW(data$x)
   group <- data$group
   used <- length(group %||% data$y)
-  w <- data$weights
-  zero <- data$x_zero
-  given <- used + NROW(zero)
-  for_each <- function(v) is.null(v) || are_numbers(v, given)
-  need(`data$x` = n > 0L && is_table(data$x, n, d), `data$y` = are_numbers(data$y, n) && is.finite(sum(data$y)),
-       `data$weights` = is.null(w) || are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0,
+  zero <- NROW(data$x_zero)
+  given <- used + zero
+  need(data = has_shapes(data, list(x = c(n, d), y = n, center = 1, scale = 1, response = given)),
+       data = has_shapes(data, list(weights = n, x_zero = c(zero, d), offset = given, prior_weights = given), TRUE),
+       `data$x` = n > 0L, `data$y` = is.finite(sum(data$y)), `data$n` = is_finite_number(data$n) && data$n == used,
+       `data$weights` = is.null(data$weights) || is.finite(sum(data$weights)) && min(data$weights) > 0,
        `data$group` = is.null(group) || is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n,
-       `data$n` = is_finite_number(data$n) && data$n == used,
-       `data$center` = one(data$center), `data$scale` = one(data$scale), `data$sd_y` = one(data$sd_y),
        `data$shift` = is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_finite_number, NA)),
-       `data$x_zero` = is.null(zero) || is_table(zero, NROW(zero), d),
-       `data$response` = are_numbers(data$response, given), `data$offset` = for_each(data$offset),
-       `data$prior_weights` = for_each(data$prior_weights) &&
-         (is.null(zero) || sum(data$prior_weights == 0) == NROW(zero)))
+       `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
+# The classes of optional parts.
+part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
+                     correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
+
+
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
-is_plain_double <- function(v) is.double(v) && !is.object(v)
-is_table <- function(v, rows, columns) is_plain_double(v) && identical(dim(v), as.integer(c(rows, columns)))
-are_numbers <- function(v, n) is_plain_double(v) && length(v) == n
+
+# Returns TRUE if each element of `part` named in `shapes` has plain doubles in that shape, a length or rows and
+# columns, and a single number is not NA. Otherwise returns the name of the first that has not. `optional`: it may be
+# NULL.
+has_shapes <- function(part, shapes, optional = FALSE) {
+  for (name in names(shapes)) {
+    v <- if (is.list(part)) part[[name]]
+    size <- shapes[[name]]
+    if (optional && is.null(v)) next
+    good <- is.double(v) && !is.object(v) && length(v) == prod(size) && !(length(v) == 1L && is.na(v))
+    if (!good || length(size) > 1L && !identical(dim(v), as.integer(size))) return(name)
+  }
+  TRUE
+}
 
 # Returns TRUE for a kernel of d columns with all parameters.
 is_good_kernel <- function(kernel, d) {
@@ -122,72 +127,66 @@ is_good_kernel <- function(kernel, d) {
   all(is.finite(values) & values > 0)
 }
 
-check_fit_factors <- function(fit, d, need) {
+# Checks what the posterior is computed from.
+check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
   if (dense && is.null(fit$x) && is.null(f)) return() # without its posterior a fit still has an evidence
-  points <- if (dense) fit$x else fit$inducing
-  m <- NROW(points)
-  if (dense) need(x = m > 0L && is_table(points, m, d)) else need(inducing = m > 0L && is_table(points, m, d))
+  points <- if (dense) "x" else "inducing"
+  m <- NROW(fit[[points]])
+  square <- c(m, m)
+  need(fit = has_shapes(fit, stats::setNames(list(c(m, d)), points)), inducing = m > 0L)
   near <- fit$near
   if (!is.null(near)) {
-    need(near = is.list(near) && is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 &&
-           isTRUE(all(near$neighbours >= 0)) && !is.unsorted(near$neighbours) &&
-           is_finite_number(near$train_neighbours) && near$train_neighbours >= 0 &&
-           (is.null(near$rows) || is.list(near$rows)))
-    rank <- near$rank
     kept <- near$rows
-    n <- NROW(kept$x)
+    n <- if (is.list(kept)) NROW(kept$x)
     k <- m + sum(vapply(near$groupings, effects_of_grouping, 0))
-    need(`near$rank` = is.null(rank) || is.numeric(rank) && all(is.finite(rank)) &&
-           (is.null(fit$data) || length(rank) == NROW(fit$data$x)),
+    need(near = is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 && isTRUE(all(near$neighbours >= 0)) &&
+           !is.unsorted(near$neighbours) && is_finite_number(near$train_neighbours) && near$train_neighbours >= 0,
+         `near$rank` = is.null(near$rank) || is.numeric(near$rank) && all(is.finite(near$rank)) &&
+           (is.null(fit$data) || length(near$rank) == NROW(fit$data$x)),
          data = is.list(kept) || !is.null(fit$data),
-         `near$rows` = is.null(kept) || n > 0L && is_table(kept$x, n, d) && are_numbers(kept$y, n) &&
-           (is.null(kept$weights) || are_numbers(kept$weights, n)),
-         near = is_table(near$L, m, m) && is_table(near$C, k, k) && are_numbers(near$beta, k))
+         `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n)),
+         `near$rows` = is.null(kept) || n > 0L, `near$rows` = has_shapes(kept, list(weights = n), TRUE),
+         near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
     if (is.null(f)) return() # it is computed when needed
   }
   need(factors = is.list(f))
   if (!is.null(f$groupings)) {
     k <- NROW(f$W)
     q <- sum(vapply(f$groupings, effects_of_grouping, 0))
-    return(need(factors = k >= m && is_table(f$W, k, k) && is_table(f$L, m, m) && are_numbers(f$gamma, k) &&
-                  are_numbers(f$b, q) && is_plain_double(f$sums) && length(f$sums) > m^2 + k * q))
+    return(need(factors = has_shapes(f, list(W = c(k, k), L = square, gamma = k, b = q, sums = length(f$sums))),
+                factors = k >= m && length(f$sums) > m^2 + k * q))
   }
   if (!response_of(fit)$conjugate) {
     q <- functions_of_f(fit$likelihood)
-    good <- is_table(f$L, m, m) && is_table(f$C, m * q, m * q) && length(f$beta) == m * q &&
-      if (q > 1L || !is.null(f$inverse)) is_table(f$inverse, m, m * q * (q + 1) / 2) else is_table(f$G, m, m)
-    return(need(factors = good && is.list(fit$likelihood)))
+    return(need(factors = has_shapes(f, list(L = square, C = q * square, beta = m * q)),
+                factors = has_shapes(f, if (q > 1L || !is.null(f$inverse)) list(inverse = c(m, m * q * (q + 1) / 2))
+                                     else list(G = square)), likelihood = is.list(fit$likelihood)))
   }
   if (dense) { # without its Cholesky factor, it has the model and the weights of the rows that it was made of
-    return(need(factors = are_numbers(f$alpha, m) && if (!is.null(f$L)) is_table(f$L, m, m) else
-      is.list(f$model) && is_finite_number(f$model$noise) && (is.null(f$weights) || are_numbers(f$weights, m))))
+    return(need(factors = has_shapes(f, list(alpha = m)),
+                factors = has_shapes(f, if (is.null(f$L)) list(weights = m) else list(L = square), TRUE),
+                factors = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
   }
-  squares <- f[c("yy", "k_sum", "t", "rss")]
-  need(factors = all(vapply(f[c("L", "G", "C")], is_table, NA, m, m)) && are_numbers(f$Ay, m) &&
-         are_numbers(f$beta, m) && all(vapply(squares, is_finite_number, NA)) && all(unlist(squares) >= 0),
+  need(factors = has_shapes(f, list(L = square, G = square, C = square, Ay = m, beta = m, yy = 1, k_sum = 1, t = 1,
+                                      rss = 1)),
+       factors = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
        jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
+  if (!is.null(fit$norms)) check_fit_norms(fit, m, need)
 }
 
 # Checks the norms of a reference posterior and the correction of its mean.
-check_fit_norms <- function(fit, need) {
-  m <- NROW(fit$inducing)
-  complete <- function(norms) {
-    numbers <- norms[setdiff(names(norms), "Psi")]
-    all(c("weight", "spread", "slack", "growth", "vv", "alpha", "beta_error", "t", "lam", "v_E", "c", "w_norm",
-          "w_E") %in% names(numbers)) && all(vapply(numbers, are_numbers, NA, 1L)) && !anyNA(unlist(numbers))
-  }
-  correction <- fit$correction
-  need(norms = is.list(fit$norms) && is_table(fit$norms$Psi, m, m) && complete(fit$norms),
-       correction = is.null(correction) || is.list(correction) && is.list(correction$norms) &&
-         is.list(correction$response) && is_plain_double(correction$v) && length(correction$v) > 0L)
-  if (is.null(correction)) return()
-  response <- correction$response
-  numbers <- list(correction$rounding, response$yy, response$rss)
-  need(correction = complete(correction$norms) && all(vapply(numbers, is_finite_number, NA)) &&
-         are_numbers(response$Ay, m) && are_numbers(response$beta, m) && !is.list(correction$made_from) &&
-         length(correction$made_from) > 0L)
+check_fit_norms <- function(fit, m, need) {
+  numbers <- c(weight = 1, spread = 1, slack = 1, growth = 1, vv = 1, alpha = 1, beta_error = 1, t = 1, lam = 1,
+               v_E = 1, c = 1, w_norm = 1, w_E = 1)
+  made <- fit$correction
+  need(norms = has_shapes(fit$norms, c(list(Psi = c(m, m)), numbers)))
+  if (is.null(made)) return()
+  need(correction = has_shapes(made, list(v = max(1L, length(made$v)), rounding = 1)),
+       correction = has_shapes(made$norms, numbers),
+       correction = has_shapes(made$response, list(yy = 1, rss = 1, Ay = m, beta = m)),
+       correction = !is.list(made$made_from) && length(made$made_from) > 0L)
 }
 
 # Refuses a fit as damaged. The hint depends on whether another version made the fit.
@@ -235,7 +234,7 @@ check_same_model <- function(a, b, argument, other) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
+    abort_input(argument, sprintf("one with other %s than `%s`", toString(what), other),
                 sprintf("a fit of the same model as `%s`", other),
                 hint = if ("likelihood" %in% what) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",

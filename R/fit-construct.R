@@ -15,16 +15,13 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- done$trace %||% empty_trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  kernel <- compile_kernel(done$model$kernel)
-  names <- parameter_names(kernel, s$learn$columns)
-  learned <- setdiff(names, c(not_learned(s$learn), names[c(kernel$table$held, FALSE)]))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = data$signature %||% data_signature(data), nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, because_of_noise(done$learned), because_gain(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
-    objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
+    objective = done$value, df = learned_in(done$model$kernel, s$learn) + sum(data$response_df, done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     looked_at = state$rows,
@@ -177,7 +174,10 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start)
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel)) found <- with_unbiased_scale(found, data, s, state)
-  with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  with_values <- function(found) {
+    found$kernel <- name_lengthscales(found$kernel, data$x)
+    model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  }
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
        exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
@@ -187,15 +187,22 @@ learn_stage <- function(data, s, state) {
 # likelihood is largest at variances that are too small, as for a linear model (bench/few.R).
 with_unbiased_scale <- function(found, data, s, state) {
   if (data$n > exact_learning_rows) return(found)
-  p <- length(setdiff(parameter_names(found$kernel, s$columns), not_learned(s))) + noise_df(data$noise_trend)
+  p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
   state$because["scale"] <- sprintf(
-    paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters learned",
-          "from %d rows."), factor, as.integer(p), as.integer(data$n))
+    paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of kernel",
+          "and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
   found[c("kernel", "noise")] <- as_users_see(list(
     kernel = set_values(found$kernel, times * kernel_values(found$kernel)), noise = factor * found$noise))
   found
+}
+
+# Returns the number of learned hyperparameters of a kernel and its noise.
+learned_in <- function(kernel, s) {
+  kernel <- compile_kernel(kernel)
+  names <- parameter_names(kernel, s$columns)
+  length(setdiff(names, c(not_learned(s), names[c(kernel$table$held, FALSE)])))
 }
 
 # Returns the hyperparameters that are learned, as the optimiser sees them.

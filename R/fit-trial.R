@@ -215,7 +215,7 @@ learn_near_laplace <- function(x, f, sites, s, learned, state) {
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)
-  learned$model <- new_model(found$kernel, 1)
+  learned$model <- new_model(name_lengthscales(found$kernel, x), 1)
   learned["kernels"] <- list(found$kernels)
   learned
 }

@@ -22,8 +22,6 @@ box_factors <- list(
   matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-box_rule <- function() gauss_legendre(12L)
-
 # Returns the averages of the factor over intervals [a, b] (columns) for each u (rows), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
@@ -31,14 +29,10 @@ interval_average <- function(factor, u, a, b) {
   b <- matrix(b, nrow(u), ncol(u), byrow = TRUE)
   out <- 0 * u
   w <- b - a
-  rule <- box_rule()
+  rule <- gauss_legendre(12L)
   part <- function(from, to) { # the integral over a piece on one side of u
     half <- (to - from) / 2
-    sum <- 0 * u
-    for (i in seq_along(rule$node)) {
-      sum <- sum + rule$weight[i] * factor$value(abs(from + half * (1 + rule$node[i]) - u))
-    }
-    half * sum
+    half * Reduce(`+`, Map(function(w, at) w * factor$value(abs(from + half * (1 + at) - u)), rule$weight, rule$node))
   }
   middle <- pmin(pmax(u, a), b)
   if (any(w < 1)) out <- (part(a, middle) + part(middle, b)) / w
@@ -54,7 +48,7 @@ interval_average <- function(factor, u, a, b) {
 
 # Returns the prior variance of the average over an interval of width w in lengthscales.
 interval_variance <- function(factor, w) {
-  rule <- box_rule()
+  rule <- gauss_legendre(12L)
   t <- (1 + rule$node) / 2
   narrow <- drop(factor$value(outer(w, t)) %*% (rule$weight * (1 - t)))
   wide <- pmax(w, 1)
@@ -83,7 +77,7 @@ boxes_at <- function(kernel, lower, upper) {
 }
 
 # Returns list(cross, prior) of one factor with variance 1, NULL where it has no closed form. A factor that is linear in
-# its inputs has the value at the middle of the box.
+# its inputs, as the effects of a level are, has the value at the middle of the box.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)
@@ -98,7 +92,7 @@ box_factor <- function(l, parts, lower, upper, open) {
   if (length(own) && leaf$profile == "white") { # white noise averages to 0
     return(list(cross = function(u, i) matrix(0, nrow(u), length(i)), prior = numeric(nrow(lower))))
   }
-  if (length(own) && !leaf$profile %in% c("linear", "mean", "constant")) return(NULL)
+  if (length(own) && !leaf$profile %in% c("linear", "mean", "constant", "group")) return(NULL)
   parts$terms <- list(list(variance = 1, leaves = l))
   middle <- (lower + upper) / 2
   list(cross = function(u, i) native_kernel_matrix(parts, u, middle[i, , drop = FALSE]),
@@ -138,10 +132,13 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # the numbers of points per input of a rule and of a coarser one grow with the width in lengthscales
+    # The numbers of points per input of a rule and of a coarser one grow with the width in lengthscales. Matern kernels
+    # have kinks at the rows: the rule converges slowly, and the difference to half of its points bounds its error.
     wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
-    rules <- lapply(c(each, each - 2L), function(each) points_in_boxes(box$lower, box$upper, each))
+    kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
+    coarse <- if (kinks) ceiling(each / 2) else each - 2
+    rules <- lapply(as.integer(c(each, coarse)), function(each) points_in_boxes(box$lower, box$upper, each))
     funs <- lapply(rules, function(r) sums_at(kernel, r$x, r$rows, r$weights))
     fun <- funs[[1L]]
     at <- lapply(funs, functionals_in_units, fit = fit)
@@ -165,7 +162,10 @@ read_boxes <- function(fit, lower, upper) {
   }
   lower <- as_rows(lower, "lower")
   lacking <- setdiff(fit$frame$required, names(lower))
-  if (length(lacking)) abort_input("lower", sprintf("one without %s", list_quoted(lacking)), "with all inputs")
+  if (length(lacking)) {
+    abort_input("lower", sprintf("one without %s", list_quoted(lacking)),
+                "with all variables that the fit needs, also those of the offset")
+  }
   given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
   if (nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower))) {
     abort_input("upper", describe(upper), "rows and variables as in `lower`")

@@ -1,28 +1,36 @@
 # Linear functionals of f for users: weighted sums, partial dependence, terms, derivatives and coefficients.
 
-#' Averages, contrasts and other weighted sums of f
+#' Averages, contrasts, ratios and other weighted sums of f
 #'
-#' Returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a box (block kriging),
-#' with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over rows and `c(1, -1)`
-#' for contrasts. The sd of a contrast of two close rows is far smaller than that of either row.
+#' `linear_functional()` returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a
+#' box (block kriging), with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over
+#' rows and `c(1, -1)` for contrasts. `ratios()` returns how many times the odds, the rate, the mean or the hazard at
+#' some rows is that at others, from the difference of f between them.
 #'
-#' @param fit A fit of any kind.
+#' @param fit A fit of any kind; for `ratios()` a fit by [pfdtc()] with a `family`.
 #' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
 #'   each row of `newdata`. Row names of the matrix are kept.
-#' @param newdata Rows at which f is taken; default: the training rows.
+#' @param newdata Rows at which f is taken; default: the training rows. For `ratios()` the rows to compare.
+#' @param certified `FALSE`: no certified interval, which is fast. `TRUE` with a non-Gaussian `family`: all are about
+#'   the posterior mode of f, not its mean.
+#' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
-#' @param certified `FALSE`: mean and sd alone, which is fast. With a non-Gaussian `family`, certificates are of the
-#'   posterior mode of f, not of its mean.
-#' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param average `FALSE`: the integral over a box, instead of the average.
-#' @param ... Not used.
+#' @param than One row, or as many as `newdata` has, to compare with. Offsets count.
+#' @param level Probability of the credible interval of a ratio.
+#' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
 #'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
-#'   scale of the link.
+#'   scale of the link. `ratios()`: a row for each of `newdata`, with `ratio`, `lwr`, `upr`, and if `certified`
+#'   `lwr_certified` and `upr_certified`, which contain those of the exact GP. The attribute `of` names the ratio.
 #' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors,
 #'   and of Matern factors with one input each. Otherwise they are sums over the points of a quadrature rule.
 #'   Certificates are then those of the sums, and the column `quadrature` has the difference to a coarser rule.
+#'
+#'   A ratio is that of the odds for logit links (the cumulative odds of ordered classes), of means for log links, of
+#'   the hazard for [weibull()], of the odds of an event for `loglogistic()`, and of times for `lognormal()`. Other
+#'   links and Gaussian responses have none.
 #' @section Invariants: Mean and sd are those of `predict(fit, newdata, full_cov = TRUE)`. The average over a box
 #'   without width is f.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
@@ -30,11 +38,10 @@
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
-#' from <- 5 * 1:4
-#' steps <- linear_functional(fit, certified = FALSE,
-#'                            lower = data.frame(speed = from), upper = data.frame(speed = from + 5))
-#' plot(fit)
-#' segments(from, steps$mean, from + 5, lwd = 3)
+#' linear_functional(fit, certified = FALSE, lower = data.frame(speed = 5 * 1:4),
+#'                   upper = data.frame(speed = 5 * 2:5))
+#' manual <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se())
+#' ratios(manual, data.frame(wt = c(2, 3)), than = data.frame(wt = 4))
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -43,10 +50,8 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   check_dots_empty(list(...), names(formals(linear_functional)))
   fit <- check_any_fit(fit, "fit")
   refuse_classes(fit)
-  certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
-  ask <- list(certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
+  ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
     if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
@@ -70,6 +75,12 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   }), rownames(weights), new, ask)
   out[] <- lapply(out, `*`, size)
   out
+}
+
+# Returns what is asked of a certificate, see answer_of_functionals().
+certificate_asked <- function(fit, certified, ...) {
+  if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
+  list(certified = as.vector(certified), ...)
 }
 
 # Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
@@ -98,16 +109,14 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' that of the average, not an average of sds. With `type = "response"` the averages are those of the mean response,
 #' their sd is a first-order approximation, and there is no certificate.
 #'
-#' @param fit,certified,... As in [linear_functional()].
+#' @param fit,certified,effort,reference,m2,max_seconds,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over; default: up to 200 training rows.
 #' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
 #' @param weights Relative weight of each row of `newdata`; default: equal weights.
-#' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param type `"link"` for f, or `"response"`, the default with a transform.
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
 #'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
-#' @section Invariants: With one row of `newdata` it is the posterior at that row, with the variable changed.
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @seealso [linear_functional()], [plot.gp_fit()]
 #' @examples
@@ -125,11 +134,11 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !is.null(fit$transform)
-  certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
+                           reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)
-  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
-  if (certified && of_mean) {
+  if (ask$certified && of_mean) {
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
   }
@@ -160,17 +169,14 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)
   functionals <- lapply(each, function(i) list(rows = i, weights = weights * if (is.null(scale)) 1 else scale$slope[i]))
-  out <- functionals_of_rows(fit, functionals, NULL, new, list(
-    certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds))
+  out <- functionals_of_rows(fit, functionals, NULL, new, ask)
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
-  kept <- attributes(out)[c("effort", "m2", "sd_y")]
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
   plain <- response_of(fit)$conjugate && is.null(fit$transform)
   label <- if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
-  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
-  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)], list(label = paste("average of", label)))
-  class(out) <- c("pfdtc_dependence", "data.frame")
-  out
+  structure(cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out))), effort = attr(out, "effort"),
+            m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
+            class = c("pfdtc_dependence", "data.frame"))
 }
 
 # Returns the mean response at each row, and its slope in the mean of f by central differences.
@@ -188,13 +194,17 @@ response_slopes <- function(fit, new) {
 # Returns the rows that are averaged over by default.
 rows_to_average <- function(fit, most = 200L) {
   rows <- stats::model.frame(fit)
-  if (is.null(fit$terms)) {
-    rows <- rows[-1L]
-  } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
-    abort_input("newdata", "missing", "given where the formula transforms its variables")
+  rows <- rows[evenly(nrow(rows), most), , drop = FALSE]
+  if (is.null(fit$terms)) return(rows[-1L])
+  inputs <- fit$frame$required
+  if (all(inputs %in% names(rows))) return(rows[inputs])
+  # functions of variables, and offsets: the variables are in the data
+  data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
+  if (!is.data.frame(data) || !all(inputs %in% names(data))) {
+    abort_input("newdata", "missing", sprintf("given: the fit needs %s, not all of which are in its data",
+                                              list_quoted(inputs)))
   }
-  if (!is.null(fit$terms)) rows <- rows[names(rows) != all.vars(fit$terms)[attr(fit$terms, "response")]]
-  rows[evenly(nrow(rows), most), , drop = FALSE]
+  as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
 }
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------
@@ -213,11 +223,7 @@ term_values <- function(fit, x) {
 
 # Returns predict(type = "terms") as predict.gam() does.
 predict_terms <- function(fit, rows, se.fit) {
-  p <- lapply(term_values(fit, rows$x), function(v) {
-    v <- v[rows$index, , drop = FALSE]
-    rownames(v) <- rows$names
-    v
-  })
+  p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
   terms <- structure(p$mean, constant = fit$center)
   if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
 }
@@ -253,8 +259,7 @@ input_shares <- function(fit) {
     }
     out
   }
-  posterior <- posterior_of(fit)
-  f <- function(x) posterior_at(posterior, c(values_at(posterior$model$kernel, x), mean_only = TRUE))$mean
+  f <- function(x) posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean
   a <- sample_of(0L)
   b <- sample_of(G)
   f_a <- f(a)

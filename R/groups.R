@@ -1,42 +1,55 @@
 # Methods for fits with groups: effects, variances and fixed effects. The generics are those of nlme, which lme4 shares.
 
-#' Effects and variances of groups
+#' Grouped effects
 #'
-#' `ranef()`, `VarCorr()` and `fixef()` of \pkg{nlme} and \pkg{lme4} for fits with grouped terms such as `(1 | g)`, see
-#' [kernel_group()]. Load one of these packages for the generics, or call `nlme::ranef(fit)`.
+#' `kernel_group()` is the kernel of random intercepts and slopes, as in the formula terms `(1 | g)` and `(x | g)`. A
+#' group of any number of levels takes one column and few parameters. New levels have the prior variance. `ranef()`,
+#' `VarCorr()` and `fixef()` are generics of \pkg{nlme} and \pkg{lme4}: load one of these, or call `nlme::ranef(fit)`.
 #'
-#' @param object,x a fit with grouped terms; what one of the methods returned.
+#' @usage
+#' kernel_group(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL)
+#' ranef.gp_fit(object, se = FALSE, ...)
+#' VarCorr.gp_fit(x, sigma = 1, ...)
+#' fixef.gp_fit(object, ...)
+#' @param by the group: a one-sided formula (`~ g`, or `~ a:b` for a group of all pairs), or for a matrix the name or
+#'   number of the column that has the levels.
+#' @param design the effects of a level: a one-sided formula of numeric variables or factors. Default: an intercept.
+#' @param correlated `FALSE`: the effects of a level are independent, as in `(x || g)`.
+#' @param variance,scale variance of the first effect, in squared units of the response; sds of the other effects
+#'   divided by the sd of the first. Default: learned.
+#' @param object,x a fit with grouped terms.
 #' @param se return posterior covariances of the effects of each level?
-#' @param sigma not used: the noise sd of the fit is used instead.
-#' @param digits number of significant digits.
-#' @param row.names,optional,... not used.
-#' @return `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for
-#'   each effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each
-#'   level. `as.data.frame()` makes one table of it, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
+#' @param sigma,... not used: the noise sd of the fit is used instead.
+#' @return `kernel_group()`: an object of class `pfdtc_kernel`, see [kernel_se()].
+#'   * `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for each
+#'     effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each
+#'     level. `as.data.frame()` makes one table, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
+#'   * `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
+#'     `correlation`; its attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov`
+#'     and `sdcor`.
+#'   * `fixef()`: the coefficients of the linear mean; without one, the constant mean, as `(Intercept)`.
+#' @details A product with another kernel is a curve for each level: `kernel_group(~ g) * kernel_se(inputs = ~ x)`.
+#'   Terms of the formula and terms of `kernel` are added. A group that only `kernel` names is read from `data`.
 #'
-#'   `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
-#'   `correlation`; its attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov`
-#'   and `sdcor`.
-#'
-#'   `fixef()`: the coefficients of the linear mean; without a linear mean, the constant mean, as `(Intercept)`.
-#' @details All is in units of the response; with a transform or a `family`, in units of f. A model without a smooth
-#'   part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, with flat priors on the coefficients. Its numbers
-#'   are those of `lme4::lmer()`. With a `family` the constant is integrated out as well. `lme4::glmer()` maximises over
-#'   the constant (ML); no option here does that. So `glmer()` gives smaller sds of groups: 5 % smaller for lme4's data
-#'   `cbpp`.
-#' @section Invariants: With a kernel of groups alone, `predict()` is the sum of `fixef()` and the effects of the row's
-#'   levels.
-#' @seealso [kernel_group()], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
+#'   Effects are in units of the response; with a transform or a `family`, in units of f. A model without a smooth part,
+#'   as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, with the numbers of `lme4::lmer()`. With a `family` the
+#'   constant is integrated out as well, while `lme4::glmer()` maximises over it (ML). So sds of groups are larger than
+#'   those of `glmer()`: by 5 % for lme4's data `cbpp`.
+#' @section Invariants: The covariance of rows of different levels is 0. With a kernel of groups alone, `predict()` is
+#'   the sum of `fixef()` and the effects of the row's levels.
+#' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
+#' kernel_group(~ Subject, design = ~ 1 + Days)
 #' fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[ChickWeight$Diet == 1, ], plain = TRUE)
+#' coef(fit)
 #' if (requireNamespace("nlme", quietly = TRUE)) {
 #'   nlme::VarCorr(fit)
 #'   head(as.data.frame(nlme::ranef(fit, se = TRUE)))
 #' }
+#' @aliases kernel_group ranef.gp_fit VarCorr.gp_fit fixef.gp_fit
 #' @name groups
 NULL
 
-#' @rdname groups
 #' @exportS3Method nlme::ranef
 ranef.gp_fit <- function(object, se = FALSE, ...) {
   check_dots_empty(list(...), names(formals(ranef.gp_fit)))
@@ -57,7 +70,6 @@ ranef.gp_fit <- function(object, se = FALSE, ...) {
   structure(out, class = "pfdtc_ranef")
 }
 
-#' @rdname groups
 #' @exportS3Method nlme::VarCorr
 VarCorr.gp_fit <- function(x, sigma = 1, ...) {
   fit <- fit_with_groups(x, "x")
@@ -72,7 +84,6 @@ VarCorr.gp_fit <- function(x, sigma = 1, ...) {
   structure(out, sc = if (response_of(fit)$conjugate) sqrt(fit$noise) else NA_real_, class = "pfdtc_varcorr")
 }
 
-#' @rdname groups
 #' @exportS3Method nlme::fixef
 fixef.gp_fit <- function(object, ...) {
   fit <- fit_with_groups(object, "object")
@@ -80,7 +91,6 @@ fixef.gp_fit <- function(object, ...) {
   if (is.null(linear)) c("(Intercept)" = fit$center) else linear
 }
 
-#' @rdname groups
 #' @export
 as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {
@@ -94,7 +104,6 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
   do.call(rbind, tables)
 }
 
-#' @rdname groups
 #' @export
 as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {

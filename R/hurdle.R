@@ -4,25 +4,24 @@
 #'
 #' Fits two models: one of whether a response is above 0 ([binomial()]), and one of the responses that are. Their
 #' posteriors are independent, so that log marginal likelihoods add. Counts above 0 have a zero-truncated Poisson
-#' distribution, numbers a gamma or a log-normal one. R's generics for models answer for both fits; `coef()`, `vcov()`,
-#' `confint()` and [report()] begin names with `zero.` or `positive.`. Figures and other functions take `fit$zero` or
-#' `fit$positive`.
+#' distribution, numbers a gamma or a log-normal one.
 #'
 #' @param formula,data As for [pfdtc()]. The response has numbers of at least 0.
 #' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
 #'   positive numbers. `NULL`: `truncated_poisson()` for whole numbers, else `Gamma("log")`.
 #' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods: not used.
-#' @param object,x A fit by `gp_hurdle()`.
-#' @param newdata Rows to predict at; left out: those of the fit.
+#' @param object A fit by `gp_hurdle()`.
+#' @param newdata Rows to predict at; default: those of the fit.
 #' @param type `"response"`: the mean; `"zero"`: the probability of 0; `"median"`; `"quantile"` at `probs`; `"density"`:
 #'   the log of the probability or density of the response in `newdata`.
 #' @param interval `"prediction"`: an interval of a new response, from quantiles of the mixture.
 #' @param level,probs Probabilities.
-#' @param nsim,seed As for [simulate()].
-#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as of
-#'   [predict.gp_fit()]. [certify()] has the mean `response` and the probability of `zero`, each with `_lower` and
-#'   `_upper`, products of the certificates of both fits; these are about the mode of f, `predict()` about its mean (see
-#'   [predict.gp_fit()]). `truncated_poisson()`: a family.
+#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
+#'   [predict.gp_fit()]. `truncated_poisson()`: a family.
+#' @details R's generics for models describe both fits; `coef()`, `vcov()`, `confint()` and [report()] begin names with
+#'   `zero.` or `positive.`. Figures and other functions take `fit$zero` or `fit$positive`. [certify()] returns the mean
+#'   `response` and the probability of `zero`, each with `_lower` and `_upper`, products of the certificates of both
+#'   fits. These are about the mode of f, `predict()` about its mean.
 #' @source Mullahy (1986), Journal of Econometrics 33.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
@@ -32,6 +31,7 @@
 #' fit
 #' predict(fit, data.frame(x = c(1, 3)), type = "zero")
 #' predict(fit, data.frame(x = c(1, 3)), interval = "prediction")
+#' @aliases simulate.gp_hurdle print.gp_hurdle
 #' @export
 gp_hurdle <- function(formula, data, family = NULL, ...) {
   if (!inherits(formula, "formula") || length(formula) != 3L) {
@@ -48,8 +48,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   wrong <- if (all(y > 0, na.rm = TRUE)) "without zeros" else if (!length(above)) "0 in all rows" else
     if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
   if (!is.null(wrong)) {
-    abort_input(name, wrong, "numbers with zeros and several others",
-                hint = if (all(y > 0, na.rm = TRUE)) "Fit the family of positive numbers by pfdtc().")
+    abort_input(name, wrong, "numbers of which some are 0 and several are above 0",
+                hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
   }
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   home <- parent.frame()
@@ -95,7 +95,7 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
   table <- Map(function(one, part) transform(one$table, what = paste(part, what, sep = ".")), each, names(each))
-  structure(list(text = paste("Above 0, or 0:", each$zero$text, "Responses above 0:", each$positive$text),
+  structure(list(text = paste("Is a response above 0?", each$zero$text, "Responses above 0:", each$positive$text),
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
@@ -163,7 +163,6 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   cbind(fit = fit, lwr = quantile((1 - level) / 2), upr = quantile((1 + level) / 2))
 }
 
-#' @rdname gp_hurdle
 #' @importFrom stats simulate
 #' @export
 simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
@@ -171,12 +170,12 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
   from_seed(seed, draws(object, nsim = nsim, newdata = newdata))
 }
 
-#' @rdname gp_hurdle
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle of two fits; log marginal likelihood ", format(x$evidence, digits = 5), "\n\nAbove 0, or 0:\n", sep = "")
+  cat("Hurdle model of two fits; log marginal likelihood ", format(x$evidence, digits = 5),
+      "\n\nFit `zero`: is a response above 0?\n", sep = "")
   print(x$zero, ...)
-  cat("\nResponses above 0:\n")
+  cat("\nFit `positive`: responses above 0\n")
   print(x$positive, ...)
   invisible(x)
 }

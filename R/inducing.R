@@ -1,25 +1,3 @@
-#' Inducing points
-#'
-#' Chooses `m` of the rows of `x`, or centres of them, as inducing points.
-#'
-#' @usage
-#' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
-#'   y = NULL, noise = NULL, weights = NULL)
-#' @inheritParams kernel_algebra
-#' @param kernel a kernel with all parameters given, see [kernel_se()].
-#' @param m maximum number of points.
-#' @param method `"greedy"` takes the row with the largest residual prior variance, again and again (pivoted Cholesky).
-#'   It stops early if the rest is rounding. `"random"` draws rows, `"kmeans"` uses centres of [stats::kmeans()], and
-#'   `"divergence"` takes the row that reduces the pF divergence most, to first order.
-#' @param y,noise,weights response (not centred), noise variance and row weights, for `"divergence"`.
-#' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is the sum of residual
-#'   prior variances over all rows that were compared, after each point.
-#' @details `"greedy"` costs \eqn{O(n m^2)} time. `"divergence"` compares at most `max(10 m, 1000)` rows.
-#' @section Invariants: `t` never increases; no point is chosen twice; `set.seed()` reproduces the random methods.
-#' @seealso [pfdtc()], `vignette("theory")`
-#' @examples
-#' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))
-#' z
 #' @export
 inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,
                             noise = NULL, weights = NULL) {

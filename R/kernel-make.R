@@ -58,7 +58,6 @@
 #'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
 #'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
 #'   each of the G inputs with lengthscale l_j / ratio. A categorical variable counts as one input.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
 #'   kernel_constant kernel_white kernel_categorical
@@ -151,6 +150,11 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
+# Kernels of one factor without values, by their profiles.
+plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
+                     c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+                     c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
+
 check_inputs <- function(inputs) {
   if (inherits(inputs, "formula")) {
     if (length(inputs) != 2L) abort_input("inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
@@ -204,26 +208,7 @@ update.pfdtc_kernel <- function(object, ...) {
 # numbers of the levels and those of the design; `intercept` is 1 if the design has one. S = v D R D with the variance v
 # of the first effect, D = diag(1, scale) and R the identity (correlation "given") or any correlation ("full").
 
-#' Grouped effects
-#'
-#' The kernel of random intercepts and slopes, as in the formula terms `(1 | g)` and `(x | g)`. A group of any number
-#' of levels takes one column and few parameters. New levels have the prior variance.
-#'
-#' @param by the group: a one-sided formula (`~ g`, or `~ a:b` for a group of all pairs), or for a matrix the name or
-#'   number of the column that has the levels.
-#' @param design the effects of a level: a one-sided formula of numeric variables or factors. Default: an intercept.
-#' @param correlated `FALSE`: the effects of a level are independent, as in `(x || g)`.
-#' @param variance variance of the first effect, in squared units of the response. Default: learned.
-#' @param scale sds of the other effects divided by the sd of the first. Default: learned.
-#' @return An object of class `pfdtc_kernel`, see [kernel_se()].
-#' @details A product with another kernel is a curve for each level: `kernel_group(~ g) * kernel_se(inputs = ~ x)`.
-#'   Terms of the formula and terms of `kernel` are added. A group that only `kernel` names is read from `data`.
-#' @section Invariants: The covariance of rows of different levels is 0.
-#' @seealso [kernel_se()], [kernel_algebra], [pfdtc()]
-#' @examples
-#' kernel_group(~ Subject, design = ~ 1 + Days)
-#' fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[ChickWeight$Diet == 1, ], plain = TRUE)
-#' coef(fit)
+#' @rdname groups
 #' @export
 kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL) {
   if (missing(by)) abort_input("by", "missing", "a formula such as ~ g")

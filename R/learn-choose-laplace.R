@@ -61,7 +61,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state) {
     # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale
     label <- sprintf("%s (isotropic)", now$kernel$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-    kernel <- as_kernel(with_typical_values(kernel, rows$x, s))
+    kernel <- with_typical_values(kernel, rows$x, s)
     one <- lowest(lapply(c(0.3, 1), function(scale) {
       from(start, replace(kernel, "lengthscale", scale * kernel$lengthscale))
     }))

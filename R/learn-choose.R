@@ -48,8 +48,9 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
   learn <- function(profile, ...) {
-    tell(profile_label(profile))
-    learned_model(learning_problem(pool, s, profile), ...)
+    problem <- learning_problem(pool, s, profile)
+    tell(problem$label)
+    learned_model(problem, ...)
   }
   after <- function(first, profile) {
     if (few) return(learn(profile, theta))
@@ -188,8 +189,8 @@ smoother_kernel <- function(tried, best) {
 # larger
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
 # Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
-# the Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as
-# the kernel did. With so few rows that priors decide, a parameter costs nothing more.
+# the Vecchia likelihood ended. With many rows only the linear mean alone is tried, because a linear mean beside a
+# kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -247,8 +248,7 @@ linear_model <- function(problem) {
 }
 
 model_of_run <- function(problem, run) {
-  list(label = profile_label(problem$profile, problem$periods), problem = problem, theta = run$theta, value = run$value,
-       parameters = sum(problem$free))
+  list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
 # Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned

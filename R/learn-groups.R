@@ -22,12 +22,12 @@ is_groups_only <- function(kernel) {
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
-  units <- parameter_units(compiled, data$x, signal_power(data))
-  noise <- response_variance(data) * mean_weight(data)
+  of <- response_units(data)
+  units <- parameter_units(compiled, data$x, of$signal)
   free <- s$names %in% s$free
   theta <- log(c(compiled$engine$values, start$noise))
-  lower <- pmin(log(c(units$unit * units$low, noise_floor(data) * mean_weight(data))), theta)
-  upper <- pmax(log(c(units$unit * units$high, 10 * noise)), theta)
+  lower <- pmin(log(c(units$unit * units$low, of$floor * of$weight)), theta)
+  upper <- pmax(log(c(units$unit * units$high, 10 * (of$variance * of$weight))), theta)
   last <- length(theta)
   at <- function(par) {
     value <- exp(replace(theta, free, par))

@@ -16,16 +16,16 @@
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
 # / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
-  open <- open_leaf(s$kernel)
-  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
-  placed <- compiled$kernel # with its periods
-  table <- parameter_units(placed, pool$x, pool$signal, compiled$table, pool$spreads)
+  made <- kernel_to_learn(pool, s, profile)
+  compiled <- made$compiled
+  kernel <- compiled$kernel
+  table <- made$table
+  variances <- table$what == "variance"
+  table$unit[variances] <- pool$signal / table$over[variances]
   last <- nrow(table) + 1L
   names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
-  compiled$engine$values <- as.double(ifelse(is.na(given), unit, given)[-last])
-  kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
@@ -34,28 +34,45 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
-  season <- !is.null(placed$season)
+  season <- !is.null(kernel$season)
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
-  composite <- length(placed$leaves) > 1L
-  if (!pool$few && !is_mean(kernel)) fade[which(table$what == "variance")] <- if (composite) 1 else 4
+  composite <- length(kernel$leaves) > 1L
+  if (!pool$few && !is_mean(kernel)) fade[which(variances)] <- if (composite) 1 else 4
   free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
-  if (pool$few) table$sd[table$what == "variance" & !table$keep] <- wide_variance_sd
+  if (pool$few) table$sd[variances & !table$keep] <- wide_variance_sd
   if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
-  by_number <- by_numbers_of_levels(compiled, pool$x)
+  # `engine` is what the engine reads of kernel and noise
   at <- function(theta, kernel = compiled) {
     value <- exp(unname(theta))
     kernel$engine$values <- value[-last]
-    list(kernel = kernel, noise = value[last])
+    list(kernel = kernel, noise = value[last], engine = list(
+      kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel), noise = value[last],
+      jitter = 0))
   }
-  problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = by_number$rows,
-                  by_number = function(theta) at(theta, by_number$kernel), pool = pool, free = free, given = given,
-                  natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
-                  unit = unit, last = last, table = table, profile = profile, periods = open$periods,
-                  composite = composite, run = s$run, little_noise = little_noise)
+  problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = made$by_number$rows,
+                  by_number = function(theta) at(theta, made$by_number$kernel), pool = pool, free = free, given = given,
+                  natural = function(theta) list(kernel = as_kernel(at(theta)$kernel), noise = exp(theta[[last]])),
+                  middle = middle, absurd = absurd & free, unit = unit, last = last, table = table, profile = profile,
+                  label = made$label, composite = composite, run = s$run, little_noise = little_noise)
   with_likelihood(problem, precision)
+}
+
+# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the values that are given, and
+# the units of its parameters, those of variances for responses of mean square 1. The pool keeps it for other problems
+# of these rows.
+kernel_to_learn <- function(pool, s, profile) {
+  made <- if (!is.null(profile)) pool$made[[profile]]
+  if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
+  open <- open_leaf(s$kernel)
+  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
+  table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # the kernel has its periods
+  made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
+               label = if (!is.null(profile)) profile_label(profile, open$periods))
+  if (!is.null(profile)) pool$made[[profile]] <- made
+  made
 }
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
@@ -93,10 +110,10 @@ with_likelihood <- function(problem, precision) {
   }
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
-    kernel <- problem$at(theta)$kernel
-    if (!is.null(pool$levels)) kernel <- smooth_part(kernel)
-    native_neighbours(kernel, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
-                      at = problem$input(length(rows))$control)
+    now <- problem$at(theta)
+    to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
+    native_neighbours(NULL, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
+                      at = problem$input(length(rows))$control, to = to)
   }
   made <- list(n = -1L)
   problem$input <- function(n) {
@@ -154,8 +171,7 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
 # "pairwise:a" are kernel_additive() of a. A season (kernel-season.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
-  one <- switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
-                matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+  one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)
   if (is_season(profile)) {
     parts <- parts_of_season(profile, periods)
@@ -170,6 +186,8 @@ kernel_of <- function(profile, periods = NULL) {
 }
 
 profile_label <- function(profile, periods = NULL) {
+  plain <- plain_kernels[[profile]]
+  if (!is.null(plain)) return(plain$label)
   if (!is_season(profile)) return(sum_label(kernel_of(profile)))
   parts <- parts_of_season(profile, periods)
   paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),

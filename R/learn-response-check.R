@@ -40,16 +40,29 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns the squared errors of the predicted mean responses at held-out rows.
-squared_errors <- function(model, from) {
+# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance` they are divided by
+# the variances of new responses, which a transform must have.
+squared_errors <- function(model, from, over_variance = FALSE) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
-  mean <- model$problem$center + model$problem$scale * held$f
   transform <- model$transform
+  unit <- model$problem$scale
+  f <- list(mean = model$problem$center + unit * held$f, var = unit^2 * held$var, noise = unit^2 * held$size)
   if (!is.null(transform)) {
     transform$ends <- transformed(transform, range(from$rows$y))
-    mean <- moments_back(transform, mean, model$problem$scale^2 * (held$var + held$size))$mean
+    spread <- held$spread + if (is.null(model$tail)) 0 else model$tail
+    f <- if (over_variance) moments_of_response(transform, f$mean, f$var, f$noise, spread) else
+      moments_back(transform, f$mean, f$var + f$noise)
   }
-  (held$y - mean)^2
+  (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
+}
+
+# Returns the model. If it has heavy tails and found its transform, transform$wider is the mean squared error of
+# held-out rows over their variance, or 1 if it is less: squares of a transformed response depend on its far tail.
+with_wider_moments <- function(model, from) {
+  if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
+  share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
+  model$transform$wider <- max(1, mean(share, na.rm = TRUE))
+  model
 }
 
 # Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
@@ -136,7 +149,7 @@ with_terms_in_merit <- function(tried, from) {
 # ---- the rows that candidates are learned from -----------------------------------------------------------------------
 
 # Returns the rows whose density counts, list(x, y, w, offset, group): used rows at the distinct inputs `taken`, without
-# copies. `y` is as given, and `group` is the number of the distinct input.
+# copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
@@ -147,8 +160,9 @@ rows_for_response <- function(data, taken) {
   if (is.null(group)) group <- seq_along(used)
   kept <- group %in% taken
   used <- used[kept]
-  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
-       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
+  w <- data$prior_weights[used]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are those
@@ -182,9 +196,12 @@ slopes_of_rows <- function(rows, transform, scale) {
 # Returns the cleaned rows with the transformed response, equal ones merged.
 rows_transformed <- function(rows, transform) {
   y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
-  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
-  out[c("transform", "given_response")] <- list(transform, rows$y)
-  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
+  r <- if (is.null(rows$offset)) y else y - rows$offset
+  unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
+  out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
+              scale = unit$scale, shift = log_density_shift(length(r), sum_of_logs(rows$w), unit$scale),
+              offset = rows$offset, transform = transform, given_response = rows$y)
+  if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }
 
 # ---- what is asked for -----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ response_stage <- function(data, asked, state) {
                   tol = , noise = , kernel = , offset = , mean = , center = ,
                   scale = sprintf("`%s` is given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("Response: as given, with constant noise: %s.", why))
+      state$because <- c(response = sprintf("Response: as given, with constant noise, because %s.", why))
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
@@ -34,7 +34,11 @@ response_stage <- function(data, asked, state) {
   }
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
                       otherwise = list(transform = first))
-  data_as_modelled(data, chosen, asked)
+  out <- data_as_modelled(data, chosen, asked)
+  # the learned parameters: lambda of a transform, sizes and tails of the noise
+  lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
+  out$response_df <- lambda + noise_df(chosen$trend) + !is.null(chosen$tail)
+  out
 }
 
 # Returns the data with the response of `model`, list(transform, trend, tail). `given_response` is the response before
@@ -157,7 +161,7 @@ find_response <- function(data, asked, open, first, state) {
   }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
   choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
-  best <- choice$best
+  best <- with_wider_moments(choice$best, from)
   state$response <- table_of_responses(choice, names(candidates))
   state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)
@@ -216,7 +220,9 @@ response_problem <- function(from, transform) {
   by <- (from$scale / data$scale)^2
   given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
   s <- replace(from$s, c("kernel", "noise"), given)
-  pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
+  made <- from$rows$made
+  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # always the same order
+  pool <- pool_of_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
   c(learning_problem(pool, s, from$profile), data[c("center", "scale")])
@@ -224,6 +230,7 @@ response_problem <- function(from, transform) {
 
 # Returns the model of a response with constant noise, learned from from$theta, with lambda if that is open.
 response_model <- function(from, transform) {
+  if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
   if (!is.null(transform) && is.na(transform$lambda)) {
     transform$lambda <- lambda_beside_line(transform, from$rows)
@@ -285,19 +292,17 @@ model_of_response <- function(from, model, value) {
 }
 
 # Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise: smooth functions would
-# otherwise choose a transform by what that kernel cannot follow. `simulator` is its model if the response counts as
-# deterministic: there is next to no noise and f predicts held-out rows, or f explains what noise would
-# (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
+# otherwise choose a transform by what that kernel cannot follow. `first` is the model of that profile. `simulator` is
+# its model if the response counts as deterministic: there is next to no noise and f predicts held-out rows, or f
+# explains what noise would (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
 with_smoother_profile <- function(from, transform) {
-  noise <- function(model) model$problem$natural(model$theta)$noise
-  if (noise(list(problem = response_problem(from, transform), theta = from$theta)) >= little_response[["look"]]) {
-    return(from)
-  }
+  noise <- function(model) exp(model$theta[[length(model$theta)]])
+  if (noise(from) >= little_response[["look"]]) return(from)
   models <- lapply(if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile, function(profile) {
     response_model(replace(from, "profile", profile), transform)
   })
   best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
-  from$profile <- best$problem$profile
+  from[c("profile", "first")] <- list(best$problem$profile, best)
   model <- explain_noise(best, from$s)
   model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
   model$held <- held_out_response(model, from)
@@ -329,10 +334,12 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
   now <- problem$at(theta)
+  control <- problem$input(length(counted))$control
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- rows_transformed(from$rows, transform)
-    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, control = problem$run)$value
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE,
+                            at = list(rows = engine_rows(part), control = control))$value
     if (!is.finite(value)) return(-1e300)
     value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
       sum(slopes_of_rows(from$rows, transform, part$scale)[counted])

@@ -5,25 +5,25 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise, so one of each counts
+  pool_of_rows(merge_all_equal_rows(without_copies(data)), s) # copies have no information about the noise
+}
+
+# Returns the pool of distinct rows. `made` keeps the kernels that are compiled for it, see kernel_of_problem().
+pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   columns <- group_columns(s$kernel)
   if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
   of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
-  pool <- if (is.null(of)) data else take_rows(data, of) # with all rows there is no copy
-  variance <- response_variance(data)
-  pool <- list(of = of, x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
-               copies = data$copies,
-               rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
-               floor = noise_floor(data, variance), weight = mean_weight(data),
-               signal = signal_power(data), variance = variance, count = new.env(parent = emptyenv()),
-               spreads = vapply(seq_len(ncol(pool$x)), function(j) column_spread(pool$x[, j]), 0),
+  x <- if (is.null(of)) data$x else data$x[of, , drop = FALSE]
+  n <- nrow(x)
+  pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
+               count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
-  first <- min(pool$n, learning_sizes$first)
+  first <- min(n, learning_sizes$first)
   early <- which(pool$rank <= first)
   early <- early[order(pool$rank[early])]
-  others <- sample.int(pool$n)
+  others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   free_memory(pool)
   pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
@@ -32,8 +32,18 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool$few <- pool$share == 1 && pool$n <= most_exact_rows()
+  pool$few <- pool$share == 1 && n <= most_exact_rows()
+  pool <- pool_of_response(pool, data)
   if (length(columns)) with_levels(pool, columns) else pool
+}
+
+# Returns the pool with the responses of `data`, the rows that it was made from, and with the units that follow.
+pool_of_response <- function(pool, data) {
+  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
+  pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
+  units <- response_units(data)
+  pool[names(units)] <- units
+  pool
 }
 
 # Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
@@ -47,7 +57,7 @@ some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
-  some["spreads"] <- list(vapply(seq_len(ncol(some$x)), function(j) column_spread(some$x[, j]), 0))
+  some[c("spreads", "made")] <- list(spreads_of(some$x), new.env(parent = emptyenv()))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
@@ -57,32 +67,31 @@ some_of_pool <- function(pool, count) {
   some
 }
 
-response_variance <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
-  response_power(data, data$y - sum(w * data$y) / sum(w))
-}
-
-# Returns the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far smaller
-# mean square than the others, their weights are ignored, because f varies as the other rows do.
-signal_power <- function(data) {
+# Returns the units of what is learned from the rows, in those of the cleaned response:
+#
+#   variance  of the response about its mean
+#   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
+#             smaller mean square than the others, their weights are ignored, because f varies as the others do.
+#   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
+#             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
+#             no rounding. The noise is also at least a millionth of the response's variance, which only interpolation
+#             needs, and, if no centre was taken out, large enough for the digits of the kernel matrix. Steps of a
+#             transformed response differ: the floor has their median, because their smallest is next to 0 where T is
+#             flat.
+#   weight    the mean weight
+response_units <- function(data) {
+  y <- data$y
+  w <- if (is.null(data$weights)) rep(1, length(y)) else data$weights
+  variance <- response_power(data, y - sum(w * y) / sum(w))
   power <- response_power(data)
-  if (is.null(data$weights)) return(power)
-  w <- pmin(data$weights, stats::median(data$weights))
-  plain <- sum(w * data$y^2) / sum(w)
-  if (plain > 10 * power) plain else power
-}
-
-# Returns the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
-# (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is no rounding.
-# The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
-# was taken out, large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
-# their median, because their smallest is next to 0 where T is flat.
-noise_floor <- function(data, power = response_variance(data)) {
-  y <- given_response(data)
-  gap <- if (is.null(data$transform)) smallest_step(y - if (is.null(data$offset)) 0 else data$offset) else
-    smallest_step(y) * stats::median(exp(log_slope(data$transform, y)))
-  gap <- gap / data$scale
-  max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
+  even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
+  plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
+  given <- given_response(data)
+  step <- if (is.null(data$transform)) smallest_step(given - if (is.null(data$offset)) 0 else data$offset) else
+    smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
+  list(variance = variance, signal = if (plain > 10 * power) plain else power,
+       floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
+       weight = mean_weight(data))
 }
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
@@ -91,7 +100,7 @@ asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && ide
 # the kernel matrix of smooth kernels still has a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   merged <- merge_all_equal_rows(data)$shift
-  power <- response_variance(data)
+  power <- response_units(data)$variance
   if (merged$ss > 1e-12 * power * data$n) {
     abort_input("noise", "0", "positive", message = paste(
       "`noise` = 0 cannot interpolate: rows with equal inputs have different responses. Leave out `noise`,",

@@ -53,7 +53,8 @@ native <- function(door, ..., doing = NULL) {
   if (is.null(doing)) result else stop_on_status(result, doing)
 }
 
-# `model` is list(kernel, noise, ...), `data` is list(x, y, weights, ...). Some C entry points read the kernel only.
+# `model` is list(kernel, noise, ...), `data` is list(x, y, weights, ...). Some C entry points read the kernel only. The
+# models of a learning problem have `engine`, the result for them.
 engine_model <- function(model, jitter = 0, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
@@ -177,7 +178,7 @@ native_exact <- function(data, model, control = NULL) {
 
 # `at`: engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
-  to <- engine_model(model)
+  to <- if (is.null(model$engine)) engine_model(model) else model$engine
   as_value(with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control), to)
 }
 
@@ -188,8 +189,9 @@ native_exact_predict <- function(posterior, x, kernel, x_new) {
 # Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
 # the rows of `query`, or `rows` of x.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
-                              at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control)) {
-  .Call(ffi_neighbours, engine_model(kernel = kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+                              at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control),
+                              to = engine_model(kernel = kernel)) {
+  .Call(ffi_neighbours, to, x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
         if (!is.null(rank)) as.integer(rank), at)
 }
 
@@ -273,12 +275,10 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 # consecutive terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
-  engine <- model$kernel$engine
-  tied <- is.null(engine) || !is.null(engine$tie)
-  to <- if (tied) engine_model(model) else list(kernel = engine, noise = as.double(model$noise), jitter = 0)
+  to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- .Call(ffi_vecchia, to, at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes),
                   at$control)
-  if (tied || result$status != 0L) as_value(result, to) else result
+  if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
 # Computes Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start`

@@ -12,35 +12,31 @@
 #'   the data. An input with equal bounds is held there.
 #' @param candidates A data frame or matrix of rows to choose from, instead of bounds.
 #' @param level For `goal = "level"`: a number on the scale of the response as given.
-#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`.
-#' @details The criterion is
-#'
-#' * for a minimum, or likewise a maximum, the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest
-#'   posterior mean at the data, which without noise is the smallest response;
-#' * for a level l the straddle criterion \eqn{1.96 sd - |mean - l|};
-#' * to fill, the posterior sd.
-#'
-#' f is on its own scale: that of the link, or of a transformed response. Within bounds the row is the best of some
-#' hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the responses at rows
-#' already proposed are taken to be their means (the kriging believer), which reduces the sd nearby. With `noise = 0` a
-#' measured row has sd 0 and is proposed only if no other is left.
+#' @param ... Not used.
+#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`: for a minimum (likewise a maximum)
+#'   the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the data; for a level l
+#'   the straddle criterion \eqn{1.96 sd - |mean - l|}; to fill, the posterior sd.
+#' @details The criterion is on the scale of f: that of the link, or of a transformed response. Within bounds the row is
+#' the best of some hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the
+#' responses at rows already proposed are taken to be their means (the kriging believer), which reduces the sd nearby.
+#' With `noise = 0` a measured row has sd 0 and is proposed only if no other is left.
 #' @section Invariants: The criterion of row i is that of a fit to which the rows before have been added by
 #'   [add_rows()], with their means as responses.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
-#'   (2005), Active learning for identifying function threshold boundaries, *NIPS* 18 (straddle); Ginsbourger, Le Riche
-#'   and Carraro (2010), Kriging is well-suited to parallelize optimization (believer).
+#'   (2005), *NIPS* 18 (straddle); Ginsbourger, Le Riche and Carraro (2010), Kriging is well-suited to parallelize
+#'   optimization (believer).
 #' @seealso [exceedance()], [add_rows()], `vignette("design")`
 #' @examples
 #' f <- function(x) (x - 0.3)^2 * sin(9 * x)
-#' d <- data.frame(x = c(0, 0.4, 0.6, 1))
-#' d$y <- f(d$x)
+#' d <- data.frame(x = c(0, 0.4, 0.6, 1), y = f(c(0, 0.4, 0.6, 1)))
 #' fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 1e-8, hyper = "fixed")
 #' next_points(fit, lower = 0, upper = 1)
 #' plot(fit)
 #' abline(v = next_points(fit, n = 3)$x, lty = 2)
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
-                        candidates = NULL, level = NULL) {
+                        candidates = NULL, level = NULL, ...) {
+  check_dots_empty(list(...), names(formals(next_points)))
   fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
@@ -201,7 +197,8 @@ bounds_given <- function(given, argument, specs, default) {
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = "The fit has no range of variables inside of functions. Or give `candidates`.")
+                hint = paste("The fit has no range of variables of the offset and inside of functions.",
+                             "Equal numbers in `lower` and `upper` hold such a variable. Or give `candidates`."))
   }
   out
 }

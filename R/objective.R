@@ -1,33 +1,55 @@
-#' Objectives of inducing points
+#' Objectives, auxiliary posteriors and inducing points
 #'
-#' `pf_objective()` is the preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and
-#' an auxiliary distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and
-#' others (2019). `vfe_objective()` is minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS:
-#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
-#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
+#' For research: parts of a fit, as functions of data that they neither centre nor scale. `inducing_points()` chooses
+#' inducing points. `auxiliary()` computes an auxiliary distribution nu, see [aux_sor()]. `pf_objective()` is the
+#' preconditioned Fisher (pF) divergence between nu and the DTC posterior with inducing points `z`, up to a constant:
+#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and others (2019). `vfe_objective()` is minus the
+#' evidence lower bound (ELBO) of Titsias (2009): \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2
+#' \sigma^2)}{-log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}.
 #'
-#' @usage pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
+#' @usage
+#' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
+#'   y = NULL, noise = NULL, weights = NULL)
+#' auxiliary(x, y, kernel, noise, aux = aux_sor(), weights = NULL)
+#' \method{predict}{pfdtc_auxiliary}(object, newdata, ...)
+#' pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
 #' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
-#' @inheritParams aux_sor
-#' @param kernel a kernel with all parameters given, see [kernel_se()].
-#' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
-#' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
-#' @param noise noise variance, a positive number.
+#' @param x,z inputs, and inducing points: numeric matrices or data frames with the same columns, a row for each point,
+#'   or vectors for one column.
+#' @param m maximum number of points.
+#' @param method `"greedy"` takes the row with the largest residual prior variance, again and again (pivoted Cholesky).
+#'   `"random"` draws rows, `"kmeans"` uses centres of [stats::kmeans()], and `"divergence"` takes the row that reduces
+#'   the pF divergence most, to first order: it needs `y` and `noise`, and compares at most `max(10 m, 1000)` rows.
+#' @param y numeric response, one number for each row of `x`.
+#' @param kernel,noise a kernel with all parameters given, see [kernel_se()], and the noise variance, in squared units
+#'   of `y`.
+#' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
+#' @param aux,nu an auxiliary distribution, such as `aux_sor()`; what `auxiliary()` made of it with the same data,
+#'   kernel and noise.
+#' @param object,newdata,... a result of `auxiliary()`; new rows in the form of `x`; not used.
 #' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return `list(value, gradient)`. For `pf_objective()` the value is in the fourth power of the units of `y`, and the
-#'   gradient, in `z` with nu held fixed, has the shape of `z`. For `vfe_objective()` the gradient is
+#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` takes
+#'   \eqn{O(n m^2)} time and stops early if the rest is rounding. Its attribute `t` is the sum of residual prior
+#'   variances over all rows, after each point.
+#' * `auxiliary()`: an object of class `pfdtc_auxiliary`; for `aux_refresh()` it is computed from `start`. `predict()`
+#'   returns `list(fit, se.fit)`, mean and sd of nu in units of `y`; for `aux_white()` that is an error.
+#' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`; the gradient, with
+#'   nu held fixed, has the shape of `z`. The gradient of `vfe_objective()` is
 #'   `list(z, log_lengthscale, log_variance, log_noise)`; the jitter moves with the variance.
 #' @section Errors and invariants: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky
 #'   factor. `vfe_objective()` is never below minus the log marginal likelihood of the exact GP, and equal to it at
-#'   `z = x` and `jitter = 0`.
+#'   `z = x` and `jitter = 0`. `t` never increases, and no point is chosen twice.
 #' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)
 #' k <- kernel_se(lengthscale = 5, variance = 500)
+#' z <- inducing_points(x, 3, k)
 #' nu <- auxiliary(x, y, k, noise = 200, aux_sor(rows = seq(1, 50, 5)))
-#' pf_objective(c(6, 12, 20), x, y, k, noise = 200, nu)
-#' vfe_objective(c(6, 12, 20), x, y, k, noise = 200)
+#' predict(nu, c(10, 20))
+#' pf_objective(z, x, y, k, noise = 200, nu)$value
+#' vfe_objective(z, x, y, k, noise = 200)$value
+#' @aliases inducing_points auxiliary predict.pfdtc_auxiliary vfe_objective
 #' @export
 pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
@@ -38,7 +60,6 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   result[c("value", "gradient")]
 }
 
-#' @rdname pf_objective
 #' @export
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
@@ -90,6 +111,10 @@ white_at_exact <- function(data, model, variance) {
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
+  if (inherits(z, "gp_fit")) {
+    abort_input("z", describe(z), "a matrix of inducing points",
+                hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
+  }
   rows <- check_rows(x, y, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
   if (!nrow(z)) abort_input("z", "without rows", "of at least one inducing point")

@@ -1,33 +1,5 @@
 # Methods for packages butcher and vetiver, registered when these are loaded.
 
-#' Methods for butcher and vetiver
-#'
-#' `butcher::butcher(fit)` removes what prediction does not need. Predictions stay the same to the bit.
-#' `vetiver::vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. A formula with
-#' other terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v, interval
-#' = "prediction")` passes arguments to [predict.gp_fit()].
-#'
-#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs.
-#' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
-#' * `axe_call()` removes the call, `axe_fitted()` the inducing points along the optimisation.
-#'
-#' @param x,model A fit.
-#' @param vetiver_model,verbose,... Passed on by the packages.
-#' @return A smaller fit, or as vetiver documents. The answer to a request is a list with `.pred`, and with an
-#'   `interval` also `.pred_lower` and `.pred_upper`.
-#' @seealso [pfdtc()] with `keep_data = FALSE`
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
-#' if (requireNamespace("butcher", quietly = TRUE)) {
-#'   predict(butcher::butcher(fit), data.frame(speed = c(5, 15)))
-#' }
-#' if (requireNamespace("vetiver", quietly = TRUE)) vetiver::vetiver_model(fit, "dist")$prototype
-#' @name butcher-methods
-#' @aliases vetiver-methods axe_env.gp_fit axe_call.gp_fit axe_fitted.gp_fit vetiver_create_description.gp_fit
-#'   vetiver_create_meta.gp_fit vetiver_prepare_model.gp_fit handler_startup.gp_fit
-NULL
-
-#' @rdname butcher-methods
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
   x <- check_any_fit(x, "x")
@@ -73,7 +45,6 @@ vetiver_prepare_model.gp_fit <- function(model) {
   axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
 }
 
-#' @rdname butcher-methods
 #' @exportS3Method vetiver::vetiver_ptype
 vetiver_ptype.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -96,7 +67,6 @@ vetiver_ptype.gp_fit <- function(model, ...) {
 #' @exportS3Method vetiver::handler_startup
 handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
 
-#' @rdname butcher-methods
 #' @exportS3Method vetiver::handler_predict
 handler_predict.gp_fit <- function(vetiver_model, ...) {
   function(req) {

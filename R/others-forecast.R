@@ -7,8 +7,8 @@
 #'
 #' @param x a univariate [ts]; missing values are left out.
 #' @param object a fit of one input, a time in regular steps: a ts, dates, times or numbers.
-#' @param h number of steps ahead. Default: two periods, or 10 steps.
-#' @param level probabilities of the prediction intervals, in percent.
+#' @param h,level number of steps ahead, by default two periods or 10 steps; probabilities of the prediction intervals,
+#'   in percent.
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
@@ -25,13 +25,28 @@
 #' @export
 pfdtc.ts <- function(x, ...) {
   if (is.matrix(x)) {
-    abort_input("x", sprintf("%d series", ncol(x)), "one series", hint = "Fit each by itself, or use a data frame.")
+    abort_input("x", sprintf("%d series", ncol(x)), "one series",
+                hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
+                               show_values(c(colnames(x), 1L)[1L])))
   }
   data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
   call <- match.call()
   call$x <- NULL
   call[c("formula", "data")] <- list(y ~ time, data)
   formula_fit("pfdtc", call, environment(), list(...))
+}
+
+# Returns list(number, date) for dates that are all of the same day of a month, or all last days: the months of the
+# dates, in years, and a function that returns the dates of months. NULL for other dates.
+months_of <- function(dates) {
+  next_day <- as.POSIXlt(dates + 1)
+  last <- all(next_day$mday == 1L)
+  lt <- if (last) next_day else as.POSIXlt(dates)
+  if (length(unique(lt$mday)) > 1L || lt$mday[1L] > 28L) return(NULL)
+  list(number = lt$year + 1900 + lt$mon / 12 - last / 12, date = function(number) {
+    month <- round(12 * number) + last
+    as.Date(ISOdate(month %/% 12, month %% 12 + 1, lt$mday[1L])) - last
+  })
 }
 
 #' @rdname pfdtc.ts
@@ -46,21 +61,26 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   v <- v[[1L]]
   time <- training_inputs(data)
   time <- time$x[time$index, 1L]
-  start <- min(time)
-  step <- min(diff(sort(unique(time))))
-  at <- round((time - start) / step) + 1
-  irregular <- max(abs(time - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
+  months <- if (v$kind == "time" && v$date) months_of(times_of(v, time))
+  counted <- months$number %||% time
+  start <- min(counted)
+  step <- min(diff(sort(unique(counted))))
+  at <- round((counted - start) / step) + 1
+  irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
   if (irregular) abort_input("object", "a fit of irregular times", "one of times in regular steps")
   count <- max(at)
-  step <- (max(time) - start) / (count - 1)
-  frequency <- if (is.null(v$period) && !in_decimal_years(sort(time))) 1 else round(1 / step)
+  step <- (max(counted) - start) / (count - 1)
+  seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else
+    abs(1 / step - round(1 / step)) < 1e-6
+  frequency <- if (seasonal) round(1 / step) else 1
   if (frequency > 1) step <- 1 / frequency
   h <- if (is.null(h)) max(10, 2 * frequency) else check_count(h, "h")
   level <- check_positive(level, "level")
   if (any(level >= 100)) abort_input("level", max(level), "below 100, in percent")
   end <- start + step * (count - 1)
   ahead <- end + step * seq_len(h)
-  new <- stats::setNames(data.frame(if (v$kind == "time") times_of(v, ahead) else ahead), v$name)
+  new <- stats::setNames(data.frame(if (!is.null(months)) months$date(ahead) else
+    if (v$kind == "time") times_of(v, ahead) else ahead), v$name)
   past <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
   future <- function(value) stats::ts(value, start = end + step, deltat = step)
   bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p))

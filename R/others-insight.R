@@ -1,9 +1,9 @@
 # Methods for packages emmeans, insight, performance and parameters, registered when these are loaded.
 
-#' Methods for emmeans, marginaleffects, insight, performance and parameters
+#' Methods for other packages
 #'
-#' Functions of these packages work with fits, those of emmeans and marginaleffects with fits from a formula.
-#' Uncertainty is posterior, with hyperparameters held.
+#' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver work with fits; those of
+#' emmeans and marginaleffects with fits from a formula. Uncertainty is posterior, with hyperparameters held.
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use posterior means of f and their covariance at the rows of
 #'   the reference grid; `type = "response"` applies the inverse link. A Gaussian process has interactions, so contrasts
@@ -14,19 +14,28 @@
 #' * insight, performance, parameters: `model_parameters()` has the hyperparameters in the units of `coef()`.
 #'   `model_performance()` has `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`, or for
 #'   a non-Gaussian likelihood `NLPD`, `RMSE`, `Brier`. It needs the data of the fit.
+#' * butcher: `butcher(fit)` removes what prediction does not need; predictions stay the same to the bit. `axe_data()`
+#'   removes the training rows, but a fit with neighbours keeps them, and an exact posterior its inputs. `axe_env()`
+#'   removes the environments of formulas, whose functions are then found in the workspace.
+#' * vetiver: `vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. A formula with
+#'   other terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v,
+#'   interval = "prediction")` passes arguments to [predict.gp_fit()]; answers have `.pred`, `.pred_lower` and
+#'   `.pred_upper`.
 #'
-#' @param x,model,object A fit.
-#' @param data,newdata Rows to predict at. Default: the training rows. For emmeans the data, if the call of the fit no
-#'   longer finds them.
+#' @usage
+#' get_predicted.gp_fit(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...)
+#' model_parameters.gp_fit(model, ci = 0.95, ...)
+#' get_predict.gp_fit(model, newdata, type = "response", ...)
+#' @param x,model A fit.
+#' @param data,newdata Rows to predict at. Default: the training rows.
 #' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
 #'   likelihood, `"link"` (f).
 #' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Passed on by the packages.
 #' @return As these packages document. `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute
-#'   `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns. A fit from a matrix is an error of class
-#'   `pfdtc_error_input` for emmeans and marginaleffects.
-#' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
+#'   `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns.
+#' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers], [gp_reg()]
 #' @examples
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
 #' has <- function(...) all(vapply(c(...), requireNamespace, NA, quietly = TRUE))
@@ -36,12 +45,17 @@
 #' }
 #' if (has("insight")) insight::get_predicted(fit, warpbreaks[1:2, ], ci = 0.95)
 #' if (has("performance")) performance::model_performance(fit)
+#' if (has("butcher")) predict(butcher::butcher(fit), warpbreaks[1:2, ])
+#' if (has("vetiver")) vetiver::vetiver_model(fit, "breaks")$prototype
 #' @name insight-methods
-#' @aliases emmeans-methods marginaleffects-methods emm_basis.gp_fit find_formula.gp_fit get_variance.gp_fit
-#'   find_statistic.gp_fit get_statistic.gp_fit model_info.gp_fit get_vcov.gp_fit
+#' @aliases emmeans-methods marginaleffects-methods butcher-methods vetiver-methods recover_data.gp_fit emm_basis.gp_fit
+#'   find_formula.gp_fit get_variance.gp_fit find_statistic.gp_fit get_statistic.gp_fit model_info.gp_fit
+#'   get_vcov.gp_fit get_predicted.gp_fit model_parameters.gp_fit model_performance.gp_fit get_predict.gp_fit
+#'   axe_data.gp_fit axe_env.gp_fit axe_call.gp_fit axe_fitted.gp_fit vetiver_create_description.gp_fit
+#'   vetiver_create_meta.gp_fit vetiver_prepare_model.gp_fit vetiver_ptype.gp_fit handler_startup.gp_fit
+#'   handler_predict.gp_fit
 NULL
 
-#' @rdname insight-methods
 #' @exportS3Method emmeans::recover_data
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
@@ -144,7 +158,6 @@ model_info.gp_fit <- function(x, ...) {
   info
 }
 
-#' @rdname insight-methods
 #' @exportS3Method insight::get_predicted
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
   known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
@@ -163,7 +176,6 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
             predict = predict, class = c("get_predicted", "numeric"))
 }
 
-#' @rdname insight-methods
 #' @exportS3Method parameters::model_parameters
 model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
   model <- check_any_fit(model, "model")
@@ -175,7 +187,6 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
             title = "# Hyperparameters", exponentiate = FALSE, model_class = class(model))
 }
 
-#' @rdname insight-methods
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")

@@ -10,7 +10,6 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
   model
 }
 
-#' @rdname insight-methods
 #' @exportS3Method marginaleffects::get_predict
 get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   fit <- check_any_fit(model, "model")

@@ -49,14 +49,14 @@ check_fixed <- function(fix, names) {
 
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
 # unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
-# spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x).
+# spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x), `over`.
 # `spreads` has column_spread() of each column, if it is known.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
-                            spreads = vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)) {
+                            spreads = spreads_of(x)) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  usual <- list(unit = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
+  usual <- list(unit = 1, over = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
   additive <- function(leaf) length(additive_inputs(leaf))
   of_lengthscale <- function(leaf, at) {
     if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
@@ -77,8 +77,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     row <- switch(table$what[i], variance = {
       n <- length(terms)
-      unit <- power / max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
-      list(unit = unit, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
+      over <- max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
+      list(unit = power / over, over = over, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
     }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
       list(unit = if (range > 0) range else 1, start = 0.2, middle = log(0.2), sd = 1.5, high = 10)
@@ -153,8 +153,11 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
   value <- kernel_values(kernel)
-  set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value))
+  as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
+
+# Returns column_spread() of each column.
+spreads_of <- function(x) vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)
 
 # Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.
 column_spread <- function(v) {

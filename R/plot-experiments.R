@@ -22,38 +22,52 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
   x
 }
 
-#' Plot the results of an experiment
+#' Plot optimisations and the results of experiments
 #'
-#' Figures of [run_experiment()] on logarithmic axes, with a panel for each data set.
+#' `plot_trace()` draws the objective of one or more fits minus its lowest value in the panel, with a panel for each
+#' method. If a line still falls at its right end, take a larger `maxit`. The other functions draw results of
+#' [run_experiment()] on logarithmic axes, with a panel for each data set.
 #'
-#' `plot_rmse()` draws errors against the number of inducing points: a line for each method joins medians over the
-#' repetitions, and bars show their range. `plot_kl()` draws Kullback-Leibler divergences likewise, or against the
-#' error of the posterior mean (a point for each fit).
-#'
-#' `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence, along optimisations. A
-#' thin line is a repetition, from start (open) to end (filled). The heavy line is a least squares fit, with its slope
-#' above.
-#'
-#' @param results A result of [run_experiment()], or the name of its file; for `plot_divergence_error()` with `trace`.
+#' @usage
+#' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
+#'   m = NULL)
+#' plot_rmse(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...)
+#' plot_kl(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
+#'   datasets = NULL, methods = NULL, ...)
+#' plot_divergence_error(results, divergence = c("own", "exact"), method = "pf",
+#'   dataset = NULL, m = NULL, ...)
+#' \method{autoplot}{pfdtc_experiment}(object, figure = c("rmse", "kl", "divergence", "trace"), ...)
+#' @param fits A fit, a list of fits, or as `results`.
+#' @param results,object A result of [run_experiment()], or the name of its file; for `plot_trace()` and
+#'   `plot_divergence_error()` with `trace`.
+#' @param against Horizontal axis. `"error"` is the root mean square error of the mean.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
 #'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
-#' @param against Horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
 #' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
 #'   distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
 #' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
 #'   posterior.
-#' @param datasets,methods,method,dataset,m What to show. Default: all; for `plot_divergence_error()` the first data set
-#'   and number of points in the trace.
-#' @param object,figure A result, and which figure `autoplot()` draws with ggplot2 (`"trace"`: [plot_trace()]).
+#' @param datasets,methods,method,dataset,m What to show. Default: all; with a trace the first data set and number of
+#'   points in it.
+#' @param figure Which figure `autoplot()` draws with ggplot2.
 #' @param ... Arguments of [plot.default()]; for `autoplot()` those of the figure, by name.
 #' @return Invisibly, a data frame: `dataset`, `method`, `m`, and `middle` (median), `low`, `high`, `n` (repetitions),
 #'   or `repetition`, `error`, `kl` (nats). For `plot_divergence_error()`: `repetition`, `evaluation`, `divergence`,
-#'   `what`, `error`, and attribute `slope`, the coefficients of the two lines. `autoplot()` returns a ggplot. Class
-#'   `pfdtc_error_input` for other results, or names that are not in them.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019): figures 3 and 5, 4, 1b and 1c.
-#' @seealso [run_experiment()], [plot_trace()] for figure 1a, [kl_divergence()]
+#'   `what`, `error`, and attribute `slope`, the coefficients of the two lines. For `plot_trace()`: `fit`,
+#'   `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
+#' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
+#' distribution. Where the objective is renewed ([aux_refresh()], `hyper = "joint"`) a new line begins, and nothing is
+#' subtracted. The line of a non-Gaussian fit is its last search for hyperparameters.
+#'
+#' `plot_rmse()` draws errors against the number of inducing points: a line for each method joins medians over the
+#' repetitions, and bars show their range. `plot_kl()` draws Kullback-Leibler divergences likewise, or a point for each
+#' fit. `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence: a thin line is a
+#' repetition, from start (open) to end (filled); the heavy line is a least squares fit, with its slope above.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019): figures 1a, 3 and 5, 4, 1b and 1c.
+#' @seealso [run_experiment()], [plot.gp_fit()], `vignette("paper")`
 #' @examples
+#' plot_trace(pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100)))
 #' data <- data.frame(x = cars$speed, y = cars$dist)
 #' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4), reps = 2,
 #'                           trace = 4, control = pfdtc_control(maxit = 5))
@@ -61,26 +75,24 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' plot_kl(results, against = "error")
 #' plot_divergence_error(results)
 #' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
+#' @aliases plot_trace plot_kl plot_divergence_error autoplot.pfdtc_experiment
 #' @export
 plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
   draw_figure(rmse_figure(as_experiment(results), what, datasets, methods), list(...))
 }
 
-#' @rdname plot_rmse
 #' @export
 plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
                     methods = NULL, ...) {
   draw_figure(kl_figure(as_experiment(results), against, kl, best, datasets, methods), list(...))
 }
 
-#' @rdname plot_rmse
 #' @export
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
   draw_figure(course_figure(as_experiment(results), divergence, method, dataset, m), list(...))
 }
 
-#' @rdname plot_rmse
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
   make <- switch(check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure"), rmse = rmse_figure,
@@ -241,25 +253,6 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
          par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0), cex = 1))
 }
 
-#' Plot the course of an optimisation
-#'
-#' Draws the objective minus its lowest value in the panel against evaluations or seconds, with a line for each fit and
-#' a panel for each method. If a line still falls at its right end, take a larger `maxit`.
-#'
-#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution. Where the
-#' objective is renewed ([aux_refresh()], `hyper = "joint"`) a new line begins, and nothing is subtracted. The line of a
-#' non-Gaussian fit is its last search for hyperparameters. An experiment has a line for each repetition.
-#'
-#' @param fits A fit, a list of fits, a result of [run_experiment()] with `trace`, or the name of its file.
-#' @param against Horizontal axis.
-#' @param ... Arguments of [plot.default()], such as `log = ""` for a linear axis.
-#' @param method,dataset,m For an experiment, what to show. Default: pF-DTC and VFE, first data set and `m`.
-#' @return Invisibly, a data frame: `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`
-#'   (values within a round are comparable).
-#' @seealso [plot.gp_fit()]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100))
-#' plot_trace(fit)
 #' @export
 plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
                        m = NULL) {

@@ -23,13 +23,19 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     p <- latent_at(if (certified) at_mode(fit) else fit, x, re = certified)
     ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
     if (certified) ends <- certificate_of(fit, plain_rows(x))
-    band <- function(...) {
-      normal_band(p$mean, ends$sd_upper^2, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
+    band <- function(var, ...) {
+      normal_band(p$mean, var, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
     }
     noise <- noise_at(fit, x)
     shown <- on_scale(fit, p, type, noise)
-    f <- band()
-    y <- if (response_of(fit)$conjugate) band(list(noise = noise, spread = noise_spread(fit, x)))
+    f <- band(ends$sd_upper^2)
+    var <- ends$sd_upper^2
+    groups <- if (!certified) group_columns(model_of(fit)$kernel)
+    if (length(groups)) { # a new response is that of a new level
+      s$of <- c("f of the population", "y of a new level")
+      var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
+    }
+    y <- if (response_of(fit)$conjugate) band(var, list(noise = noise, spread = noise_spread(fit, x)))
     if (type == "response") {
       f[] <- response_given(response_of(fit), f, noise)
       y <- untransformed(fit$transform, y)
@@ -132,11 +138,12 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     function(p) band_layers(p, interval), mean_layer)
   band <- paste0(format(100 * level), " % ", if (certified) "certified ")
   blue <- plot_colours["mean"]
+  keys_of <- sprintf("%s%s (%s)", band, c("credible", "prediction"), s$of %||% c("f", "y"))
   keys <- rbind(
     if (!is.null(s$points)) data_key(s$residuals), legend_keys("mean", blue, 1, 2),
     if (any(s$curves$outside)) legend_keys("beyond the data", blue, 3, 2),
-    if (interval != "prediction") legend_keys(paste0(band, "credible (f)"), band_colour(), pch = 15, size = 2),
-    if (interval != "credible") legend_keys(paste0(band, "prediction (y)"), blue, 2, 1),
+    if (interval != "prediction") legend_keys(keys_of[1L], band_colour(), pch = 15, size = 2),
+    if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1),
     if (!is.null(s$inducing)) inducing_key())
   k <- length(panels)
   figure(panels, s$curves, keys, foot = s$foot, par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))

@@ -49,7 +49,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
 # Returns the row that slices go through: medians and most frequent levels, or `at`.
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
-    centre <- new_inputs(fit, at, stats::na.pass)$x
+    centre <- new_inputs(fit, at, stats::na.pass, re = FALSE)$x
     if (nrow(centre) != 1L) {
       abort_input("at", sprintf("%d complete rows", nrow(centre)), "one row without missing values")
     }

@@ -13,7 +13,7 @@
 #'   slices show the probability of each class.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
 #' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
-#'   Slices and maps are for the population, without these effects.
+#'   Slices and maps are for the population, without these effects. Prediction bands are for a response of a new level.
 #'
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
@@ -31,7 +31,6 @@
 #' @return Invisibly, the data of the figure without offsets: for slices `input`, `value`, `label` (level), `fit`,
 #'   `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data), as in
 #'   [predict()][predict.gp_fit]; for a map the inputs, `fit` and `se.fit`; for checks a data frame or a list of them.
-#' @section Invariants: `par()` is kept.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -22,7 +22,7 @@
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
 #' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
-#' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
+#' @param na.action treatment of missing values, also of groups: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
@@ -45,10 +45,10 @@
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is computed with y cut off at the outermost training response, or 1 sd before its mean if that is further
-#' out. For other families, prediction intervals are quantiles of a new response: whole numbers for counts, shares for
-#' numbers of trials, which `newdata` must have.
-#' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
+#' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
+#' response, the limit is 1 sd before that mean. For other families, prediction intervals are quantiles of a new
+#' response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. For classes, f has its
+#' posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
@@ -86,15 +86,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
 
 # Returns the prediction for the arguments `ask` of predict(). `new` is its newdata.
 answer_asked <- function(fit, response, new, ask, na.action) {
-  rows <- if (is.null(new)) {
-    training_rows(fit)
-  } else if (ask$re) {
-    new_rows(fit, new, na.action)
-  } else { # the population does not need the groups
-    groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
-    if (is.data.frame(new)) new[setdiff(groups, names(new))] <- NA
-    suppressMessages(new_rows(fit, new, na.action), classes = "pfdtc_message_new_levels")
-  }
+  rows <- if (is.null(new)) training_rows(fit) else new_rows(fit, new, na.action, ask$re)
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
@@ -332,7 +324,8 @@ check_asked <- function(response, ask) {
   beside <- sprintf("beside type = \"%s\" %s", type, of)
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
-    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), list_quoted(row$intervals, "\""), hint =
+    want <- paste0(if (length(row$intervals) > 1L) "one of ", list_quoted(row$intervals, "\""))
+    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), want, hint =
                   if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
   for (flag in c(flags, "newdata")) {

@@ -202,7 +202,6 @@ print_parameters <- function(about, show) {
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
 
-#' @rdname groups
 #' @export
 print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   table <- as.data.frame(x)
@@ -212,7 +211,6 @@ print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), .
   invisible(x)
 }
 
-#' @rdname groups
 #' @export
 print.pfdtc_ranef <- function(x, ...) {
   for (g in names(x)) {
@@ -226,9 +224,7 @@ print.pfdtc_ranef <- function(x, ...) {
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
 #' @rdname certify
-#' @param x A certificate, or some of its rows.
-#' @param n Maximum number of rows to print.
-#' @param digits Number of significant digits.
+#' @param x,n,digits A certificate, or some of its rows; how many rows to print, with how many significant digits.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
   n <- check_count(n, "n", min = 0)

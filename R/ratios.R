@@ -1,24 +1,4 @@
-#' Odds, rate and hazard ratios
-#'
-#' Returns how many times the odds, the rate, the mean or the hazard at some rows is that at others, from the difference
-#' of f between them, with credible intervals and ends that contain those of the exact GP.
-#'
-#' The ratio is that of the odds for logit links (the cumulative odds of ordered classes), of means for log links, of
-#' the hazard for [weibull()], of the odds of an event for `loglogistic()`, and of times for `lognormal()`. Other links
-#' and Gaussian responses have none.
-#'
-#' @param fit A fit by [pfdtc()] with a `family`.
-#' @param newdata Rows to compare.
-#' @param than One row, or as many as `newdata` has, to compare with. Offsets count.
-#' @param level Probability of the interval.
-#' @param certified `TRUE`: all are about the mode of f, and `lwr_certified` and `upr_certified` are added, between
-#'   which those of the exact GP lie.
-#' @param ... Further arguments of [linear_functional()], such as `effort`.
-#' @return A data frame with a row for each of `newdata`: `ratio`, `lwr`, `upr`. The attribute `of` names the ratio.
-#' @seealso [linear_functional()], [weibull()]
-#' @examples
-#' fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se())
-#' ratios(fit, data.frame(wt = c(2, 3)), than = data.frame(wt = 4))
+#' @rdname linear_functional
 #' @export
 ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   fit <- check_one_function(check_any_fit(fit, "fit"))

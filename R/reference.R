@@ -1,23 +1,34 @@
-#' Compute a reference posterior for certificates
+#' Compute a reference for certificates, or the exact mean
 #'
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
 #' factorisation. Its own certificate is narrow, and [certify()] adds the distance between a fit and the reference. At
-#' most ten steps of conjugate gradients, as in [refine()], correct its mean, but not with a non-Gaussian `family` or if
-#' `data` is given. A row source is read three times.
+#' most ten steps of conjugate gradients correct its mean, but not with a non-Gaussian `family` or if `data` is given.
+#' `refine()` goes on: it returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of
+#' the response.
 #'
-#' @param fit A fit that kept its data; if `data` is given, a fit of a formula.
+#' @param fit A fit that kept its data; if `data` is given, a fit of a formula. For `refine()` with Gaussian noise.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
 #' @param max_seconds Time for the correction of the mean. A step that would exceed it is not begun.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
-#'   `subset` are those of the fit's call.
-#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the
-#'   number of passes. Cost \eqn{O(n m_2^2)}, memory \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
-#' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
+#'   `subset` are those of the fit's call. `refine()` holds all rows in memory.
+#' @param newdata,reference,... As in [certify()].
+#' @param tol,maxit Accuracy as a fraction of the sd of the response; maximum number of iterations.
+#' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need;
+#'   `correction$passes` is the number of passes. `refine()`: a data frame in units of `y`, a row for each row of
+#'   `newdata`: `mean`, the exact GP's mean with the fit's offset, and `mean_error`, a bound of its error. Attributes:
+#'   `iterations`, and `met`, TRUE if `tol` was met.
+#' @details A reference costs \eqn{O(n m_2^2)} time, \eqn{O(m_2^2)} memory and `2 n` numbers for a corrected mean; a
+#'   row source is read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
+#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
+#' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
+#'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
 #' fit$reference <- reference(fit)
 #' certify(fit, data.frame(speed = c(5, 15)))
+#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6)
 #' @export
 reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
@@ -100,25 +111,24 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
 # Computes the reference of a source by three passes, here or on workers; each holds one block in memory. The first
-# draws a random sample, from which points are chosen, and checks that the source has the fit's rows. The second adds up
-# the sums of the posterior, and the third its norms.
+# draws a random sample, from which points are chosen. The second adds up the sums of the posterior and checks that the
+# source has the fit's rows. The third adds up the norms.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
   pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
-  found <- pass(sampled_rows, sample_merge, 20 * m2)
-  same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
-  if (!same) refuse_other_rows()
-  sample <- reservoir_rows(found$sample)
+  sample <- pass(sampled_rows, function(a, b) smallest_keys(list(a, b)), 20 * m2)
+  if (is.null(sample)) refuse_other_rows()
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
-  sums <- pass(rows_sums, sums_merge, z, model, as_start(start), fit$control)
-  posterior <- posterior_of_sums(z, sums, model, start)
+  found <- pass(sums_with_signature, merge_sums, z, model, as_start(start), FALSE, fit$control)
+  if (!same_sums(fit$signature, signature_of(found$signature, fit$center))) refuse_other_rows()
+  posterior <- posterior_of_sums(z, found$sums, model, start)
   tell("norms")
-  norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
+  norms <- pass(rows_norms, norms_merge, posterior[c("L", "C", "beta")], z, model, norm_groups(nrow(z)), fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
   p <- points_posterior(model, fit, rows, z, posterior, finish_norms(norms, posterior, model))
   fit_of_posterior(p, call = call,
@@ -128,18 +138,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
 # Returns the cleaned rows of a block.
 cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
-norms_of_block <- function(rows, p, z, model, control) {
-  rows_norms(p, z, rows, model, pmin(rows$n, norm_groups(nrow(z))), control)
-}
-
 sampled_rows <- function(rows, size) {
-  weights <- merged_weights(rows)
-  list(signature = signature_sums(rows), log_w = sum(log(weights)),
-       sample = reservoir(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = weights)),
-                          size))
-}
-
-sample_merge <- function(a, b) {
-  list(signature = Map(`+`, a$signature, b$signature), log_w = a$log_w + b$log_w,
-       sample = reservoir_merge(a$sample, b$sample))
+  chunk <- list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = merged_weights(rows))
+  smallest_keys(list(chunk), size)
 }

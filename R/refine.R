@@ -1,23 +1,4 @@
-#' Compute the exact GP's mean to a given accuracy
-#'
-#' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
-#' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
-#'
-#' @param fit A fit with Gaussian noise.
-#' @param newdata,reference,... As in [certify()].
-#' @param tol Accuracy as a fraction of the sd of the response.
-#' @param maxit Maximum number of iterations.
-#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
-#'   memory.
-#' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
-#'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
-#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
-#' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
-#' @seealso [certify()], [reference()]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6, reference = reference(fit, m2 = 6))
+#' @rdname reference
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty(list(...), names(formals(refine)))
@@ -42,14 +23,9 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   }
   # `mean` is the middle of each interval, and `mean_error` the distance of its ends
   inside <- found$inside
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
-  half <- pmax(inside$mean_upper - middle, middle - inside$mean_lower)
-  room <- eps * (abs(fit$center) + abs(middle[i]) + abs(new$offset)) + response_rounding(fit, new$x)
-  out <- data.frame(mean = fit$center + middle[i] + new$offset, mean_error = (1 + eps) * half[i] + room)
-  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  out <- certificate_frame(fit, new, list(mean = middle, sd = inside$sd_upper), inside)[c("mean", "mean_error")]
   worst <- max(out$mean_error, 0, na.rm = TRUE)
   attr(out, "iterations") <- found$iterations
   attr(out, "met") <- worst <= goal
@@ -68,72 +44,64 @@ rounding_stops <- "rounding errors allow no more"
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
 # Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
-# list(inside, iterations, why). Intervals come from kriging if the reference leaves a large residual prior variance,
-# otherwise from the reference. After an interrupt or R's time limit, the intervals use the solution so far. A second
-# interrupt ends the call.
-iterate_to <- function(reference, data, fun, goal, maxit) {
-  inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
-  if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))
-  inside <- unknown_if_nan(posterior_interval(reference, fun))
-  ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
-  if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
+# list(inside, iterations, why, correction). Intervals come from kriging if the reference leaves a large residual prior
+# variance, otherwise from the reference. With `keep`, they use the solution so far after an interrupt or R's time
+# limit, and a second interrupt ends the call. `...` is for krige().
+iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
+  inside <- unknown_intervals(fun$n)
+  iterations <- 0L
+  from <- correction <- if (correction_serves(reference, data)) reference$correction
+  ended <- function(why) list(inside = inside, iterations = iterations, why = why, correction = correction)
+  if (!fun$n) return(ended("no rows"))
+  inside <- narrow(inside, certify_posterior(reference, fun))
+  own <- largest_error(inside)
+  if (own <= goal) return(ended("`maxit`"))
   near <- precondition_by_near_rows(reference, data)
-  blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
-  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) lapply(blocks, function(rows) {
-    list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE]))
-  }), precondition = if (near) near_preconditioner(reference, data)))
-  if (!is.null(made$stopped)) return(ended(0L, made$stopped))
+  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) {
+    lapply(split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L), function(rows) {
+      list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], ...))
+    })
+  }, precondition = if (near) near_preconditioner(reference, data)), keep)
+  if (!is.null(made$stopped)) return(ended(made$stopped))
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  own <- largest_error(inside)
-  so_far <- if (correction_serves(reference, data)) reference$correction
   aim <- 0.9 * goal
-  iterations <- 0L
   renewed <- FALSE
   repeat {
     accuracy <- accuracy_of(reference, aim, far, own)
     tried <- stop_by({
-      correction <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = function() Inf),
-                               so_far, made$value$precondition, sharp = TRUE, keep = TRUE, ahead = accuracy$ahead)
-      list(correction = correction, inside = corrected_intervals(reference, correction, data, fun, kriged))
-    })
-    if (is.null(tried$value)) return(ended(iterations, tried$stopped))
+      one <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = left), from,
+                        made$value$precondition, sharp = TRUE, keep = keep, ahead = accuracy$ahead)
+      found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))
+      for (part in kriged[!is.null(one)]) {
+        found <- narrow(found, kriged_interval(part$found, reference, one, data), part$rows)
+      }
+      list(correction = one, inside = found)
+    }, keep)
+    if (is.null(tried$value$correction)) return(ended(tried$stopped))
     correction <- tried$value$correction
     before <- largest_error(inside)
     now <- largest_error(tried$value$inside)
     iterations <- iterations + correction$steps
     stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
     inside <- narrow(inside, tried$value$inside)
-    open <- largest_error(inside) > goal
-    # computing r anew, once, removes the rounding errors of the iterations so far
-    if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
-        isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
-      so_far <- correction[c("v", "passes")] # without r
-      renewed <- TRUE
+    if (largest_error(inside) <= goal || !is.null(correction$stopped) || iterations >= maxit) break
+    from <- correction
+    if (!stalled) {
+      aim <- aim / 4
       next
     }
-    why <- if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`"
-    if (!open || stalled || !is.null(correction$stopped) || iterations >= maxit) return(ended(iterations, why))
-    so_far <- correction
-    aim <- aim / 4
+    # computing r anew, once, removes the rounding errors of the iterations so far
+    if (renewed || !isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) break
+    from$residual <- NULL
+    renewed <- TRUE
   }
+  ended(if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`")
 }
 
 # Returns the rounding error of r after a single product, as a share of that after all iterations.
 rounding_at_hand <- function(reference, data, correction) {
   once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
   once$residual / correction$error$residual
-}
-
-# Returns the intervals by a corrected mean, narrowed by kriging if `kriged` has weights.
-corrected_intervals <- function(reference, correction, data, fun, kriged) {
-  inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
-  inside <- lapply(inside, rep_len, fun$n)
-  for (part in kriged) {
-    unknown <- list(sd_lower = numeric(length(part$rows)))
-    x <- fun$x[part$rows, , drop = FALSE]
-    inside <- narrow(inside, kriged_interval(part$found, reference, correction, data, x, unknown), part$rows)
-  }
-  inside
 }

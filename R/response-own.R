@@ -3,17 +3,10 @@
 
 #' A likelihood of your own
 #'
-#' For `family` of [pfdtc()]: the log density of a response as an expression in its latent value `f`, the response `y`
-#' and parameters. Its slopes are computed by [stats::D()].
-#'
-#' The statements are checked at the responses before a fit, on a grid of `f`, and refused where they do not hold. A
-#' grid is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they
-#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected
-#' curvature: there may then be several modes, and nothing is certified without `curvature`.
-#'
-#' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
-#' without `f` may have any function. Terms without `f` and unknown parameters can be left out, which moves the log
-#' marginal likelihood by a constant.
+#' `gp_family()`, for `family` of [pfdtc()], takes the log density of a response as an expression in its latent value
+#' `f`, the response `y` and parameters. Its slopes are computed by [stats::D()]. `check_family()` checks what a family
+#' states of its log density, at some responses and a grid of `f`: its slopes, that it is concave, and the bounds of its
+#' second derivative that certificates use. Families of the package pass.
 #'
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f` and `y` (and parameters) whose body is
 #'   one expression.
@@ -25,8 +18,20 @@
 #' @param expected a formula in `f` and `y`: a positive weight, for log densities that are not concave.
 #' @param mean a formula in `f`: the mean response, for `predict(type = "response")`.
 #' @param support a function of `y`: which responses are possible?
-#' @return An object of class `pfdtc_family`.
-#' @seealso [check_family()], [pfdtc()], [certify()]
+#' @param family a family with numbers of one latent function as responses: a result of `gp_family()`, [poisson()],
+#'   `Gamma("log")` and others. Parameters that are learned are set to 1.
+#' @param y,f responses, and values of the latent function.
+#' @return An object of class `pfdtc_family`. `check_family()`: a data frame of class `pfdtc_family_check`: `claim`,
+#'   `holds`, and for the first failure `f` and `y`.
+#' @details A fit checks the statements at its responses on a grid of `f`, and refuses them where they do not hold. A
+#' grid is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they
+#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected
+#' curvature: there may then be several modes, and nothing is certified without `curvature`.
+#'
+#' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
+#' without `f` may have any function. Terms without `f` and unknown parameters can be left out, which moves the log
+#' marginal likelihood by a constant.
+#' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts
 #' counts <- gp_family(~ y * f - exp(f) - lgamma(y + 1), kappa = 1, mean = ~ exp(f),

@@ -153,23 +153,7 @@ tweedie_row <- list(
                   quantile = function(theta, p, size, mu, s) tweedie_quantile(theta, p, mu, s)),
   turns = function(sites) list(log(sites$y) + 2 * log((sites$shape[2L] - 1) / (2 - sites$shape[2L]))))
 
-#' Tweedie responses
-#'
-#' For `family` of [pfdtc()]: numbers of at least 0, some of which are exactly 0, such as rain or claims. Their mean is
-#' \eqn{\mu = e^f}{mu = e^f} and their variance \eqn{\phi\mu^p}{phi mu^p}, \eqn{1 < p < 2}: a sum of gamma variables,
-#' whose number is a Poisson count.
-#'
-#' @param p the power, between 1 and 2; `NULL`: learned with the other hyperparameters.
-#' @param phi the dispersion, beside a given `p`; `NULL`: learned.
-#' @return An object of class `pfdtc_family`.
-#' @source Dunn and Smyth (2005), Statistics and Computing 15.
-#' @seealso [pfdtc()], [gp_hurdle()] for zeros with an f of their own, `Gamma("log")` for numbers above 0
-#' @examples
-#' tweedie()
-#' d <- data.frame(x = 1:40 / 10)
-#' d$rain <- pmax(0, round(3 * sin(d$x) + cos(40 * d$x), 2))
-#' fit <- pfdtc(rain ~ x, d, family = tweedie(1.5), kernel = kernel_se())
-#' predict(fit, data.frame(x = c(1, 3)), type = "response", interval = "prediction")
+#' @rdname student
 #' @export
 tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)

@@ -7,29 +7,36 @@ nb <- function(theta = NULL) {
   new_family("nb", "log", theta = theta)
 }
 
-#' Outliers, and overdispersed counts
+#' Outliers, overdispersed counts, and amounts with zeros
 #'
 #' For `family` of [pfdtc()]. `student()`: \eqn{y = f + s\,t}{y = f + s t}, \eqn{t} of Student's distribution with `df`
 #' degrees of freedom, so that rows far from \eqn{f} hardly count. `nb()`: counts whose variance is
-#' \eqn{\mu + \mu^2 / \theta} (negative binomial), with the log link.
-#'
-#' With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached from
-#' \eqn{f = 0} by steps that each raise the posterior density. [certify()] gives a range around this mode in which the
-#' posterior of the exact GP provably has exactly one mode. Without such a proof (too many outliers, too few inducing
-#' points) the intervals are infinite. There are no bounds of the log marginal likelihood.
+#' \eqn{\mu + \mu^2 / \theta} (negative binomial), with the log link. `tweedie()`: numbers of at least 0, some of which
+#' are exactly 0, such as rain or claims. Their mean is \eqn{\mu = e^f}{mu = e^f} and their variance
+#' \eqn{\phi\mu^p}{phi mu^p}, \eqn{1 < p < 2}: a sum of gamma variables, whose number is a Poisson count.
 #'
 #' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
 #' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
-#' @param theta a positive number; `NULL`: learned with the other hyperparameters.
+#' @param theta a positive number; `NULL`: learned.
+#' @param p,phi the power, between 1 and 2, and beside a given `p` the dispersion; `NULL`: learned.
 #' @return An object of class `pfdtc_family`.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; theory vignette.
-#' @seealso [pfdtc()], `vignette("likelihoods")`
+#' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
+#' from \eqn{f = 0} by steps that each raise the posterior density. [certify()] gives a range around this mode in which
+#' the posterior of the exact GP provably has exactly one mode. Without such a proof (too many outliers, too few
+#' inducing points) the intervals are infinite. There are no bounds of the log marginal likelihood.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
+#'   Statistics and Computing 15; theory vignette.
+#' @seealso [pfdtc()], [gp_hurdle()] for zeros with an f of their own, `Gamma("log")` for numbers above 0,
+#'   `vignette("likelihoods")`
 #' @examples
-#' d <- cars
-#' d$dist[10] <- 400
+#' d <- transform(cars, dist = replace(dist, 10, 400))
 #' fit <- pfdtc(dist ~ speed, d, family = student(4), kernel = kernel_se())
 #' coef(fit)["sigma"]
 #' nb(theta = 2)
+#' d <- data.frame(x = 1:40 / 10)
+#' d$rain <- pmax(0, round(3 * sin(d$x) + cos(40 * d$x), 2))
+#' fit <- pfdtc(rain ~ x, d, family = tweedie(1.5), kernel = kernel_se())
+#' predict(fit, data.frame(x = c(1, 3)), type = "response", interval = "prediction")
 #' @export
 student <- function(df = 4, sigma = NULL) {
   df <- check_positive(df, "df", 1L)

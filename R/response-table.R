@@ -219,7 +219,7 @@ gamma_row <- list(
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
-  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # as the noise, see noise_floor()
+  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # see response_units()
   constant = function(y, size, theta) {
     df <- theta[2L]
     lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(theta[1L])

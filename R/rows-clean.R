@@ -195,7 +195,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     "The model has Gaussian noise. For two classes use family = binomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
-    "Fit each response by itself."
+    sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
   }
   if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)

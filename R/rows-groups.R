@@ -15,12 +15,14 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   designs <- unlist(lapply(groups, function(group) design_parts(group$design)$labels))
   names_of_parts <- vapply(parts, deparse1, "")
   smooth <- offsets <- NULL
+  sum_of <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
   if (!is.null(split$smooth)) {
     terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
     smooth <- attr(terms, "term.labels")
     dot <- "." %in% all.vars(split$smooth[[length(split$smooth)]])
     if (dot) smooth <- setdiff(smooth, names_of_parts) # a dot leaves out the groups
     offsets <- as.list(attr(terms, "variables"))[1L + attr(terms, "offset")]
+    if (dot) formula[[length(formula)]] <- sum_of(c(lapply(smooth, str2lang), offsets, split$bars))
   }
   of_mean <- if (inherits(mean, "formula") && length(mean) == 2L && !identical(mean[[2L]], quote(.))) {
     attr(stats::terms(mean), "term.labels")
@@ -28,7 +30,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   plain <- function(labels) gsub("`", "", as.character(labels), fixed = TRUE)
   labels <- unique(c(smooth, of_mean, designs, names_of_parts))
   whole <- formula
-  whole[[length(whole)]] <- Reduce(function(a, b) call("+", a, b), c(lapply(labels, str2lang), offsets))
+  whole[[length(whole)]] <- sum_of(c(lapply(labels, str2lang), offsets))
   attr(whole, "grouped") <- list(
     formula = formula, smooth = plain(smooth), apart = plain(setdiff(c(of_mean, designs), smooth)),
     by = lapply(groups, `[[`, "by"), groups = lapply(split$groups, function(group) {
@@ -39,11 +41,13 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
 
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
-# Returns list(smooth, groups): the formula without grouped terms, NULL if nothing is left, and for each grouped term
-# list(by, design, correlated). (1 | a / b) is (1 | a) + (1 | b:a). Refuses a bar that is no grouped term.
+# Returns list(smooth, groups, bars): the formula without grouped terms, NULL if nothing is left, for each grouped term
+# list(by, design, correlated), and the terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Refuses a bar that is no
+# grouped term.
 split_bars <- function(formula) {
-  groups <- list()
+  groups <- bars <- list()
   add <- function(bar) {
+    bars <<- c(bars, call("(", bar))
     by <- bar[[3L]]
     nested <- list() # the innermost first
     while (is_call_of(by, "/")) {
@@ -76,7 +80,7 @@ split_bars <- function(formula) {
   }
   rhs <- walk(formula[[length(formula)]])
   formula[length(formula)] <- list(rhs)
-  list(smooth = if (!is.null(rhs)) formula, groups = groups)
+  list(smooth = if (!is.null(rhs)) formula, groups = groups, bars = bars)
 }
 
 is_call_of <- function(term, names) is.call(term) && is.name(term[[1L]]) && as.character(term[[1L]]) %in% names
@@ -114,6 +118,11 @@ coded_variables <- function(mf, used, grouped) {
                   "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
     }
     levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
+    if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
+      tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
+                                         "as.numeric() makes a numeric input of it."),
+                                   name, count_of(length(levels), "level")))
+    }
     width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
     columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
@@ -218,14 +227,17 @@ with_levels_of <- function(variables, mf) {
   })
 }
 
-# Sends one message for a call about rows of `x` with levels that the fit does not know.
-tell_new_levels <- function(variables, x) {
+# Returns `x`, where missing levels are NA, and sends one message about rows with levels that the fit does not know.
+check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
-  new <- sum(rowSums(x[, columns, drop = FALSE] < 0) > 0)
-  if (!new) return(invisible())
+  codes <- x[, columns, drop = FALSE]
+  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # see group_codes()
+  new <- sum(rowSums(x[, columns, drop = FALSE] < 0) > 0, na.rm = TRUE)
+  if (!new) return(x)
   tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is that",
                                            "of the population, with the variance of the levels added."),
                                      count_of(new, "row"), "`newdata`", if (new == 1L) "has" else "have"))
+  x
 }
 
 # How the variables of a formula become columns of numbers.

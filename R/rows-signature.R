@@ -37,8 +37,8 @@ equal_rows <- function(x, most = nrow(x)) {
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
 # `twins` has the further rows and the squares of each group.
-merge_equal_rows <- function(x, y, weights, most = 0.9) {
-  group <- if (most > 0) equal_rows(x, most = most * nrow(x))
+merge_equal_rows <- function(x, y, weights, most = 0.9,
+                             group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- weights %||% rep(1, length(y))
@@ -52,10 +52,10 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows, even if only a few rows are equal.
-merge_all_equal_rows <- function(data) {
+# Merges equal rows, even if only a few rows are equal. `group`: the groups of equal rows, if they are known.
+merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
-  m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
+  m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
   if (is.null(m$group)) return(data)
   data[c("x", "y", "weights", "group", "twins")] <- m[c("x", "y", "weights", "group", "twins")]
   data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
@@ -133,7 +133,7 @@ mean_weight <- function(data) {
 
 # Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
 response_power <- function(data, y = data$y) {
-  w <- data$weights %||% 1
+  w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
 }

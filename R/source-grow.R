@@ -85,24 +85,27 @@ check_growing <- function(fit) {
 # Returns the cleaned rows of new data. `fit` may also be its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
-posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
+# Returns the posterior on the inducing points, with the sums over rows that it is made of.
+posterior_of_fit <- function(fit) {
+  if (!is.null(fit$near)) return(posterior_of_near(fit$near, model_of(fit)))
+  c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
+}
 
 # Returns the fit with cleaned rows added (`sign` = 1) or removed (`sign` = -1).
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
-  if (is.null(fit$inducing)) needs_data(fit, "fit")
-  if (is.null(fit$near)) {
-    new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), method_traits(fit)$fitc,
-                               fit$control)
-    return(with_new_sums(fit, new, sign))
-  }
-  if (sign < 0) {
+  near <- fit$near
+  if (!is.null(near) && sign < 0) {
     abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
                 hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   }
-  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # an earlier version did not keep this
-  count_rows(with_more_near(fit, rows), rows$n,
-             list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
+  # an earlier version did not keep the shift
+  if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
+  if (!is.null(near) && is.null(near$sums)) return(with_more_near(fit, rows))
+  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit),
+                             !is.null(near) || method_traits(fit)$fitc, fit$control)
+  if (!is.null(near)) fit$near$rows <- resampled(near$rows, rows, fit$nobs)
+  with_new_sums(fit, new, sign)
 }
 
 # Returns the fit whose sums include or lack `new`, a result of sums_with_signature(). `allowance` adds up the rounding
@@ -132,13 +135,18 @@ with_new_sums <- function(fit, new, sign) {
   sums[squares] <- lapply(sums[squares], max, 0)
   sums$n <- n
   after <- posterior_of_sums(fit$inducing, sums, model, p)
+  near <- fit$near
   evidence <- function(n, log_w, factors) {
     rows <- list(n = n, scale = fit$scale, shift = log_density_shift(n, log_w, fit$scale))
-    evidence_of("points", model, rows, factors, method_traits(fit))
+    evidence_of("points", model, rows, factors, if (is.null(near)) method_traits(fit) else list(fitc = TRUE))
   }
   fit$evidence <- fit$evidence + evidence(sign * new$n, sign * new$log_w, after) - evidence(0, 0, p)
-  fit$factors <- after
-  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / n / model$noise
+  if (!is.null(near)) {
+    fit$near <- c(near_of_posterior(after, model, fit$neighbours), near["rows"])
+  } else {
+    fit$factors <- after
+    if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / n / model$noise
+  }
   count_rows(fit, sign * new$n, new, sign)
 }
 
@@ -164,37 +172,23 @@ count_rows <- function(fit, n, new, sign = 1) {
 note_rows <- function(fit, n) {
   if (n == 0) return(fit)
   what <- if (n > 0) "added" else "dropped"
-  fit[[what]] <- sum(fit[[what]], abs(n))
-  replace(fit, "tol", list(NULL))
+  replace(fit, c(what, "tol"), list(sum(fit[[what]], abs(n)), NULL))
 }
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Returns the fit with more rows as possible neighbours: all rows, the new ones last in the order, or a random sample
-# beside inducing points with FITC's sums over all rows.
+# Returns the fit with more rows as possible neighbours, the new ones last in the order.
 with_more_near <- function(fit, rows) {
   old <- fit$near$rows
-  if (!is.null(fit$near$sums)) {
-    model <- model_of(fit)
-    p <- posterior_of_near(fit$near, model)
-    n <- fit$nobs + rows$n
-    new <- sums_with_signature(rows, fit$inducing, model, p, TRUE, fit$control)
-    after <- posterior_of_sums(fit$inducing, c(sums_beside(p, new$sums), n = as.double(n)), model, p)
-    fit$evidence <- evidence_of("points", model, list(n = n, scale = fit$scale), after, list(fitc = TRUE))
-    fit$near <- near_of_posterior(after, model, fit$neighbours)
-    fit$near$rows <- resampled(old, rows, fit$nobs)
-    return(fit)
-  }
-  weighted <- !is.null(old$weights) || !is.null(rows$weights)
   data <- merge_all_equal_rows(list(
     x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
-    weights = if (weighted) c(merged_weights(old), merged_weights(rows))))
+    weights = if (!is.null(c(old$weights, rows$weights))) c(merged_weights(old), merged_weights(rows))))
   more <- log_density_shift(rows$n, sum_of_logs(rows$weights), fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)
   fit$near$rank <- order_after(fit$near$rank, data, old)
   fit <- posterior_again(posterior_of(fit), rows = data)$fit
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
-  fit
+  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = sum(rows$offset_squares)))
 }
 
 # Returns a random sample of `before` rows, continued by new rows. Row before + i replaces a random row of the sample
@@ -273,11 +267,7 @@ update_points <- function(fit, m = NULL) {
       in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
     return(fit)
   }
-  fit$inducing <- z
-  fit$m <- nrow(z)
-  fit$m_asked <- m
-  fit$inducing_method <- "greedy"
-  fit$unexplained <- after / data$n / model$noise
-  fit$moved <- FALSE
+  changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")
+  fit[changed] <- list(z, nrow(z), m, "greedy", after / data$n / model$noise, FALSE)
   fit_of_data(fit, data, 0)
 }

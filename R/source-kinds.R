@@ -9,16 +9,22 @@
 #' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
 #' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #'
-#' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
-#' @param query name of a table, or a query that returns the same rows every time.
-#' @param block number of rows in a block.
+#' @usage
+#' rows_db(con, query, block = rows_of_a_block)
+#' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ...)
+#' rows_parquet(files, block = rows_of_a_block)
+#' rows_arrow(open)
+#' rows_blocks(rewind, next_block, columns = NULL)
+#' rows_parts(parts)
+#' @param con,query connection made by `DBI::dbConnect()`, which stays open, and must not be used while rows are read;
+#'   name of a table, or a query that returns the same rows every time.
+#' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
-#' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block.
-#' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
+#' @param col_classes,... `colClasses` of [utils::read.csv()], by default guessed from the first block; its other
+#'   arguments, such as `sep`, `dec` and `na.strings`.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
-#' @param rewind function without arguments. It makes the next block the first one.
-#' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
-#'   rows, `NULL` after the last block.
+#' @param rewind,next_block functions without arguments. The first makes the next block the first one. The second
+#'   returns the next block: a data frame or a matrix with any number of rows, `NULL` after the last block.
 #' @param columns names of the columns, which every block has. Default: those of the first block.
 #' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
 #'   matrix or a row source on the worker. The environment of the function is sent with it, but not the global
@@ -26,8 +32,7 @@
 #' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @details Package `duckdb` holds the whole result in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet
 #'   data larger than memory need several files. Each part is sent to or opened on a worker once, and kept there until
-#'   another source is used. The fit is that of all rows, to rounding, whichever worker did what. If a worker dies,
-#'   another repeats its part.
+#'   another source is used. If a worker dies, another repeats its part. The fit is that of all rows, to rounding.
 #' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
 #'   the original condition (`parent`) and the number of rows read before (`rows`).
 #' @examples
@@ -37,27 +42,23 @@
 #'              noise = 0.04, hyper = "fixed")
 #' do.call(pfdtc, c(same, list(data = rows_csv(file))))
 #' at <- 0
-#' rows_blocks(
-#'   rewind = function() at <<- 0,
-#'   next_block = function() {
-#'     rows <- at + seq_len(min(100, nrow(quakes) - at))
-#'     at <<- at + length(rows)
-#'     if (length(rows)) quakes[rows, ]
-#'   },
-#'   columns = names(quakes))
-#' # without future::plan("multisession", workers = 2) this session does both parts
-#' halves <- unname(split(quakes, seq_len(nrow(quakes)) > 500))
+#' rows_blocks(rewind = function() at <<- 0, next_block = function() {
+#'   rows <- at + seq_len(min(100, nrow(quakes) - at))
+#'   at <<- at + length(rows)
+#'   if (length(rows)) quakes[rows, ]
+#' }, columns = names(quakes))
+#' halves <- unname(split(quakes, seq_len(nrow(quakes)) > 500)) # read by workers of future::plan()
 #' if (requireNamespace("future", quietly = TRUE)) {
 #'   do.call(pfdtc, c(same, list(data = rows_parts(halves))))
 #' }
 #' @seealso [pfdtc()], [add_rows()], `vignette("large")`
+#' @aliases rows_db rows_csv rows_parquet rows_arrow rows_blocks rows_parts
 #' @name row_sources
 NULL
 
 # Rows in a block: enough that computing costs more than reading. Ten columns take 1.6 MB.
 rows_of_a_block <- 20000
 
-#' @rdname row_sources
 #' @export
 rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
@@ -116,7 +117,6 @@ by_cursor <- function(con) {
   }, clear = clear)
 }
 
-#' @rdname row_sources
 #' @export
 rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   files <- check_files(files, "[.]csv([.]gz)?$")
@@ -150,7 +150,6 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   })
 }
 
-#' @rdname row_sources
 #' @export
 rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
@@ -167,7 +166,6 @@ rows_parquet <- function(files, block = rows_of_a_block) {
   })
 }
 
-#' @rdname row_sources
 #' @export
 rows_arrow <- function(open) {
   needs_package("nanoarrow", "rows_arrow()")

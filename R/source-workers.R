@@ -1,4 +1,3 @@
-#' @rdname row_sources
 #' @export
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&

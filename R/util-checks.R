@@ -204,6 +204,7 @@ reason_not_numeric <- function(x) {
 #' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` and of
 #'   [cross_validate()] (class `pfdtc_message_progress`).
 #' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
+#' @param ... not used.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is a valid `control`, too.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)
@@ -211,9 +212,10 @@ reason_not_numeric <- function(x) {
 pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NULL,
                           threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                           optimise_rows = NULL, restarts = NULL, priors = TRUE, fix = character(),
-                          tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf) {
-  values <- mget(names(formals()), environment())
-  checked <- Map(function(check, value, name) check(value, name), control_checks[names(values)], values, names(values))
+                          tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf, ...) {
+  check_dots_empty(list(...), names(control_checks))
+  values <- mget(names(control_checks), environment())
+  checked <- Map(function(check, value, name) check(value, name), control_checks, values, names(values))
   structure(class = "pfdtc_control", c(checked, quiet = !missing(progress) && !progress))
 }
 
@@ -240,14 +242,13 @@ check_control <- function(control) {
   good <- is.list(control) && !is.object(control) &&
     (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
   if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
-  known <- names(formals(pfdtc_control))
-  check_dots_empty(setdiff(named, known), known)
+  check_dots_empty(setdiff(named, names(control_checks)), names(control_checks))
   do.call(pfdtc_control, control)
 }
 
 #' @export
 print.pfdtc_control <- function(x, ...) {
-  shown <- vapply(names(formals(pfdtc_control)), function(name) {
+  shown <- vapply(names(control_checks), function(name) {
     v <- x[[name]]
     if (is.null(v)) "NULL" else if (!length(v)) "none" else
       if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
@@ -272,7 +273,7 @@ check_dots_empty <- function(dots_names, known) {
     abort_input("...", "an argument without a name", "empty",
                 hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
   }
-  hint <- if (name %in% names(formals(pfdtc_control))) {
+  hint <- if (name %in% names(control_checks)) {
     sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
   } else if (name %in% c("family", "approx")) {
     "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."

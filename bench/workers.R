@@ -1,5 +1,5 @@
-# A pass over rows on two worker processes: what a worker does a row, what comes back, and what that makes of 1e9 rows
-# on 100 workers.
+# A fit by two worker processes beside that of one process, and products with all pairs of rows by shares. RESULTS.md has
+# the times of single passes, measured with functions of an earlier version.
 #   Rscript bench/workers.R [rows]
 # Seconds are those that workers have had of the processors: on a machine with other work the wall clock says little.
 suppressMessages(library(pfdtc))
@@ -33,63 +33,10 @@ one <- fit_of(rbind(part(1)(), part(2)()))
 cat(sprintf("%d rows: largest relative difference of the weights from one process's: %.1g\n", n,
             max(abs(fit$factors$beta - one$factors$beta)) / max(abs(one$factors$beta))))
 
-# the second pass alone, with the processors' time of every block
 model <- inside$model_of(one)
-recipe <- inside$source_recipe(quote(pfdtc(formula = y ~ .)), environment(), source)
-survey <- inside$source_pass(source, inside$survey_visit(recipe, 100L), inside$survey_merge)
-whole <- list(recipe = recipe, variables = lapply(survey$variables, inside$final_variable), center = one$center,
-              scale = one$scale)
-sums <- inside$sums_visit(whole, one$inducing, model, one$factors, FALSE, control)
-# A pass whose visits are timed by the processors where they are made: list(value, spent, there, back, wall).
-timed_pass <- function(visit, merge) {
-  timed <- local({
-    visit <- visit
-    function(block) {
-      before <- proc.time()
-      value <- visit(block)
-      list(value = value, spent = sum((proc.time() - before)[1:2]))
-    }
-  })
-  add <- local({
-    merge <- merge
-    function(a, b) list(value = merge(a$value, b$value), spent = a$spent + b$spent)
-  })
-  wall <- system.time(made <- inside$source_pass(source, timed, add))[["elapsed"]]
-  c(made, list(there = length(serialize(timed, NULL)), back = length(serialize(made$value, NULL)), wall = wall))
-}
-
-say <- function(what, made) {
-  each <- made$spent / n
-  cat(sprintf(paste("%s: %.2f s by the wall; a worker spends %.2f us a row; %.0f kB to a worker, %.0f kB back;",
-                    "1e9 rows on 100 workers: %.0f s, %.1f MB\n"), what, made$wall, 1e6 * each, made$there / 1e3,
-              made$back / 1e3, 1e7 * each, 100 * (made$there + made$back) / 1e6))
-}
-
-say("sums of the posterior", timed_pass(sums, inside$merge_sums))
-
-# an evaluation of the objective that moves points: sums, and the parts of the gradient
-aux <- inside$make_auxiliary(aux_white(), list(x = z, y = numeric(m), weights = NULL, n = m), model, m, control)
-found <- timed_pass(inside$sums_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control),
-                    inside$sums_merge)
-say("sums of the objective", found)
-adjoint <- inside$native(inside$ffi_objective, inside$engine_objective("white", aux),
-                         inside$engine_points(one$inducing, model, 1e-9), found$value, NULL)$adjoint
-say("its gradient", timed_pass(inside$gradient_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control,
-                                                            adjoint), inside$add_slopes))
-
-# a reference on twice as many points: sums and norms
-recipe <- inside$fit_recipe(fit)
-points <- rbind(one$inducing, matrix(rnorm(m * d), m, dimnames = list(NULL, colnames(one$inducing))))
-start <- inside$native_posterior(points, list(x = points, y = numeric(2 * m), weights = NULL, n = 2 * m), model, 1e-12,
-                              control = control)
-made <- timed_pass(inside$reference_sums_visit(recipe, points, model, start, control), inside$sums_merge)
-say(sprintf("sums of a reference on %d points", 2 * m), made)
-posterior <- inside$posterior_of_sums(points, made$value, model, start)
-say("its norms", timed_pass(inside$norms_visit(recipe, points, model, posterior[c("L", "C", "beta")], control),
-                            inside$norms_merge))
 
 # a product with all pairs of some of the rows, by shares
-some <- as.matrix(part(1)()[seq_len(min(n, 3e4)), seq_len(d)])
+some <- as.matrix(part(1)()[seq_len(min(n / 2, 3e4)), seq_len(d)])
 products <- inside$products_on_workers(some)
 v <- rnorm(nrow(some))
 first <- products(model$kernel, v, control)

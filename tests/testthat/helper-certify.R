@@ -109,8 +109,7 @@ kriging_alone <- function(fit, p) {
     }
     correction <- inside("correct_residual")(reference, data, state, sharp = FALSE)
     found <- inside("krige")(reference, data, new$x, group = one_of(1, 4, 16))
-    unknown <- list(sd_lower = numeric(nrow(new$x)))
-    interval <- inside("kriged_interval")(found, reference, correction, data, new$x, unknown)
+    interval <- inside("kriged_interval")(found, reference, correction, data)
     middle <- list(mean = (interval$mean_lower + interval$mean_upper) / 2, sd = interval$sd_upper)
     inside("certificate_frame")(fit, new, middle, interval)
   })

@@ -83,14 +83,13 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
       w <- solve(made$Ky, made$y)
       exact <- made$fit$center + made$ref$scale * drop(crossprod(made$k, w))
       sd <- made$ref$scale * sqrt(pmax(made$var, 0))
-      unknown <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = rep(0, ncol(made$k)), sd_upper = Inf)
       found <- krige(made$ref, made$fit$data, made$p$new, 9L, 16)
       for (size in c(0, 1e-3, 1)) {
         v <- w + size * with_seed(3, stats::rnorm(length(w)))
         state <- list(v = v, residual = made$y - drop(made$Ky %*% v), passes = 1L, went = 1,
                       error = residual_rounding(made$ref, made$y, c(v = sqrt(sum(v^2)), r = 0)))
         correction <- correct_residual(made$ref, made$fit$data, state)
-        r <- kriged_interval(found, made$ref, correction, made$fit$data, made$p$new, unknown)
+        r <- kriged_interval(found, made$ref, correction, made$fit$data)
         tolerance <- 1e-10 * max(abs(made$p$y))
         expect_true(all(made$fit$center + r$mean_lower <= exact + tolerance), info = info)
         expect_true(all(made$fit$center + r$mean_upper >= exact - tolerance), info = info)
@@ -99,8 +98,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)
         # narrower where the sd is known, in units of y: by J less the exact variance
-        known <- utils::modifyList(unknown, list(sd_lower = sd))
-        r2 <- kriged_interval(found, made$ref, correction, made$fit$data, made$p$new, known)
+        r2 <- kriged_interval(found, made$ref, correction, made$fit$data, sd)
         h <- sqrt(pmin(found$q, pmax(found$J - pmax(found$var_lower, made$var[found$order]), 0)))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r2$mean_upper - r2$mean_lower) / 2)[found$order], half, if (size > 0) 1e-5 else Inf, info)

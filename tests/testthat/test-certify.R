@@ -283,10 +283,10 @@ test_that("responses that cancel where equal rows are merged leave their roundin
 
 test_that("intervals that do not meet: ends exchanged where that is rounding, else both inside, and said", {
   one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
-  expect_silent(near <- intersect_intervals(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
+  expect_silent(near <- narrow(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
   expect_identical(near$mean_lower, c(1, 1))
   expect_identical(near$mean_upper, c(1 + 1e-15, 2))
-  expect_warning(far <- intersect_intervals(one(c(0, 0), c(1, 2)), one(c(2, 1), c(3, 3))),
+  expect_warning(far <- narrow(one(c(0, 0), c(1, 2)), one(c(2, 1), c(3, 3))),
                  class = "pfdtc_warning_convergence")
   expect_identical(far$mean_lower, c(0, 1))
   expect_identical(far$mean_upper, c(3, 2))

@@ -193,3 +193,9 @@ test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts i
   expect_match(shown, "brier +accuracy", all = FALSE)
   expect_no_match(paste(shown, collapse = ""), "NA")
 })
+
+test_that("misspelt arguments are refused with the nearest one", {
+  expect_input_error(cross_validate(fit_cars(), foldz = 3), "`folds`")
+  expect_input_error(pfdtc_control(maxiter = 3), "`maxit`")
+  expect_input_error(pf_objective(fit_cars()), "inducing points")
+})

@@ -92,6 +92,19 @@ test_that("partial dependence averages the posterior with one variable moved", {
   of_matrix <- gp_exact(as.matrix(cars["speed"]), cars$dist, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   expect_equal(partial_dependence(of_matrix, 1, at = 10)$mean, unname(predict(of_matrix, cbind(speed = 10))))
   expect_error(partial_dependence(fit, "nobody"), "wt", class = "pfdtc_error_input")
+  told <- expect_error(partial_dependence(fit, "mpg"), class = "pfdtc_error_input") # the response is no variable
+  expect_no_match(conditionMessage(told), "`mpg`")
+})
+
+test_that("partial dependence averages over the data where the formula transforms them or has an offset", {
+  d <- mtcars[1:12, ]
+  fit <- gp_exact(mpg ~ log(wt) + hp, d, offset = qsec / 10, subset = cyl > 4, kernel = kernel_se(c(1, 100), 20),
+                  noise = 4, hyper = "fixed")
+  rows <- d[d$cyl > 4, ]
+  got <- partial_dependence(fit, "wt", at = 3, certified = FALSE)
+  expect_equal(got$mean, mean(predict(fit, transform(rows, wt = 3))))
+  expect_named(got, c("wt", "mean", "sd"))
+  expect_input_error(linear_functional(fit, lower = data.frame(wt = 2, hp = 100), upper = c(hp = 150)), "offset")
 })
 
 test_that("a functional of weights of any size is that of weights near 1, times the size", {

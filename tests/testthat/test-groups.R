@@ -53,13 +53,13 @@ test_that("effects, their covariances and population predictions are those of de
   table <- as.data.frame(found)
   expect_equal(table$condsd[table$grpvar == "g" & table$term == "w"], sqrt(diag(V)[seq(2, 18, 2)]), tolerance = 1e-8)
 
-  new <- data.frame(x = c(0.2, 0.9), w = 1:2, g = c("a", NA), h = "new")
+  new <- data.frame(x = c(0.2, 0.9), w = 1:2, g = c("a", "none"), h = "new")
   k <- ref_composite(dense$smooth, fit$data$x, cbind(new$x, new$w, 0, 0))
   at <- expect_silent(predict(fit, new[c("x", "w")], re = FALSE, se.fit = TRUE))
   expect_equal(unname(at$fit), fit$center + drop(t(k) %*% B %*% r), tolerance = 1e-9)
   prior <- ref_composite(dense$smooth, cbind(new$x, new$w, 0, 0))
   expect_equal(unname(at$se.fit)^2, diag(prior) - colSums(k * (B %*% k)), tolerance = 1e-8)
-  # levels that are new or missing: the population's mean, with the variance of a level added
+  # levels that are new: the population's mean, with the variance of a level added
   expect_message(p <- predict(fit, new, se.fit = TRUE), "does not know", class = "pfdtc_message_new_levels")
   S <- lapply(VarCorr.gp_fit(fit), function(v) unclass(v)[seq_len(nrow(v)), seq_len(nrow(v)), drop = FALSE])
   expect_equal(p$fit[[2]], at$fit[[2]], tolerance = 1e-12)
@@ -67,10 +67,16 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
   told <- testthat::capture_messages(predict(fit, new))
   expect_identical(length(told), 1L) # for both groups together
-  # two new rows of one new level share its effect; two missing ones do not
+  # a missing level is a missing value, except for the population
+  lacks <- transform(new, g = c("a", NA))
+  missing <- suppressMessages(predict(fit, lacks, se.fit = TRUE))
+  expect_identical(is.na(missing$fit), c("1" = FALSE, "2" = TRUE))
+  expect_identical(is.na(missing$se.fit), is.na(missing$fit))
+  expect_named(suppressMessages(predict(fit, lacks, na.action = na.omit)), "1")
+  expect_equal(predict(fit, lacks, re = FALSE), at$fit, tolerance = 1e-12)
+  # two new rows of one new level share its effect
   joint <- function(g) suppressMessages(predict(fit, data.frame(x = 0.5, w = 0, g = g, h = "u"), full_cov = TRUE)$cov)
   expect_equal(joint(c("n", "n"))[1, 2] - joint(c("n", "m"))[1, 2], S$g[1, 1], tolerance = 1e-10)
-  expect_equal(joint(c(NA, NA))[1, 2], joint(c("n", "m"))[1, 2], tolerance = 1e-10)
   whole <- predict(fit, new, re = FALSE, full_cov = TRUE, se.fit = TRUE)
   expect_equal(unname(whole$cov), unname(prior - crossprod(k, B %*% k)), tolerance = 1e-8)
   expect_equal(whole$fit, at$fit, tolerance = 1e-12)

@@ -76,7 +76,7 @@ test_that("methods of fits answer for both fits of a hurdle", {
   df <- attr(logLik(parts$zero), "df") + attr(logLik(parts$positive), "df")
   expect_equal(stats::AIC(fit), 2 * df - 2 * (parts$zero$evidence + parts$positive$evidence))
   expect_equal(stats::formula(fit), y ~ x, ignore_attr = TRUE)
-  expect_output(print(summary(fit)), "above 0:.*Leave-one-out")
+  expect_output(print(summary(fit)), "`positive`.*Leave-one-out")
   again <- stats::update(fit, data = d[1:40, ])
   expect_identical(stats::nobs(again), 40L)
   about <- report(fit)

@@ -65,9 +65,10 @@ test_that("of many rows kernels are left out where one nearer to Matern 3/2 lost
   first <- list(composite = TRUE, neighbours = function(...) NULL)
   tried <- function(...) {
     scores <- list(matern32 = 0, ...)
-    replaced <- list(learning_problem = function(pool, s, profile) profile, learned_model = function(problem, ...) {
-      list(label = problem, problem = first, parameters = 3L, score = scores[[problem]])
-    })
+    replaced <- list(learning_problem = function(pool, s, profile) list(label = profile),
+                     learned_model = function(problem, ...) {
+                       list(label = problem$label, problem = first, parameters = 3L, score = scores[[problem$label]])
+                     })
     with_replaced(replaced, names(choose(candidates(pool, NULL, 0), function(model) list())$tried))
   }
   expect_identical(tried(matern12 = -1), c("matern32", "matern12"))

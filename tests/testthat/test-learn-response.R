@@ -301,10 +301,10 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
 test_that("the floor of the noise of a transformed response has the median of its steps", {
   d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
   data <- response_case(d)$data
-  expect_equal(noise_floor(data) * data$scale^2, 1 / 12)
+  expect_equal(response_units(data)$floor * data$scale^2, 1 / 12)
   logged <- data_as_modelled(data, list(transform = new_transform("log", d$y)),
                              list(center = TRUE, scale = TRUE, method = "pfdtc"))
-  expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
+  expect_equal(response_units(logged)$floor * logged$scale^2, stats::median(1 / d$y)^2 / 12)
 })
 
 test_that("the learned lambda is that of the largest log marginal likelihood of the response", {
@@ -337,4 +337,21 @@ test_that("tails are those of responses whose inputs do not repeat", {
   # the merit is that of rows given the earlier ones
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
   expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
+})
+
+test_that("the learned parameters of a transform and of heavy tails count as degrees of freedom", {
+  d <- with_seed(8, data.frame(x = stats::runif(80)))
+  d$y <- with_seed(9, sinh(sin(6 * d$x) + 0.2 * stats::rnorm(80)))
+  of <- function(transform) pfdtc(y ~ x, d, kernel = kernel_se(), transform = transform)
+  learned <- of("yeojohnson")
+  expect_identical(learned$df, of("plain")$df + 1L) # lambda
+  expect_identical(of(learned$transform)$df, learned$df - 1L)
+  expect_identical(attr(logLik(learned), "df"), learned$df)
+  expect_match(paste(utils::capture.output(print(summary(learned))), collapse = " "),
+               sprintf("%d hyperparameters", learned$df))
+})
+
+test_that("a period that is held is no learned hyperparameter, neither in df nor in the scale", {
+  fit <- with_seed(1, pfdtc(AirPassengers, transform = "auto"))
+  expect_match(fit$because[["scale"]], sprintf("%d hyperparameters", fit$df))
 })

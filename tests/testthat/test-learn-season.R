@@ -134,6 +134,25 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "one series")
 })
 
+test_that("months, quarters and years of dates are regular, and forecasts continue them", {
+  skip_if_not_installed("generics")
+  first <- as.Date("2001-02-01")
+  for (case in list(list("month", 0, 12), list("month", 1, 12), list("quarter", 0, 4), list("5 months", 0, 2.4),
+                    list("year", 0, 1))) {
+    date <- seq(first, by = case[[1L]], length.out = 22L) - case[[2L]] # or the last day of each month
+    d <- data.frame(date = date, y = sin(1:22))
+    unit <- stats::median(as.numeric(diff(date)))
+    fit <- pfdtc(y ~ date, d[-c(7, 21, 22), ], kernel = kernel_se(3 * unit, 1), noise = 0.01, hyper = "fixed")
+    ahead <- generics::forecast(fit, h = 2)
+    expect_equal(as.numeric(ahead$mean), unname(predict(fit, d[21:22, ])), tolerance = 1e-12)
+    expect_equal(stats::frequency(ahead$mean), case[[3L]])
+    expect_identical(which(is.na(ahead$x)), 7L)
+  }
+  fit <- pfdtc(y ~ date, data.frame(date = first + c(0, 28, 61, 99), y = 1:4), kernel = kernel_se(40, 1), noise = 0.01,
+               hyper = "fixed")
+  expect_input_error(generics::forecast(fit), "regular")
+})
+
 test_that("a season is a candidate beside groups and beside a given mean", {
   d <- months(80)
   d <- with_seed(5, {

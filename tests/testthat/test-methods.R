@@ -249,7 +249,7 @@ test_that("print(pfdtc_control()) shows every setting in a few lines", {
   expect_identical(out$value, control)
   expect_lt(length(shown), 8)
   text <- paste(shown, collapse = " ")
-  for (name in names(formals(pfdtc_control))) expect_match(text, paste(name, "="), fixed = TRUE)
+  for (name in names(control_checks)) expect_match(text, paste(name, "="), fixed = TRUE)
   expect_match(text, "maxit = 7,")
   expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)
 })

@@ -355,3 +355,15 @@ test_that("choices are drawn from their tables", {
   fixed <- pfdtc(y ~ x, d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   expect_error(plot(fixed, which = "choices"), "chose nothing", class = "pfdtc_error_input")
 })
+
+test_that("the prediction band of a fit with groups is that of a new level, and the legend says so", {
+  d <- with_seed(3, data.frame(x = rep(seq(0, 1, length.out = 8), 5), g = gl(5, 8)))
+  d$y <- with_seed(4, d$x + 2 * as.integer(d$g) + stats::rnorm(40, 0, 0.2))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.5, 1, "x") + kernel_group(~ g, ~ 1 + x, variance = 4, scale = 0.3,
+                                                                             correlated = FALSE),
+                  noise = 0.04, hyper = "fixed")
+  s <- slices(fit, NULL, NULL, 0.9, 5)
+  new <- suppressMessages(predict(fit, data.frame(x = s$curves$value, g = "new"), interval = "prediction", level = 0.9))
+  expect_equal(unname(as.matrix(s$curves[c("fit", "lwr_y", "upr_y")])), unname(new), tolerance = 1e-10)
+  expect_identical(s$of, c("f of the population", "y of a new level"))
+})

@@ -64,7 +64,7 @@ test_that("norms of parts are those of all rows in the same groups", {
   model <- new_model(kernel, p$noise)
   post <- native_posterior(p$z, p, new_model(kernel, p$noise), 1e-9)
   part <- function(i, size) {
-    rows_norms(post, p$z, list(x = p$x[i, ], y = p$y[i], weights = p$weights[i]), model, size, NULL)
+    rows_norms(list(x = p$x[i, ], y = p$y[i], weights = p$weights[i]), post, p$z, model, size, NULL)
   }
   # densely: with G a group, sum of |v_G|_E, of the largest row sums of |E_GG|, and of N / n_G A_G E_GG A_G'
   L <- t(chol(ref_k(p$kernel, p$z) + diag(1e-9 * kernel$variance, 6)))

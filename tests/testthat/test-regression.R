@@ -92,3 +92,31 @@ test_that("what needs the rows says so where they are gone", {
   fit <- fit_cars(keep_data = FALSE)
   for (f in list(deviance, df.residual, case.names)) expect_input_error(f(fit), "keep_data")
 })
+
+test_that("drop1(), add1() and step() drop and add groups, and keep the last term", {
+  d <- with_seed(4, data.frame(x = stats::runif(60), z = stats::runif(60), g = gl(6, 10)))
+  d$y <- with_seed(5, sin(5 * d$x) + as.integer(d$g) + 0.2 * stats::rnorm(60))
+  both <- pfdtc(y ~ . + (1 | g), d, plain = TRUE, control = pfdtc_control(restarts = 1))
+  expect_identical(deparse1(formula(both)), "y ~ x + z + (1 | g)") # the dot would be another one without the group
+  expect_identical(labels(both), c("x", "z", "1 | g"))
+  expect_identical(colnames(attr(terms(both), "factors")), labels(both))
+  without <- function(term) deparse1(update(both, stats::as.formula(paste("~ . -", term)), evaluate = FALSE)$formula)
+  expect_identical(vapply(labels(both), without, "", USE.NAMES = FALSE),
+                   c("y ~ z + (1 | g)", "y ~ x + (1 | g)", "y ~ x + z"))
+  dropped <- drop1(both)
+  alone <- update(both, y ~ x + z)
+  expect_equal(dropped["1 | g", "AIC"], AIC(alone))
+  expect_gt(dropped["1 | g", "AIC"], dropped["<none>", "AIC"] + 20)
+  expect_equal(add1(alone, ~ . + (1 | g))["1 | g", "AIC"], AIC(both), tolerance = 0.01) # starts are random
+  expect_true(all(c("x", "1 | g") %in% labels(step(both, trace = 0))))
+  kept <- step(pfdtc(y ~ (1 | g), d), trace = 0)$call # nothing is dropped
+  expect_identical(labels(eval(kept)), "1 | g")
+  last <- drop1(fit_cars())
+  expect_identical(row.names(last), c("<none>", "speed"))
+  expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # there is no fit without inputs
+  expect_identical(labels(step(fit_cars(), trace = 0)), "speed")
+})
+
+test_that("fitted() refuses new rows, which belong to predict()", {
+  expect_input_error(fitted(fit_cars(), cars), "predict")
+})

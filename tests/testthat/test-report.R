@@ -86,3 +86,10 @@ test_that("report() works beside a package of that name, whichever is attached f
                      "pfdtc_report pfdtc_report theirs")
   }
 })
+
+test_that("a report has the linear mean", {
+  fit <- pfdtc(dist ~ speed, cars, mean = ~ speed, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  said <- report(fit)
+  expect_identical(said$table$value[said$table$what == "Mean"], "linear")
+  expect_match(said$text, "Mean: linear")
+})

@@ -259,3 +259,20 @@ test_that("a level without rows stays where a correlation matrix defines it", {
   plain <- gp_exact(y ~ x + f, d, kernel = kernel_se(2, 1), noise = 0.5, hyper = "fixed")
   expect_input_error(predict(plain, new), "\"c\"")
 })
+
+test_that("numbers as text are told, and text that is no number is not", {
+  d <- data.frame(y = 1:4 + 0.5, a = c("1", "2.5", "1", "-3e2"), b = c("u", "1", "1", "u"), c = factor(c(1, 2, 1, 2)))
+  read <- function(formula) data_from_formula(call("pfdtc", formula = formula, data = quote(d)), environment())
+  expect_message(read(y ~ a), "as.numeric", class = "pfdtc_message_text")
+  expect_silent(read(y ~ b + c))
+})
+
+test_that("a subset that is text, an empty subset and a response of several columns are refused by name", {
+  d <- data.frame(y = 1:4 + 0.5, a = 1:4, row.names = letters[1:4])
+  expect_input_error(pfdtc(y ~ a, d, subset = "z"), "subset")
+  fixed <- function(...) pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", ...)
+  expect_identical(nobs(fixed(subset = c("a", "c"))), 2L) # row names
+  expect_error(pfdtc(y ~ a, d, subset = a > 9), "`subset` leave no rows", class = "pfdtc_error_input")
+  expect_error(pfdtc(EuStockMarkets ~ seq_len(1860)), "[, \"DAX\"]", fixed = TRUE, class = "pfdtc_error_input")
+  expect_error(pfdtc(EuStockMarkets), "pfdtc(EuStockMarkets[, \"DAX\"])", fixed = TRUE, class = "pfdtc_error_input")
+})

@@ -60,4 +60,17 @@ test_that("what a source with groups cannot do is refused with what to do", {
   expect_error(suppressMessages(certify(fit, d[1:3, ])), class = "pfdtc_error_input")
   expect_error(suppressMessages(add_rows(fit, d[1:3, ])), class = "pfdtc_error_input")
   expect_error(source_fit_of(in_blocks(transform(d, g = "one"))), class = "pfdtc_error_input")
+  expect_input_error(evidence_bounds(replace(fit, "norms", list(NULL))), "fit")
+})
+
+test_that("model frames and partial dependence of a source need the rows, or refuse in words", {
+  d <- data.frame(x = seq(0, 1, length.out = 30))
+  d$y <- sin(5 * d$x)
+  of <- function(...) pfdtc(y ~ x, in_blocks(d), kernel = kernel_se(0.3, 1), noise = 0.01, hyper = "fixed", ...)
+  fit <- of(m = 8)
+  expect_error(model.frame(fit), "newdata", class = "pfdtc_error_input")
+  expect_error(partial_dependence(fit, "x"), "newdata", class = "pfdtc_error_input")
+  kept <- of() # so few rows are kept
+  expect_equal(model.frame(kept), model.frame(y ~ x, d), ignore_attr = TRUE)
+  expect_identical(nrow(partial_dependence(kept, "x", n = 3, certified = FALSE)), 3L)
 })

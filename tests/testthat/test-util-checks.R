@@ -136,7 +136,7 @@ test_that("pfdtc_control() refuses bad values by name", {
               trace = list(-1, 0.5, NA), progress = list(NA, 1, "yes"), max_seconds = list(-1, NA, "a"),
               tol_quantile = list(0, -1, 1.01, NA, "a", c(0.5, 1), TRUE), restarts = list(0, 1.5, NA, "a"),
               priors = list(NA, 1, "yes"))
-  expect_setequal(names(bad), names(formals(pfdtc_control)))
+  expect_setequal(names(bad), names(control_checks))
   for (name in names(bad)) {
     for (value in bad[[name]]) {
       expect_input_error(do.call(pfdtc_control, stats::setNames(list(value), name)), sprintf("`%s`", name))
