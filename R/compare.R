@@ -4,14 +4,14 @@
 #'
 #' `compare_fits()` returns a table with a row for each fit: how far it is from the exact Gaussian process, and how well
 #' it predicts. `plot_fits()` draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and
-#' its inducing points in red. With several inputs a panel is a slice along one input. If `newdata` is given, each panel
-#' shows the error of the mean at these rows, against the exact mean. With a non-Gaussian likelihood f is drawn.
+#' its inducing points in red. With several inputs a panel is a slice along one input; with `newdata` it shows the
+#' error of the mean at these rows, against the exact mean.
 #'
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
 #' @param exact A fit of the same model, made with `gp_exact(..., like = fit)`; or a Laplace fit whose inducing points
 #'   leave no residual variance (below 1e-8).
-#' @param newdata Rows to compare at; with several inputs, `plot_fits()` draws at most 300 of them.
-#' @param y Responses at `newdata`. Default: those in `newdata`.
+#' @param newdata,y Rows to compare at, of which `plot_fits()` draws at most 300 with several inputs; their responses,
+#'   by default those in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
@@ -25,7 +25,6 @@
 #'   `pf_divergence`, see [pf_divergence()]. `plot_fits()` returns, invisibly, a row for each panel and point: `panel`,
 #'   `input`, `value`, `label` (level), `fit` and `se.fit` (mean and sd of f without offsets), `exact` and `se.exact`.
 #' @section Invariants: `rmse_mean <= certified_mean_error` for the same exact GP.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
@@ -136,7 +135,7 @@ response_in <- function(newdata, fit) {
 #' @rdname gp_fit-methods
 #' @export
 AIC.gp_fit <- function(object, ..., k = 2) {
-  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + k * object$df)
+  if (missing(...)) return(criterion_of(object, k))
   call <- match.call()
   call$k <- NULL
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
@@ -144,8 +143,16 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 
 #' @export
 BIC.gp_fit <- function(object, ...) {
-  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
+  if (missing(...)) return(criterion_of(object, log(stats::nobs(object))))
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
+
+# Returns -2 log likelihood + k df. The likelihood is that of logLik(), without its bounds.
+criterion_of <- function(fit, k) {
+  fit <- check_any_fit(fit, "object")
+  if (!has_own_likelihood(fit)) return(k * fit$df - 2 * fit$evidence)
+  ll <- stats::logLik(fit)
+  k * attr(ll, "df") - 2 * as.double(ll)
 }
 
 # Returns the arguments of a call as text, or "" for fits that do.call() put into the call.

@@ -2,21 +2,21 @@
 
 #' Uncertainty of the hyperparameters
 #'
-#' Covariance matrix and confidence intervals of the estimated hyperparameters, on the log scale, from the curvature of
-#' the log density that learning maximised.
+#' `vcov()` returns the covariance matrix of the estimated hyperparameters on the log scale, `confint()` their
+#' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
+#' maximised, with the priors.
 #'
-#' `vcov()` is the inverse of minus the second derivative of that log density, with the priors: up to 2,000 rows the
-#' exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000 rows, scaled to all rows. If an additive
+#' That density is up to 2,000 rows the exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000
+#' rows, scaled to all rows. If an additive
 #' kernel was chosen on 800 rows, it is the exact log marginal likelihood of these rows. For `hyper = "pilot"` and
 #' `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000
 #' rows. Coefficients of a linear `mean` come first, those of a formula for `noise` last. Coefficients are not on the
 #' log scale, and their covariances with hyperparameters are set to 0. A direction without information has sd 4. The
 #' variance of a hyperparameter at the end of its range is too small.
 #'
-#' @param object a fit with its data (`keep_data = TRUE`) and learned hyperparameters.
-#' @param parm names as in `vcov()` or as in `coef()`, or row numbers of `vcov()`; default: all.
-#' @param level probability of the intervals.
-#' @param ... unused: an unknown argument is an error.
+#' @param object,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
+#' @param parm,level names as in `vcov()` or as in `coef()`, or row numbers of `vcov()` (default: all); probability of
+#'   the intervals.
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
 #'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two
 #'   columns, the lower and the upper end. `model_parameters()` and `tidy()` have intervals in the units of `coef()`.
@@ -58,10 +58,10 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   level <- check_level(level)
   sd <- sqrt(diag(stats::vcov(object)))
   plain <- plain_names(names(sd), object)
-  if (missing(parm)) parm <- names(sd)
+  given <- if (missing(parm)) parm <- names(sd) else parm
   if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
   if (!all(parm %in% seq_along(sd))) {
-    abort_input("parm", describe(parm), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
+    abort_input("parm", describe(given), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   }
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object)[plain]

@@ -24,8 +24,5 @@ when_loaded <- function(package, register) {
 #' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
 #'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings
 #'   have the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small`, messages
-#'   `pfdtc_message`.
-#' @seealso [pfdtc()] to start with, and `vignette("pfdtc")`.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
-#'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html}
+#'   `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
 "_PACKAGE"

@@ -13,11 +13,9 @@
 #' and, with `"prob"`, probabilities. Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
 #' Case weights are precisions.
 #'
-#' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
-#' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
-#' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
-#' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
-#' @param noise Noise variance to start from. Default: learned.
+#' @param mode,engine `"regression"`, `"classification"` for a factor, or `"censored regression"` for
+#'   `survival::Surv()`; `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
+#' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].
 #' @param object,parameters,fresh As in `parsnip::set_args()`: a specification, arguments to change, and whether others
 #'   are reset.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,

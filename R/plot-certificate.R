@@ -1,11 +1,9 @@
 #' Plot certificates
 #'
-#' For one fit, draws where [certify()] guarantees that the exact GP lies. For a list of fits with different numbers of
-#' inducing points, draws the largest possible errors beside the actual ones.
-#'
-#' One fit: the exact mean lies in the filled orange band, the exact credible band between the orange dashed lines. A
-#' list: median (solid) and maximum (dashed) of the errors over `newdata`, on logarithmic axes, where triangles are
-#' zeros. For a non-Gaussian likelihood, the exact GP is its Laplace approximation.
+#' For one fit, draws where [certify()] guarantees that the exact GP lies: its mean in the filled orange band, its
+#' credible band between the orange dashed lines. For a list of fits with different numbers of inducing points, draws
+#' the largest possible errors beside the actual ones: median (solid) and maximum (dashed) over `newdata`, on
+#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood the exact GP is its Laplace approximation.
 #'
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.
@@ -20,7 +18,6 @@
 #'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and `exact`,
 #'   `se.exact`, `lwr_exact`, `upr_exact` of the exact GP (`NA` if it was not computed). For a list: `fit`,
 #'   `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`), `median` and `max`.
-#' @section Invariants: Random numbers and `par()` are as before.
 #' @seealso [certify()] for the numbers, [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)

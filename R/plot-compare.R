@@ -1,6 +1,6 @@
 #' @rdname compare_fits
-#' @param input The input to slice along. Default: that along which f may vary most.
-#' @param at,n,points As in [plot.gp_fit()].
+#' @param input,at,n,points The input to slice along, by default that along which f may vary most; the others as in
+#'   [plot.gp_fit()].
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "plot_fits")

@@ -31,7 +31,6 @@
 #' @return Invisibly, the data of the figure without offsets: for slices `input`, `value`, `label` (level), `fit`,
 #'   `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data), as in
 #'   [predict()][predict.gp_fit]; for a map the inputs, `fit` and `se.fit`; for checks a data frame or a list of them.
-#' @section Invariants: `par()` is kept.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)
