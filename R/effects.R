@@ -83,6 +83,9 @@ numbered <- function(x, groupings) {
   x
 }
 
+# Returns the design, with a column for each row of x.
+design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
+
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
 # Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
@@ -137,13 +140,21 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
   for (g in if (all) groupings else groupings[-1L]) {
-    root <- if (transpose) t(g$root) else g$root
-    p <- nrow(root)
-    own <- at + matrix(seq_len(p * g$levels), p)
-    parts <- lapply(seq_len(p), function(j) X[own[j, ], , drop = FALSE])
-    for (i in seq_len(p)) X[own[i, ], ] <- Reduce(`+`, Map(`*`, parts, root[i, ]))
+    own <- at + seq_len(effects_of_grouping(g))
+    X[own, ] <- times_blocks(if (transpose) t(g$root) else g$root, X[own, , drop = FALSE])
     at <- at + length(own)
   }
+  X
+}
+
+# Returns the product of a matrix for each level with the rows of X, p for each level. `root` is p x p, for all levels,
+# or p x p x levels.
+times_blocks <- function(root, X) {
+  p <- nrow(root)
+  root <- array(root, c(p, p, length(root) / p^2))
+  rows <- matrix(seq_len(nrow(X)), p)
+  parts <- lapply(seq_len(p), function(j) X[rows[j, ], , drop = FALSE])
+  for (i in seq_len(p)) X[rows[i, ], ] <- Reduce(`+`, lapply(seq_len(p), function(j) root[i, j, ] * parts[[j]]))
   X
 }
 

@@ -101,8 +101,8 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 }
 
 # Calls use(rows, cross(u[rows, ], all)) for blocks of many rows u.
-cross_at <- function(fun, u, use, most = 2048L) {
-  for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% most)) {
+cross_at <- function(fun, u, use) {
+  for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% 2048L)) {
     use(rows, fun$cross(u[rows, , drop = FALSE], seq_len(fun$n)))
   }
 }

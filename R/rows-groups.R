@@ -117,7 +117,7 @@ coded_variables <- function(mf, used, grouped) {
       abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
                   "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
     }
-    levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
+    levels <- if (kind == "factor") levels(as.factor(v))
     if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
       tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
                                          "as.numeric() makes a numeric input of it."),
@@ -143,8 +143,8 @@ coded_variables <- function(mf, used, grouped) {
     v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name, apart = TRUE,
               plain = parts[vapply(values, is.numeric, NA)])
     values <- values[!duplicated(values), , drop = FALSE]
-    order <- do.call(order, unname(lapply(values, function(u) as.integer(factor(u)))))
-    c(v, list(levels = group_keys(v, values)[order]))
+    in_order <- do.call(order, unname(lapply(values, function(u) as.integer(factor(u)))))
+    c(v, list(levels = group_keys(v, values)[in_order]))
   })
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
@@ -153,18 +153,15 @@ coded_variables <- function(mf, used, grouped) {
 # identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
 # factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
+  refuse <- function(got, want, hint = NULL) abort_input("formula", got, want, hint)
   for (v in variables) {
     k <- length(v$levels)
     if (v$kind == "group") {
       what <- sub("^[(](.*)[)]$", "\\1", v$name)
-      if (k < 2L) {
-        abort_input("formula", sprintf("a group `%s` with %d level", what, k),
-                    "one by a variable with two levels or more")
-      }
+      if (k < 2L) refuse(sprintf("a group `%s` with %d level", what, k), "one by a variable with two levels or more")
       if (gaussian && k == n) {
-        abort_input("formula", sprintf("a group `%s` with a level for each row", what),
-                    "one by a variable with fewer levels",
-                    hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
+        refuse(sprintf("a group `%s` with a level for each row", what), "one by a variable with fewer levels",
+               "Such effects equal the noise: only the sum of the two variances can be learned.")
       }
       if (length(v$plain)) {
         tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
@@ -172,15 +169,15 @@ check_levels <- function(variables, n, gaussian = TRUE) {
       }
     } else if (v$kind == "factor") {
       if (k > max(50, 0.9 * n)) {
-        abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
-                    "made of factors and text with repeated values",
-                    hint = if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else
-                      "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+        refuse(sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
+               "made of factors and text with repeated values", if (is_dates_as_text(v$levels))
+                 reason_not_numeric(v$levels) else
+                 "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
       }
       if (k >= many_levels) {
-        text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
-                      "for an effect of each level, learned from its rows.")
-        tell_classed("levels", sprintf(text, v$name, k, v$name))
+        tell_classed("levels", sprintf(paste(
+          "`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place for an effect of each level,",
+          "learned from its rows."), v$name, k, v$name))
       }
     }
   }
