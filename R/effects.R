@@ -223,21 +223,16 @@ free_groups <- function(kernel, s) {
 #
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
-  inverse_traces <- coefficients <- 0
-  groups <- vapply(seq_along(f$groupings), function(i) {
-    g <- f$groupings[[i]]
-    own <- effects_of(f)[[i]]
+  parts <- mapply(function(g, effects) {
     inverse <- chol2inv(t(g$root))
-    trace <- sum(c(inverse) * matrix(own$covariance, length(inverse)))
-    inverse_traces <<- inverse_traces + trace
-    coefficients <<- coefficients + sum(own$b * (inverse %*% own$b))
-    (effects_of_grouping(g) - trace - sum(own$b * (inverse %*% own$b))) / 2
-  }, 0)
-  m <- nrow(f$L)
-  own <- seq_len(m)
-  trace <- inverse_traces + sum(f$W[own, ]^2)
-  rss <- f$quad - coefficients - sum(f$gamma[own]^2)
-  c(groups, (f$n - m - length(f$b) + trace - rss - f$t / f$noise) / 2)
+    c(effects_of_grouping(g), sum(c(inverse) * matrix(effects$covariance, length(inverse))),
+      sum(effects$b * (inverse %*% effects$b)))
+  }, f$groupings, effects_of(f))
+  own <- seq_len(nrow(f$L))
+  trace <- Reduce(`+`, parts[2L, ]) + sum(f$W[own, ]^2)
+  rss <- f$quad - Reduce(`+`, parts[3L, ]) - sum(f$gamma[own]^2)
+  c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2,
+    (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
 # Returns the model with the noise and the variances of the factors, if they have groups.

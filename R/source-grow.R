@@ -32,7 +32,7 @@ add_rows <- function(fit, newdata) {
                   hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
     }
     more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
-    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), merge_sums)
+    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), sums_merge)
     return(if (is.null(new)) fit else with_new_sums(fit, new, 1))
   }
   if (is_source(newdata)) {
