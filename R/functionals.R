@@ -86,14 +86,6 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns the matrix B for which the sums are B f, with f at the rows of x.
-weights_of_sums <- function(fun) {
-  W <- matrix(0, fun$n, nrow(fun$x))
-  for (i in seq_len(fun$n)) W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))),
-                                              c(fun$rows[[i]], seq_len(nrow(fun$x))))
-  W
-}
-
 # Returns f(x) for blocks of the rows of x, bound together by `bind`.
 in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)

@@ -29,7 +29,10 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     })
   }, sums = {
     if (near) return(sums_with_neighbours(p, fun))
-    W <- weights_of_sums(fun)
+    W <- matrix(0, fun$n, nrow(fun$x))
+    for (i in seq_len(fun$n)) {
+      W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))), c(fun$rows[[i]], seq_len(nrow(fun$x))))
+    }
     at <- posterior_values(p, fun$x, TRUE)
     list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
   }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for

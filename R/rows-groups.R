@@ -48,17 +48,12 @@ split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
     bars <<- c(bars, call("(", bar))
-    by <- bar[[3L]]
-    nested <- list() # the innermost first
-    while (is_call_of(by, "/")) {
-      nested <- c(nested, by[[3L]])
-      by <- by[[2L]]
-    }
-    nested <- rev(c(nested, by))
-    for (i in seq_along(nested)) {
-      groups[[length(groups) + 1L]] <<- list(by = Reduce(function(a, b) call(":", a, b), rev(nested[seq_len(i)])),
-                                             design = bar[[2L]], correlated = is_call_of(bar, "|"))
-    }
+    nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
+    parts <- nested(bar[[3L]]) # the outermost first
+    groups <<- c(groups, lapply(seq_along(parts), function(i) {
+      list(by = Reduce(function(a, b) call(":", a, b), rev(parts[seq_len(i)])), design = bar[[2L]],
+           correlated = is_call_of(bar, "|"))
+    }))
   }
   walk <- function(term) {
     if (is_call_of(term, "(") && is_call_of(term[[2L]], c("|", "||"))) {
@@ -195,12 +190,10 @@ group_keys <- function(v, values) {
 # level of its own.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
-  code <- as.double(match(keys, v$levels))
-  new <- unique(keys[is.na(code) & !is.na(keys)])
-  numbers <- vapply(new, name_number, 0)
+  new <- setdiff(keys, c(v$levels, NA))
+  numbers <- vapply(new, name_number, 0, USE.NAMES = FALSE)
   while (any(twice <- duplicated(numbers))) numbers[twice] <- numbers[twice] - 1
-  at <- match(keys, new)
-  code[!is.na(at)] <- numbers[at[!is.na(at)]]
+  code <- c(seq_along(v$levels), numbers)[match(keys, c(v$levels, new))]
   missing <- which(is.na(keys))
   code[missing] <- -2^52 - 2^32 - seq_along(missing)
   code

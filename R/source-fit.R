@@ -37,9 +37,6 @@ posterior_of_near <- function(near, model) {
   c(near$sums, list(L = near$L, C = near$C * sqrt(model$noise), beta = near$beta, jitter = near$jitter))
 }
 
-# Returns the sums of p after rows are added (`sign` = 1) or removed (`sign` = -1).
-sums_beside <- function(p, new, sign = 1) sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
-
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
 # Returns the sums that a posterior on z needs from rows, list(x, y, weights), and the signature of the rows. `start` is

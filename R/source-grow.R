@@ -114,7 +114,7 @@ with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
   n <- fit$nobs + sign * new$n
-  sums <- sums_beside(p, new$sums, sign)
+  sums <- sums_merge(sums_of(p), lapply(new$sums[names(sums_of(p))], `*`, sign))
   if (sign < 0) {
     if (n <= 0) {
       abort_input("rows", sprintf("%s of %s", show_count(new$n), show_count(fit$nobs)), "fewer than there are")
