@@ -121,7 +121,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
       if (steps >= most) break
       z <- precondition(now$r)
     }
-    tried <- if (keep) stop_by(system$product(z)) else list(value = system$product(z))
+    tried <- stop_by(system$product(z), keep)
     stopped <- tried$stopped
     zr <- sum(z * now$r)
     stalled <- is.null(stopped) && (!is.finite(zr) || zr <= 0)
@@ -176,9 +176,10 @@ next_solution <- function(now, z, Kz, zr) {
   list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
 }
 
-# Evaluates `expr` until an interrupt or R's time limit. Returns list(value, stopped): `stopped` is the reason of an
-# early end, or NULL.
-stop_by <- function(expr) {
+# Evaluates `expr`, with `keep` until an interrupt or R's time limit. Returns list(value, stopped): `stopped` is the
+# reason of an early end, or NULL.
+stop_by <- function(expr, keep = TRUE) {
+  if (!keep) return(list(value = expr))
   tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }

@@ -113,7 +113,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
-            claims = stated_claims(fit$likelihood),
+            claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
             weights = about$weights, noise = about$noise)
 }
 

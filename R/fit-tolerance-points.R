@@ -1,8 +1,10 @@
 # The search for the fewest inducing points that meet a tolerance:
 #
 #   grow_reference()  doubles the points of a reference until its certified error is small beside tol
-#   bisect_points()   finds the smallest m for which the first m points of the reference meet tol, without moving them
-#   search_points()   moves greedy points until certified; earlier candidates predict how many points are needed
+#   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
+#   search_points()   moves greedy points until certified
+#
+# Both take the number of points to try next from next_m(), which reads the candidates so far.
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
@@ -86,39 +88,52 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Bisects m, the number of first points of the reference. Returns the smallest m with error_at(m) of at most `goal`, and
-# all candidates that were tried.
-bisect_points <- function(most, goal, tol, error_at) {
-  low <- 0L
-  high <- most
+# Tries first points of the reference until the smallest m with an error of at most `goal` is known to 5 %; all points
+# meet it. at(m) returns mean and sd of f. Returns that m, all candidates, and the slope of -log error in log m below.
+search_first <- function(yard, goal, tol, at) {
+  top <- yard$reference$m
   tried <- list()
-  while (high > max(low + 1, 1.05 * low)) {
+  m <- as.integer(ceiling(top / 4))
+  while (!is.null(m) && m < top) {
     started <- proc.time()[["elapsed"]]
-    m <- as.integer(max(low + 1, round(sqrt(max(low, 1) * high))))
-    one <- new_candidate(m, error_at(m), tol, started)
-    tried <- c(tried, list(one))
-    if (max(one$error) <= goal) high <- m else low <- m
+    tried <- c(tried, list(new_candidate(m, do.call(yard$error, at(m)), tol, started)))
+    m <- next_m(tried, 4, top, goal, cheap = TRUE)
   }
-  list(m = as.integer(high), tried = tried)
+  m <- vapply(tried, `[[`, 1L, "m")
+  error <- vapply(tried, `[[`, 1, "expected")
+  found <- min(m[error <= goal], top)
+  above <- which(m < found & error > goal & is.finite(error))
+  near <- above[which.min(abs(log(error[above] / (8 * goal))))]
+  slope <- if (length(near)) log(error[near] / goal) / log(found / m[near]) else 4
+  list(m = as.integer(found), tried = tried, slope = min(max(slope, 0.5), 8))
 }
 
-# Returns list(m, slope): the smallest m for which the DTC posterior on the first m points of the reference meets the
-# goal, and the slope of -log error in log m below that m.
-greedy_guide <- function(yard, data, goal) {
-  ref <- yard$reference
-  if (!(goal < 1)) return(list(m = min(200L, ref$m), slope = 4))
-  model <- model_of(ref)
-  found <- bisect_points(ref$m, goal, goal, function(m) {
-    z <- ref$inducing[seq_len(m), , drop = FALSE]
-    p <- native_predict(first_points(ref$factors, m, model$noise), z, model, data$x)
-    yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0))))
-  })
-  m <- vapply(found$tried, `[[`, 1L, "m")
-  error <- vapply(found$tried, function(one) max(one$error), 1)
-  above <- which(m < found$m & error > goal & is.finite(error))
-  near <- above[which.min(abs(log(error[above] / (8 * goal))))]
-  slope <- if (length(near)) log(error[near] / goal) / log(found$m / m[near]) else 4
-  list(m = found$m, slope = min(max(slope, 0.5), 8))
+# Returns the next number of points to try, or NULL. log error falls by `slope` per unit of log m, which predicts the m
+# that suffices. The next m is 8 % larger, because another fit would cost more. `cheap` candidates are tried until the
+# smallest m is known to 5 %; `top` of them meet the goal.
+next_m <- function(tried, slope, top, goal, cheap = FALSE) {
+  m <- vapply(tried, `[[`, 1L, "m")
+  met <- vapply(tried, function(one) max(one$error), 1) <= goal
+  ratio <- vapply(tried, `[[`, 1, "expected") / goal
+  now <- length(m)
+  if (now > 1L) {
+    other <- order(abs(log(m[-now] / m[now])))[1L]
+    seen <- -log(ratio[other] / ratio[now]) / log(m[other] / m[now])
+    if (is.finite(seen)) slope <- min(max(seen, slope / 2), 2 * slope)
+  }
+  least <- min(m[met], if (cheap) top else Inf)
+  failed <- max(m[!met & m < least], 0)
+  enough <- if (cheap) max(failed + 1, 1.05 * failed) else 1.2 * failed
+  wanted <- ceiling(m[now] * min(max(1.08 * ratio[now]^(1 / slope), 0.55), 2))
+  wanted <- max(wanted, ceiling(1.05 * failed), failed + 1)
+  if (is.infinite(least)) return(if (failed < top) as.integer(min(top, wanted)))
+  if (cheap && least <= enough) return(NULL)
+  if (wanted > least / 1.08) {
+    # a smaller m failed, so the smallest m that suffices lies between the two
+    if (!cheap && (met[now] || least <= enough)) return(NULL)
+    wanted <- round(sqrt(max(failed, 1) * least))
+  }
+  if (wanted > failed && wanted < least) as.integer(wanted)
 }
 
 # ---- the search -----------------------------------------------------------------------------------------------------
@@ -140,8 +155,14 @@ search_points <- function(job, worth) {
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
   # if tol is out of reach, one candidate is optimised whose error is within a quarter of the reference's
-  guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
-                     otherwise = NULL)
+  goal <- if (within_reach) tol else 1.25 * least
+  ref <- yard$reference
+  guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
+    z <- ref$inducing[seq_len(m), , drop = FALSE]
+    model <- model_of(ref)
+    p <- native_predict(first_points(ref$factors, m, model$noise), z, model, data$x)
+    list(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0))))
+  }) else list(m = min(200L, ref$m), slope = 4), otherwise = NULL)
   if (is.null(guide) || worth < Inf && (!within_reach || guide$m > worth)) return(invisible())
   rows <- optimise_rows(data, s$rows, 4L * guide$m)
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
@@ -150,7 +171,7 @@ search_points <- function(job, worth) {
     if (isTRUE(one$m < m)) top <<- one$m # more points would give the same fit
     one
   }, function(tried) {
-    if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, s$steps$maxit, tol)
+    if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, tol)
   }, function(best, tried) {
     out <- if (!within_reach) if (max(yard$floor) <= tol / 4) least else max(yard$floor)
     more <- min(guide$m, ceiling(1.05 * best$m * (max(best$error) / tol)^(1 / guide$slope)))
@@ -164,9 +185,9 @@ too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points woul
 # Moves m points until tol is met. `last`: no larger m is left to try, so the search is not given up early. Returns NULL
 # after an interrupt before the first certificate.
 #
-# The certificate is computed every few iterations, less often if points are moved on a part of the rows. `watch` has
-# the best points so far. Errors fall about like iterations^(-1/2). So a candidate is given up if its error is far above
-# what that rate allows in `maxit` iterations.
+# The certificate is computed every few iterations, less often if points are moved on a part of the rows. The candidate
+# has the best points of those. Errors fall about like iterations^(-1/2). So a candidate is given up if its error is far
+# above what that rate allows in `maxit` iterations, and `expected` is the error after all of them.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -180,81 +201,50 @@ try_points <- function(job, m, carrier, rows, last) {
   if (is.null(z)) return(NULL)
   now <- start_now(job$learned, z, s$jitter)
   every <- ceiling(5 * nrow(data$x) / nrow(rows$x))
-  watch <- list2env(list(iterations = 0L, ended = FALSE), parent = emptyenv())
+  watch <- list2env(list(ended = FALSE), parent = emptyenv())
+  k <- 0L
+  best <- NULL
   look <- function(z, jitter, value) {
     carrier$inducing <- z
     carrier$factors <- native_posterior(z, data, model_of(carrier), jitter, control = carrier$control)
     error <- job$yard$error_of(carrier, data$x)
-    if (is.null(watch$best) || max(error) < max(watch$best$error)) {
-      watch$best <- list(z = z, jitter = jitter, value = value, error = error)
+    if (is.null(best) || max(error) < max(best$error)) {
+      best <<- list(z = z, jitter = jitter, value = value, error = error)
     }
     met <- max(error) <= tol
-    k <- watch$iterations
-    hopeless <- !last && k >= 20L && max(watch$best$error) > 1.6 * sqrt(max(1, maxit / k)) * tol
-    watch$ended <- met || hopeless
-    if (met) list(convergence = 0L, message = "reached the accuracy `tol`")
-    else if (hopeless) list(convergence = 1L, message = "given up: more points are needed")
+    watch$ended <- met || !last && k >= 20L && max(best$error) > 1.6 * sqrt(max(1, maxit / k)) * tol
+    if (watch$ended) list(convergence = 1L - met, message = if (met) "reached the accuracy `tol`" else
+      "given up: more points are needed")
   }
   watch$after <- function(z, jitter, value) {
-    watch$iterations <- watch$iterations + 1L
-    if (watch$iterations %% every == 0) look(z, jitter, value)
+    k <<- k + 1L
+    if (k %% every == 0) look(z, jitter, value)
   }
   look_now <- function() run_stage(state, "points", look(now$z, now$jitter, now$value), otherwise = NULL)
   end <- look_now()
+  now[names(end)] <- end
   if (is.null(end) && is.null(state$stopped)) {
     now <- optimise_points(rows, now, s, state, steps_left(s$steps, maxit, max(0, job$left())),
                            sprintf("inducing points, m = %d", nrow(z)), watch, reference)
     if (!watch$ended && is.null(state$stopped)) look_now()
-  } else {
-    now[names(end)] <- end
   }
-  best <- watch$best
   if (is.null(best)) return(NULL)
-  now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  new_candidate(nrow(z), best$error, tol, started, iterations = watch$iterations, done = now,
-                done_with = if (watch$ended) watch$iterations else maxit)
-}
-
-# Returns the next number of points to try, or NULL. A candidate with error e after i iterations would reach about e
-# sqrt(i / maxit), and log error falls by `slope` per unit of log m. Both predict the m that suffices. The next m is 8 %
-# larger, because another fit would cost more.
-next_m <- function(candidates, slope, top, maxit, tol) {
-  m <- vapply(candidates, `[[`, 1, "m")
-  met <- vapply(candidates, `[[`, NA, "met")
-  ratio <- vapply(candidates, function(one) max(one$error) / tol / sqrt(max(1, maxit / max(one$done_with, 2))), 1)
-  now <- length(m)
-  if (now > 1L) {
-    other <- order(abs(log(m[-now] / m[now])))[1L]
-    seen <- -log(ratio[other] / ratio[now]) / log(m[other] / m[now])
-    if (is.finite(seen)) slope <- min(max(seen, slope / 2), 2 * slope)
-  }
-  wanted <- ceiling(m[now] * min(max(1.08 * ratio[now]^(1 / slope), 0.55), 2))
-  least <- min(m[met], Inf)
-  failed <- max(m[!met & m < least], 0)
-  if (!any(met)) return(if (failed < top) as.integer(min(top, max(wanted, ceiling(1.05 * failed) + 1))))
-  wanted <- max(wanted, ceiling(1.05 * failed), 1)
-  if (wanted > least / 1.08) {
-    # a smaller m failed, so the smallest m that suffices lies between the two
-    if (met[now] || least <= 1.2 * failed) return(NULL)
-    wanted <- round(sqrt(failed * least))
-  }
-  if (wanted > failed && wanted < least) as.integer(wanted)
+  share <- maxit / max(if (watch$ended) k else maxit, 2)
+  new_candidate(nrow(z), best$error, tol, started, iterations = k, expected = max(best$error) / sqrt(max(1, share)),
+                done = replace(now, c("z", "value", "jitter"), best[c("z", "value", "jitter")]))
 }
 
 # ---- the two statistics ---------------------------------------------------------------------------------------------
 
 # Returns the smallest number that is at least as large as a share q of the values.
-reached_by <- function(v, q) {
-  k <- max(1, ceiling(q * length(v)))
-  v[is.na(v)] <- Inf
-  sort(v, partial = k)[k]
-}
+reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns the two statistics, from bounds of the exact GP at the training rows in units of y without offset:
+# Returns functions for the two statistics that `tol` limits, the quantiles of the errors of mean and sd, from bounds of
+# the exact GP at the training rows in units of y without offset:
 #
-#   error(mean, sd)  the statistics of a posterior at these rows
+#   error(mean, sd)  the statistics of a posterior with this mean and sd
 #   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is taken off its mean
-#   floor            the statistics of the middle of the bounds. No posterior is certified to be better.
+#   floor            the statistics of the middle of the bounds: no posterior is certified to be better.
 #   reference, effort, m2, rows  where the bounds come from; `rows` is the number of training inputs
 #
 # Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.
@@ -284,14 +274,11 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # Returns a candidate of a search. Its first eight elements are shown by fit$tol$tried; `...` are those that its fit is
 # made from.
-new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L, ...) {
+new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
+                          expected = max(error), ...) {
   list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
        met = max(error) <= tol, seconds = proc.time()[["elapsed"]] - started, posterior = posterior,
-       neighbours = as.integer(neighbours), error = error, ...)
-}
-
-candidate_of <- function(fit, yard, x, tol, started, center = 0) {
-  new_candidate(fit$m, yard$error_of(fit, x, center), tol, started, fit$neighbours, fit$posterior, fit = fit)
+       neighbours = as.integer(neighbours), error = error, expected = expected, ...)
 }
 
 # Sends a message about the progress of long work if the last one (`since`) is at least `after` seconds ago, unless

@@ -122,7 +122,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
         job$yard <- yardstick(inside, rows, data$sd_y, goal$quantile, effort = "exact")
       }
       if (is.null(job$yard) && !exact) job$yard <- near_yardstick(fit, data, rows, goal, job$left)
-      if (!is.null(fit)) candidate_of(fit, job$yard, rows$x, goal$tol, started)
+      if (!is.null(fit)) new_candidate(fit$m, job$yard$error_of(fit, rows$x), goal$tol, started, fit$neighbours,
+                                       fit$posterior, fit = fit)
     }, otherwise = NULL)
   }, function(tried) {
     open <- !tried[[length(tried)]]$met && max(job$yard$floor) <= goal$tol
@@ -137,26 +138,15 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
 }
 
 # Returns the yardstick at some rows: bounds of the exact GP by a reference and by kriging on neighbours. Passes over
-# all pairs of rows follow until the mean is known to a quarter of tol. A few rows predict the number of passes. If the
-# prediction was too low, there is a second round.
+# all pairs of rows come first, until the mean is known to an eighth of tol at a few of the rows.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
-  few <- rows$x[evenly(nrow(rows$x), 64L), , drop = FALSE]
-  kriged <- if (kriging_rows() < 1) Inf else
-    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
-  own <- max(certify_posterior(reference, values_at(model_of(reference)$kernel, few))$mean_error)
-  least <- goal$tol * data$sd_y / 8
-  for (again in c(FALSE, TRUE)) {
-    correction <- exact_mean(reference, data, accuracy_of(reference, least, kriged, own)$goal,
-                             list(passes = 50L, left = left), reference$correction)
-    if (!is.null(correction)) reference$correction <- correction
-    inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
-    yard <- yardstick(inside, rows, data$sd_y, goal$quantile, reference)
-    open <- yard$floor[["mean"]]
-    if (again || open <= goal$tol / 4 || left() <= 0) return(yard)
-    least <- least * goal$tol / 8 / open
-  }
+  few <- values_at(model_of(reference)$kernel, rows$x[evenly(nrow(rows$x), 64L), , drop = FALSE])
+  reference$correction <- iterate_to(reference, data, few, goal$tol * data$sd_y / 8, 50L, left, FALSE,
+                                     min(64L, kriging_rows()), 1)$correction
+  inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
+  yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
 # Searches among the first points of a reference, for a non-Gaussian likelihood, and returns the fit.
@@ -189,10 +179,10 @@ search_working <- function(job, asked) {
   # approximations on the first points of the reference; if tol is out of reach, the goal is 1.25 times the error of all
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
-    bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
+    search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
       at <- laplace_at(data$x, sites, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE], rounding_jitter(m),
                        fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
-      yard$error(at$f - sites$offset, sqrt(at$q + at$left))
+      list(at$f - sites$offset, sqrt(at$q + at$left))
     })
   } else {
     list(m = min(laplace_sizes$most, ref$m))
@@ -200,8 +190,8 @@ search_working <- function(job, asked) {
   if (is.null(found)) return(fit)
   z <- utils::head(ref$inducing, min(found$m, most))
   fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
-  job$best <- c(candidate_of(fit, yard, data$x, tol, 0, fit$center), list(
-    yard = yard, needs = tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m))))
+  job$best <- new_candidate(fit$m, yard$error_of(fit, data$x, fit$center), tol, 0, yard = yard, needs =
+    tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m)))
   job$candidates <- found$tried
   fit
 }

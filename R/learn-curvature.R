@@ -58,10 +58,10 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   level <- check_level(level)
   sd <- sqrt(diag(stats::vcov(object)))
   plain <- plain_names(names(sd), object)
-  if (missing(parm)) parm <- names(sd)
+  given <- if (missing(parm)) parm <- names(sd) else parm
   if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
   if (!all(parm %in% seq_along(sd))) {
-    abort_input("parm", describe(parm), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
+    abort_input("parm", describe(given), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   }
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object)[plain]

@@ -25,7 +25,7 @@ response_stage <- function(data, asked, state) {
                   tol = , noise = , kernel = , offset = , mean = , center = ,
                   scale = sprintf("`%s` is given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("Response: as given, with constant noise: %s.", why))
+      state$because <- c(response = sprintf("Response: as given, with constant noise, because %s.", why))
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
@@ -161,7 +161,7 @@ find_response <- function(data, asked, open, first, state) {
   }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
   choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
-  best <- choice$best
+  best <- with_wider_moments(choice$best, from)
   state$response <- table_of_responses(choice, names(candidates))
   state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)

@@ -169,7 +169,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used. There are so many that more would change the posterior by rounding errors only."
+    "Inducing points are used: more of them would change the posterior by rounding errors only."
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
@@ -194,7 +194,7 @@ because_near <- function(asked, look, near, alone) {
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
       if (look$rho < enough_unexplained) "nearest neighbours would not change predictions" else
-        "nearest neighbours are not used")
+        "nearest neighbours would change predictions, but are not used")
   }
   c(neighbours = text)
 }

@@ -3,7 +3,7 @@
 #' For one fit, draws where [certify()] guarantees that the exact GP lies: its mean in the filled orange band, its
 #' credible band between the orange dashed lines. For a list of fits with different numbers of inducing points, draws
 #' the largest possible errors beside the actual ones: median (solid) and maximum (dashed) over `newdata`, on
-#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood, the exact GP is its Laplace approximation.
+#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood the exact GP is its Laplace approximation.
 #'
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.

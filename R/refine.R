@@ -44,13 +44,14 @@ rounding_stops <- "rounding errors allow no more"
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
 # Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
-# list(inside, iterations, why). Intervals come from kriging if the reference leaves a large residual prior variance,
-# otherwise from the reference. After an interrupt or R's time limit, the intervals use the solution so far. A second
-# interrupt ends the call.
-iterate_to <- function(reference, data, fun, goal, maxit) {
+# list(inside, iterations, why, correction). Intervals come from kriging if the reference leaves a large residual prior
+# variance, otherwise from the reference. With `keep`, they use the solution so far after an interrupt or R's time
+# limit, and a second interrupt ends the call. `...` is for krige().
+iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
-  ended <- function(why) list(inside = inside, iterations = iterations, why = why)
+  from <- correction <- if (correction_serves(reference, data)) reference$correction
+  ended <- function(why) list(inside = inside, iterations = iterations, why = why, correction = correction)
   if (!fun$n) return(ended("no rows"))
   inside <- narrow(inside, certify_posterior(reference, fun))
   own <- largest_error(inside)
@@ -58,28 +59,27 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   near <- precondition_by_near_rows(reference, data)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) {
     lapply(split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L), function(rows) {
-      list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE]))
+      list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], ...))
     })
-  }, precondition = if (near) near_preconditioner(reference, data)))
+  }, precondition = if (near) near_preconditioner(reference, data)), keep)
   if (!is.null(made$stopped)) return(ended(made$stopped))
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  so_far <- if (correction_serves(reference, data)) reference$correction
   aim <- 0.9 * goal
   renewed <- FALSE
   repeat {
     accuracy <- accuracy_of(reference, aim, far, own)
     tried <- stop_by({
-      correction <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = function() Inf),
-                               so_far, made$value$precondition, sharp = TRUE, keep = TRUE, ahead = accuracy$ahead)
-      found <- narrow(unknown_intervals(fun$n), corrected_mean(reference, correction, data, fun))
-      for (part in kriged) {
-        found <- narrow(found, kriged_interval(part$found, reference, correction, data), part$rows)
+      one <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = left), from,
+                        made$value$precondition, sharp = TRUE, keep = keep, ahead = accuracy$ahead)
+      found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))
+      for (part in kriged[!is.null(one)]) {
+        found <- narrow(found, kriged_interval(part$found, reference, one, data), part$rows)
       }
-      list(correction = correction, inside = found)
-    })
-    if (is.null(tried$value)) return(ended(tried$stopped))
+      list(correction = one, inside = found)
+    }, keep)
+    if (is.null(tried$value$correction)) return(ended(tried$stopped))
     correction <- tried$value$correction
     before <- largest_error(inside)
     now <- largest_error(tried$value$inside)
@@ -87,14 +87,14 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
     stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
     inside <- narrow(inside, tried$value$inside)
     if (largest_error(inside) <= goal || !is.null(correction$stopped) || iterations >= maxit) break
-    so_far <- correction
+    from <- correction
     if (!stalled) {
       aim <- aim / 4
       next
     }
     # computing r anew, once, removes the rounding errors of the iterations so far
     if (renewed || !isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) break
-    so_far$residual <- NULL
+    from$residual <- NULL
     renewed <- TRUE
   }
   ended(if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`")

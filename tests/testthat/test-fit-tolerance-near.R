@@ -47,7 +47,7 @@ test_that("of more rows far and near together meet tol at as many random rows as
   e <- predict(exact, rows, se.fit = TRUE)
   expect_true(all(c$mean_lower <= e$fit & e$fit <= c$mean_upper))
   expect_true(all(c$sd_lower <= e$se.fit & e$se.fit <= c$sd_upper))
-  expect_gt(fit$reference$correction$passes, 0)
+  expect_lte(max(c$mean_upper - c$mean_lower) / 2, fit$sd_y * 0.1 / 4) # the mean is known far better than to tol
 })
 
 test_that("near rows that are given are those, also of few rows and points; 0 is without", {
