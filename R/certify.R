@@ -109,7 +109,8 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
-            claims = stated_claims(fit$likelihood), weights = about$weights, noise = about$noise)
+            claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
+            weights = about$weights, noise = about$noise)
 }
 
 # Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a

@@ -228,7 +228,7 @@ check_same_model <- function(a, b, argument, other) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
+    abort_input(argument, sprintf("one with other %s than `%s`", toString(what), other),
                 sprintf("a fit of the same model as `%s`", other),
                 hint = if ("likelihood" %in% what) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",

@@ -22,8 +22,6 @@ box_factors <- list(
   matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-box_rule <- function() gauss_legendre(12L)
-
 # Returns the averages of the factor over intervals [a, b] (columns) for each u (rows), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
@@ -31,14 +29,10 @@ interval_average <- function(factor, u, a, b) {
   b <- matrix(b, nrow(u), ncol(u), byrow = TRUE)
   out <- 0 * u
   w <- b - a
-  rule <- box_rule()
+  rule <- gauss_legendre(12L)
   part <- function(from, to) { # the integral over a piece on one side of u
     half <- (to - from) / 2
-    sum <- 0 * u
-    for (i in seq_along(rule$node)) {
-      sum <- sum + rule$weight[i] * factor$value(abs(from + half * (1 + rule$node[i]) - u))
-    }
-    half * sum
+    half * Reduce(`+`, Map(function(w, at) w * factor$value(abs(from + half * (1 + at) - u)), rule$weight, rule$node))
   }
   middle <- pmin(pmax(u, a), b)
   if (any(w < 1)) out <- (part(a, middle) + part(middle, b)) / w
@@ -54,7 +48,7 @@ interval_average <- function(factor, u, a, b) {
 
 # Returns the prior variance of the average over an interval of width w in lengthscales.
 interval_variance <- function(factor, w) {
-  rule <- box_rule()
+  rule <- gauss_legendre(12L)
   t <- (1 + rule$node) / 2
   narrow <- drop(factor$value(outer(w, t)) %*% (rule$weight * (1 - t)))
   wide <- pmax(w, 1)

@@ -50,10 +50,8 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   check_dots_empty(list(...), names(formals(linear_functional)))
   fit <- check_any_fit(fit, "fit")
   refuse_classes(fit)
-  certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
-  ask <- list(certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
+  ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
     if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
@@ -77,6 +75,12 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   }), rownames(weights), new, ask)
   out[] <- lapply(out, `*`, size)
   out
+}
+
+# Returns what is asked of a certificate, see answer_of_functionals().
+certificate_asked <- function(fit, certified, ...) {
+  if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
+  list(certified = as.vector(certified), ...)
 }
 
 # Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
@@ -130,11 +134,11 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !is.null(fit$transform)
-  certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
+                           reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)
-  if (certified) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
-  if (certified && of_mean) {
+  if (ask$certified && of_mean) {
     abort_input("certified", "TRUE for means of a transformed response", "FALSE",
                 hint = "Use type = \"link\" for certified averages of f.")
   }
@@ -165,17 +169,14 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)
   functionals <- lapply(each, function(i) list(rows = i, weights = weights * if (is.null(scale)) 1 else scale$slope[i]))
-  out <- functionals_of_rows(fit, functionals, NULL, new, list(
-    certified = certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds))
+  out <- functionals_of_rows(fit, functionals, NULL, new, ask)
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
-  kept <- attributes(out)[c("effort", "m2", "sd_y")]
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
   plain <- response_of(fit)$conjugate && is.null(fit$transform)
   label <- if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
-  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
-  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)], list(label = paste("average of", label)))
-  class(out) <- c("pfdtc_dependence", "data.frame")
-  out
+  structure(cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out))), effort = attr(out, "effort"),
+            m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
+            class = c("pfdtc_dependence", "data.frame"))
 }
 
 # Returns the mean response at each row, and its slope in the mean of f by central differences.
@@ -222,11 +223,7 @@ term_values <- function(fit, x) {
 
 # Returns predict(type = "terms") as predict.gam() does.
 predict_terms <- function(fit, rows, se.fit) {
-  p <- lapply(term_values(fit, rows$x), function(v) {
-    v <- v[rows$index, , drop = FALSE]
-    rownames(v) <- rows$names
-    v
-  })
+  p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
   terms <- structure(p$mean, constant = fit$center)
   if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
 }
@@ -262,8 +259,7 @@ input_shares <- function(fit) {
     }
     out
   }
-  posterior <- posterior_of(fit)
-  f <- function(x) posterior_at(posterior, c(values_at(posterior$model$kernel, x), mean_only = TRUE))$mean
+  f <- function(x) posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean
   a <- sample_of(0L)
   b <- sample_of(G)
   f_a <- f(a)

@@ -23,8 +23,7 @@ some_functionals <- function(fun, i) {
   cross <- fun$cross
   fun$cross <- function(u, j) cross(u, i[j])
   for (what in c("prior", "size", "terms", "rows", "weights")) fun[[what]] <- fun[[what]][i]
-  if (fun$kind == "values") fun$x <- fun$x[i, , drop = FALSE]
-  if (fun$kind == "values") fun$rows <- seq_along(i)
+  if (fun$kind == "values") fun[c("x", "rows")] <- list(fun$x[i, , drop = FALSE], seq_along(i))
   fun$n <- length(i)
   fun
 }
@@ -75,16 +74,14 @@ slopes_at <- function(kernel, x, column) {
 
 # Returns sums of f over rows of x as functionals. `rows` and `weights` are lists with an element for each sum.
 sums_at <- function(kernel, x, rows, weights) {
-  prior_at <- kernel_diagonal(kernel, x)
-  points <- function(i) x[rows[[i]], , drop = FALSE]
+  sd <- sqrt(kernel_diagonal(kernel, x))
+  points <- lapply(rows, function(i) x[i, , drop = FALSE])
   cross <- function(u, i) {
-    matrix(vapply(i, function(j) native_kernel_cross_matvec(kernel, points(j), weights[[j]], u), numeric(nrow(u))),
+    matrix(vapply(i, function(j) native_kernel_cross_matvec(kernel, points[[j]], weights[[j]], u), numeric(nrow(u))),
            nrow(u))
   }
-  prior <- vapply(seq_along(rows), function(i) {
-    sum(weights[[i]] * native_kernel_matvecs(kernel, points(i), NULL, weights[[i]]))
-  }, 0)
-  size <- vapply(seq_along(rows), function(i) sum(abs(weights[[i]]) * sqrt(prior_at[rows[[i]]]))^2, 0)
+  prior <- as.double(mapply(function(x, w) sum(w * native_kernel_matvecs(kernel, x, NULL, w)), points, weights))
+  size <- as.double(mapply(function(rows, w) sum(abs(w) * sd[rows])^2, rows, weights))
   new_functionals("sums", cross, pmax(prior, 0), size, x, rows,
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
@@ -95,6 +92,12 @@ weights_of_sums <- function(fun) {
   for (i in seq_len(fun$n)) W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))),
                                               c(fun$rows[[i]], seq_len(nrow(fun$x))))
   W
+}
+
+# Returns f(x) for blocks of the rows of x, bound together by `bind`.
+in_blocks <- function(x, f, size = 2048L, bind = rbind) {
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
+  do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
 }
 
 # Calls use(rows, cross(u[rows, ], all)) for blocks of many rows u.

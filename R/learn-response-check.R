@@ -40,16 +40,29 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns the squared errors of the predicted mean responses at held-out rows.
-squared_errors <- function(model, from) {
+# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance` they are divided by
+# the variances of new responses, which a transform must have.
+squared_errors <- function(model, from, over_variance = FALSE) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
-  mean <- model$problem$center + model$problem$scale * held$f
   transform <- model$transform
+  unit <- model$problem$scale
+  f <- list(mean = model$problem$center + unit * held$f, var = unit^2 * held$var, noise = unit^2 * held$size)
   if (!is.null(transform)) {
     transform$ends <- transformed(transform, range(from$rows$y))
-    mean <- moments_back(transform, mean, model$problem$scale^2 * (held$var + held$size))$mean
+    spread <- held$spread + if (is.null(model$tail)) 0 else model$tail
+    f <- if (over_variance) moments_of_response(transform, f$mean, f$var, f$noise, spread) else
+      moments_back(transform, f$mean, f$var + f$noise)
   }
-  (held$y - mean)^2
+  (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
+}
+
+# Returns the model. If it has heavy tails and found its transform, transform$wider is the mean squared error of
+# held-out rows over their variance, or 1 if it is less: squares of a transformed response depend on its far tail.
+with_wider_moments <- function(model, from) {
+  if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
+  share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
+  model$transform$wider <- max(1, mean(share, na.rm = TRUE))
+  model
 }
 
 # Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
@@ -186,7 +199,7 @@ rows_transformed <- function(rows, transform) {
   r <- if (is.null(rows$offset)) y else y - rows$offset
   unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
   out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
-              scale = unit$scale, shift = log_density_shift(length(r), sum_of_logs(rows$w), unit$scale),
+              scale = unit$scale, shift = list(constant = 0, rows = 0, ss = 0),
               offset = rows$offset, transform = transform, given_response = rows$y)
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }

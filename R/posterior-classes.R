@@ -22,8 +22,7 @@ with_rest <- function(S, left) {
 # A row's log likelihood has slope g and curvature W; Q is the covariance of f that rows can reduce. Without the row, f
 # has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} plus the rest. If the mean is shifted from the mode, (1
 # - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
-posterior_without.classes <- function(p, groups = NULL) {
-  if (!is.null(groups)) stop("internal: groups of rows of several classes")
+posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
   f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
@@ -53,6 +52,6 @@ posterior_without.classes <- function(p, groups = NULL) {
 
 posterior_certificate.classes <- row_parts.classes <- function(p, ...) {
   abort_input("model", "a fit of several classes", "a fit with one latent function",
-              message = "This does not exist for a fit of several classes.",
-              hint = "hatvalues(), residuals() and predict(type = \"loo\") do.")
+              message = "This computation does not exist for a fit of several classes.",
+              hint = "Use hatvalues(), residuals() or predict(type = \"loo\").")
 }

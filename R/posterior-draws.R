@@ -15,8 +15,10 @@ path_neighbours <- 30L
 
 # Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
 posterior_draws <- function(p, x, n) {
-  by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && (!inherits(p, "exact") || !is.null(p$rows))
+  by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && !inherits(p, "grouped_near") &&
+    (!inherits(p, "exact") || !is.null(p$rows))
   if (by_paths) return(posterior_paths(p, x, n, function(rows, n) matrix(stats::rnorm(rows * n), rows)))
+  check_memory(16 * as.double(nrow(x))^2, sprintf("draws at %d rows", nrow(x)))
   at <- posterior_values(p, x, joint = TRUE)
   draw_normal(n, at$mean, at$cov)
 }
@@ -38,46 +40,41 @@ posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
 # Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). SoR has no e.
 posterior_paths.points <- function(p, x, nsim, normal) {
-  model <- p$model
   f <- p$factors
-  u <- f$beta + sqrt(model$noise) * backsolve(f$C, normal(nrow(f$C), nsim), upper.tri = FALSE, transpose = TRUE)
-  value <- times_features(model$kernel, p$z, f$L, x, u)
-  if (p$sor) return(value)
-  value + residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
+  u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
+  value <- times_features(p$model$kernel, p$z, f$L, x, u)
+  if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
 # Uses some rows as inducing points, and corrects paths at all rows.
 posterior_paths.exact <- function(p, x, nsim, normal) {
-  model <- p$model
-  data <- p$rows
-  used <- p$chosen %||% seq_along(data$y)
+  kernel <- p$model$kernel
+  used <- p$chosen %||% seq_along(p$rows$y)
   n <- length(used)
-  z <- choose_points(p$x, min(200L, n), model$kernel, "greedy")$z
+  z <- choose_points(p$x, min(200L, n), kernel, "greedy")$z
   all <- rbind(p$x, x)
-  rest <- residual_paths(model, z, 1e-12, all, nsim, normal, p$control)
-  f0 <- rest$draws + times_features(model$kernel, z, rest$L, all, normal(nrow(z), nsim))
+  rest <- residual_paths(p$model, z, 1e-12, all, nsim, normal, p$control)
+  f0 <- rest$draws + times_features(kernel, z, rest$L, all, normal(nrow(z), nsim))
   L <- cholesky_of(p)
-  noise <- sqrt(model$noise / merged_weights(data)[used]) * normal(n, nsim)
-  gap <- data$y[used] - f0[seq_len(n), , drop = FALSE] - noise
-  weights <- backsolve(L, forwardsolve(L, gap), upper.tri = FALSE, transpose = TRUE)
-  said <- in_blocks(x, function(x) native_kernel_matrix(model$kernel, x, p$x) %*% weights)
-  f0[-seq_len(n), , drop = FALSE] + said
+  noise <- sqrt(p$model$noise / merged_weights(p$rows)[used]) * normal(n, nsim)
+  gap <- p$rows$y[used] - f0[seq_len(n), , drop = FALSE] - noise
+  weights <- solve_t(L, forwardsolve(L, gap))
+  f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
 # Draws f = mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}) and r = a - A_S u. These draws have
 # the joint distribution of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
-  model <- p$model
   data <- p$rows
   n <- nrow(data$x)
   near <- p$near
-  delta <- backsolve(near$C, normal(nrow(near$C), nsim), upper.tri = FALSE, transpose = TRUE)
+  delta <- solve_t(near$C, normal(nrow(near$C), nsim))
   all <- rbind(data$x, x)
-  rest <- residual_paths(model, p$z, near$jitter, all, nsim, normal, p$control)$draws
-  drawn <- rest + times_features(model$kernel, p$z, near$L, all, delta)
+  drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
+    times_features(p$model$kernel, p$z, near$L, all, delta)
   # the engine's u is for rows times the roots of their weights
-  noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(model$noise) * normal(n, nsim)
-  said <- native_near_predict(near, p$z, data, model, near$neighbours, x, p$control, keep = TRUE)
+  noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
+  said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
   for (j in seq_len(nrow(said$u))) {
     there <- said$rows[j, ] > 0L
@@ -106,10 +103,4 @@ residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
 # Returns a'u at the rows of x.
 times_features <- function(kernel, z, L, x, u) {
   in_blocks(x, function(x) crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)), u))
-}
-
-# Returns f(x) for blocks of the rows of x, bound together.
-in_blocks <- function(x, f) {
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 2048L)
-  do.call(rbind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
 }

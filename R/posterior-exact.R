@@ -2,25 +2,23 @@
 
 posterior_at.exact <- function(p, fun, joint = FALSE) {
   L <- if (joint || !isTRUE(fun$mean_only)) cholesky_of(p)
-  if (fun$kind == "values") {
-    rows <- length(p$factors$alpha)
-    work <- 2 * fun$n * as.double(rows)^2
-    if (!is.null(L) && work >= slow_prediction) {
-      tell_classed("slow", sprintf(paste(
-        "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes of a",
-        "thread. pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations",
-        "are about 1 %% larger with two inputs, but may be twice as large with six."), fun$n, rows, work / 2e10 / 60))
-    }
-    factors <- replace(p$factors, "L", list(L))
-    at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
-    cov <- if (joint) {
-      native(ffi_exact_covariance, engine_posterior(factors, p$x, of_kernel(p$model$kernel)), fun$x)
-    }
-    return(list(mean = at$mean, var = at$variance, cov = cov))
+  if (fun$kind != "values") {
+    K <- fun$cross(p$x, seq_len(fun$n))
+    return(list(mean = drop(crossprod(K, p$factors$alpha)), var = fun$prior - colSums(forwardsolve(L, K)^2)))
   }
-  K <- fun$cross(p$x, seq_len(fun$n))
-  list(mean = drop(crossprod(K, p$factors$alpha)),
-       var = if (is.null(L)) rep(NA_real_, fun$n) else fun$prior - colSums(forwardsolve(L, K)^2))
+  rows <- length(p$factors$alpha)
+  work <- 2 * fun$n * as.double(rows)^2
+  if (!is.null(L) && work >= slow_prediction) {
+    tell_classed("slow", sprintf(paste(
+      "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes of a",
+      "thread. pfdtc(..., like = fit, m = 200, neighbours = 40) needs a thirtieth of that. Its standard deviations",
+      "are about 1 %% larger with two inputs, but may be twice as large with six."), fun$n, rows, work / 2e10 / 60))
+  }
+  factors <- replace(p$factors, "L", list(L))
+  at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
+  list(mean = at$mean, var = at$variance, cov = if (joint) {
+    native(ffi_exact_covariance, engine_posterior(factors, p$x, kernel = p$model$kernel), fun$x)
+  })
 }
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------
@@ -49,18 +47,18 @@ cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)
   for (one in kept_factors$list) if (identical(one$of, key)) return(one$L)
-  n <- nrow(p$x)
-  check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
-  rows <- list(x = p$x, y = numeric(n), weights = p$factors$weights)
-  L <- native_exact(rows, p$factors$model, p$control)$L
+  check_exact_memory(nrow(p$x))
+  L <- native_exact(list(x = p$x, y = numeric(nrow(p$x)), weights = p$factors$weights), p$factors$model, p$control)$L
   keep_factor(p$x, p$factors, L)
   L
 }
 
+check_exact_memory <- function(n) check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
+
 # Returns the exact posterior of the fit's model and rows.
 exact_of_fit <- function(fit) {
   data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
+  check_exact_memory(nrow(data$x))
   model <- model_of(fit)
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
@@ -71,10 +69,10 @@ exact_of_fit <- function(fit) {
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
-  seen <- if (all) seq_along(apart$y) else p$chosen
   # y and W are the responses and the weights of the merged rows
-  y <- if (all) p$rows$y else apart$y[seen]
-  W <- if (all) merged_weights(p$rows) else apart$w[seen]
+  W <- if (all) merged_weights(p$rows) else apart$w[p$chosen]
+  y <- if (all) p$rows$y else apart$y[p$chosen]
+  seen <- if (all) seq_along(apart$y) else p$chosen
   group <- if (all) apart$group else seq_along(seen)
   noise <- p$model$noise
   own <- noise / W * diag(rows_precision(p))
@@ -84,13 +82,13 @@ row_parts.exact <- function(p) {
   part <- list(mean = (y - off)[group], q = (noise / W * (1 - own))[group], left = numeric(length(group)),
                g = w / noise * (apart$y[seen] - y[group] + off[group]), W = w / noise,
                rest = (1 - share) + share * own[group])
-  if (all) return(c(part, list(group = group)))
-  others <- posterior_values(p, p$rows$x)
-  n <- length(apart$y)
-  out <- list(mean = others$mean, q = numeric(n), left = others$var, g = numeric(n), W = apart$w / noise,
-              rest = rep(1, n))
-  for (what in names(out)) out[[what]][seen] <- part[[what]]
-  c(out, list(group = apart$group))
+  if (!all) {
+    others <- posterior_values(p, p$rows$x)
+    none <- numeric(length(apart$y))
+    part <- Map(replace, list(others$mean, none, others$var, none, apart$w / noise, none + 1), list(seen), part)
+    names(part) <- c("mean", "q", "left", "g", "W", "rest")
+  }
+  c(part, list(group = apart$group))
 }
 
 # Returns B = (K + s2 W^{-1})^{-1} for the rows of an exact posterior.
@@ -101,25 +99,7 @@ rows_precision <- function(p) {
 }
 
 # Returns s2 / W for the rows of an exact posterior.
-rows_noise <- function(p) {
-  W <- merged_weights(p$rows)
-  p$model$noise / if (is.null(p$chosen)) W else W[p$chosen]
-}
-
-# With D = diag(s2 / W):  Q = D - D B D,  and 1 - W Q = 1 - P S + P B D, where S is 1 for rows that were merged and P
-# has their shares of the weight. The second form does not cancel.
-group_parts.exact <- function(p, part, rows) {
-  at <- if (is.null(p$chosen)) part$group[rows] else match(rows, p$chosen)
-  seen <- !is.na(at)
-  D <- rows_noise(p)[at[seen]]
-  B_D <- rows_precision(p)[at[seen], at[seen], drop = FALSE] * rep(D, each = length(D))
-  same <- outer(at[seen], at[seen], `==`)
-  Q <- matrix(0, length(rows), length(rows))
-  rest <- diag(1, length(rows))
-  Q[seen, seen] <- D * (same - B_D)
-  rest[seen, seen] <- diag(1, sum(seen)) + part$W[rows[seen]] * D * (B_D - same)
-  list(Q = Q, rest = rest)
-}
+rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% seq_len(nrow(p$x))]
 
 squared_moves.exact <- function(p) {
   D <- rows_noise(p)
@@ -130,31 +110,11 @@ squared_moves.exact <- function(p) {
 
 covariance_with_rows.exact <- function(p, fun) {
   L <- cholesky_of(p)
-  cov <- rows_noise(p) * backsolve(L, features_of(fun, p$x, L), upper.tri = FALSE, transpose = TRUE)
+  cov <- rows_noise(p) * solve_t(L, features_of(fun, p$x, L))
   if (is.null(p$chosen)) return(cov)
   all <- matrix(0, nrow(p$rows$x), fun$n)
   all[p$chosen, ] <- cov
   all
-}
-
-# The Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y.
-log_evidence.exact <- function(p) {
-  data <- rows_of_exact(p, p$rows)
-  volume <- if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
-  -p$factors$minus_evidence - volume + merged_log_density(data$shift, p$model$noise) + data$shift$constant
-}
-
-# Returns the rows that a posterior was made of: all, or the subsample.
-rows_of_exact <- function(p, rows) if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
-
-remade_fit.exact <- function(p, rows, model) {
-  fit <- p$fit
-  used <- rows_of_exact(p, rows)
-  fit$factors <- exact_factors(used, model, p$control)
-  fit$evidence <- evidence_of("exact", model, used, fit$factors)
-  fit$x <- used$x
-  if (!is.null(fit$inducing)) fit$inducing <- used$x
-  fit
 }
 
 # ---- few rows -------------------------------------------------------------------------------------------------------

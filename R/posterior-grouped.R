@@ -12,13 +12,12 @@ predict_grouped <- function(p, x, keep = FALSE) {
 posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FALSE) {
   near <- inherits(p, "near")
   own <- if (near) p$near else p$factors
-  effects <- function() if (near) own$effects else effects_of(own)
-  switch(fun$kind, values = {
-    if (near && joint) return(near_grouped_at(p, fun$x, joint = TRUE))
-    if (near) {
-      blocks <- split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L)
-      return(join_moments(lapply(blocks, function(i) near_grouped_at(p, fun$x[i, , drop = FALSE]))))
-    }
+  effects <- if (fun$kind %in% c("effects", "terms")) if (near) own$effects else effects_of(own)
+  place <- function(term) match(term, vapply(own$groupings, `[[`, 0L, "term"))
+  switch(fun$kind, values = if (near && joint) near_grouped_at(p, fun$x, joint = TRUE) else if (near) {
+    both <- in_blocks(fun$x, function(x) do.call(cbind, near_grouped_at(p, x)), 1024L)
+    list(mean = both[, 1L], var = both[, 2L])
+  } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
       # the sum of what rows can reduce, what the points leave, and the prior covariance of new levels
@@ -35,13 +34,21 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
   }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for
     asked <- fun$effects
-    at <- match(asked$term, vapply(own$groupings, `[[`, 0L, "term"))
+    at <- place(asked$term)
     g <- own$groupings[[at]]
-    found <- effects()[[at]]
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
-    var <- vapply(level, function(l) rowSums((asked$of %*% found$covariance[, , l]) * asked$of), asked$of[, 1L])
-    list(mean = c(asked$of %*% found$b[, level, drop = FALSE]), var = c(var))
-  }, terms = terms_of_grouped(p, fun, own$groupings, effects()), population = smooth_at(p, fun), {
+    covariance <- effects[[at]]$covariance
+    list(mean = c(asked$of %*% effects[[at]]$b[, level, drop = FALSE]), var = c(vapply(level, function(l) {
+      rowSums((asked$of %*% covariance[, , l]) * asked$of)
+    }, asked$of[, 1L])))
+  }, terms = { # the first term at all rows, then the second, ... Effects have no neighbours; smooth terms have.
+    kernels <- kernels_of_terms(p$model$kernel)
+    parts <- Map(function(kernel, at) {
+      if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
+      effects_at_rows(own$groupings[[at]], numbered(fun$x, own$groupings), effects[[at]])
+    }, kernels, place(seq_along(kernels)))
+    lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
+  }, population = smooth_at(p, fun), {
     if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
     # effects of groups have slopes in the inputs of their design
     if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
@@ -49,28 +56,15 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   })
 }
 
-join_moments <- function(parts) {
-  lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
-}
-
-# Returns the moments of the terms of the kernel at the rows of x: the first term at all rows, then the second, ...
-# Effects of levels have no neighbours; smooth terms have the neighbours of their rows.
-terms_of_grouped <- function(p, fun, groupings, effects) {
-  kernels <- kernels_of_terms(p$model$kernel)
-  x <- numbered(fun$x, groupings)
-  at <- match(seq_along(kernels), vapply(groupings, `[[`, 0L, "term"))
-  parts <- Map(function(kernel, at) {
-    if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
-    g <- groupings[[at]]
-    level <- x[, g$column]
-    level[level < 1 | level > g$levels] <- g$levels + 1 # a new one
-    design <- design_of(g, x)
-    first <- rep(seq_len(nrow(design)), nrow(design))
-    covariance <- matrix(c(effects[[at]]$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
-    both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
-    list(mean = colSums(design * cbind(effects[[at]]$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
-  }, kernels, at)
-  join_moments(parts)
+# Returns the moments of the effects of a grouping at the rows of x.
+effects_at_rows <- function(g, x, effects) {
+  level <- x[, g$column]
+  level[level < 1 | level > g$levels] <- g$levels + 1 # a new one
+  design <- design_of(g, x)
+  first <- rep(seq_len(nrow(design)), nrow(design))
+  covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
+  both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
+  list(mean = colSums(design * cbind(effects$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
 }
 
 # Returns mean and variance of functionals of the smooth part alone.
@@ -118,27 +112,18 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 row_parts.grouped <- function(p) {
   apart <- responses_used(p)
   at <- predict_grouped(at_mode(p), p$rows$x)
-  mean <- at$mean[apart$group]
-  q <- at$sor_variance[apart$group]
-  W <- apart$w / p$model$noise
-  g <- W * (apart$y - mean)
-  shift <- NULL
+  part <- lapply(list(mean = at$mean, q = at$sor_variance, left = at$unexplained), `[`, apart$group)
+  part$W <- apart$w / p$model$noise
+  part$g <- part$W * (apart$y - part$mean)
   if (!is.null(p$fit$likelihood)) {
     sites <- sites_of_fit(p$fit, p$rows)
-    l <- native_likelihood(sites, mean + sites$offset)
-    g <- l[2L, ]
-    W <- l[3L, ]
-    if (!is.null(p$factors$shift)) shift <- predict_grouped(p, p$rows$x)$mean - mean - q * l[4L, ] * q / 2
+    l <- native_likelihood(sites, part$mean + sites$offset)
+    part[c("g", "W")] <- list(l[2L, ], l[3L, ])
+    if (!is.null(p$factors$shift)) {
+      part$shift <- predict_grouped(p, p$rows$x)$mean - part$mean - part$q * l[4L, ] * part$q / 2
+    }
   }
-  list(mean = mean, q = q, left = at$unexplained[apart$group], g = g, W = W, rest = 1 - W * q, group = apart$group,
-       shift = shift)
-}
-
-group_parts.grouped <- function(p, part, rows) {
-  x <- p$rows$x[part$group[rows], , drop = FALSE]
-  at <- predict_grouped(p, x, TRUE)
-  Q <- crossprod(at$features) + within_levels(p, x, at$own)
-  list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
+  c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
 # With P+ = I + A+ W A+':  a+'P+^{-1}a+ - |P+^{-1}a+|^2. Beside i = S^{-1}(a - C T^{-1}B') in P+^{-1}a+, the levels have
@@ -156,20 +141,16 @@ squared_moves.grouped <- function(p) {
     H[, own[, l], drop = FALSE] %*% crossprod(matrix(U[, , l], d)) %*% t(inverse)
   }))
   square <- tcrossprod(G)
-  x <- numbered(p$rows$x, f$groupings)
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 4096L)
-  moves <- lapply(blocks, function(rows) {
-    here <- predict_grouped(p, p$rows$x[rows, , drop = FALSE], TRUE)
+  moves <- in_blocks(p$rows$x, function(x) {
+    here <- predict_grouped(p, x, TRUE)
     i <- backsolve(f$R, here$features)
-    level <- x[rows, g$column]
-    of_level <- vapply(seq_along(rows), function(j) {
-      l <- level[j]
+    of_level <- mapply(function(l, j) {
       t <- inverse %*% crossprod(matrix(U[, , l], d), here$own[, j])
       sum(t^2) - 2 * sum(t * crossprod(G[, own[, l], drop = FALSE], i[, j]))
-    }, 0)
+    }, numbered(x, f$groupings)[, g$column], seq_len(nrow(x)))
     colSums(here$features^2) + colSums(here$own^2) - colSums(i^2) - colSums(i * (square %*% i)) - of_level
-  })
-  pmax(unlist(moves, use.names = FALSE), 0)
+  }, 4096L, c)
+  pmax(moves, 0)
 }
 
 covariance_with_rows.grouped <- function(p, fun) {
@@ -179,18 +160,24 @@ covariance_with_rows.grouped <- function(p, fun) {
   crossprod(here$features, there$features) + within_levels(p, p$rows$x, here$own, fun$x, there$own)
 }
 
-# Returns the variational bound, with the evidence of merged rows.
-log_evidence.grouped <- function(p) {
-  f <- p$factors
-  noise <- f$noise
-  value <- -((f$n * log(2 * pi * noise) + f$logdet + f$quad) / 2) - f$t / (2 * noise)
-  value + merged_log_density(p$rows$shift, noise) + p$rows$shift$constant
-}
-
-remade_fit.grouped <- function(p, rows, model) {
+# Returns p$fit with the posterior of these rows under this model.
+remade_fit <- function(p, rows, model) {
   fit <- p$fit
-  p$factors <- fit$factors <- effect_posterior(p$z, rows, model, p$jitter, p$control)
-  p[c("model", "rows")] <- list(model, rows)
+  p[c("rows", "model")] <- list(rows, model)
+  if (inherits(p, "exact")) {
+    used <- rows_used(p)
+    p$factors <- fit$factors <- exact_factors(used, model, p$control)
+    fit$x <- used$x
+    if (!is.null(fit$inducing)) fit$inducing <- used$x
+  } else if (inherits(p, "near")) {
+    near <- p$near
+    make <- if (is.null(near$groupings)) near_posterior else near_grouped_posterior
+    p$near <- fit$near <- make(rows, p$z, model, near$neighbours, near$train_neighbours,
+                               near$rank %||% seq_len(nrow(rows$x)), fit$jitter, p$control)
+  } else {
+    p$factors <- fit$factors <- if (inherits(p, "grouped")) effect_posterior(p$z, rows, model, p$jitter, p$control) else
+      native_posterior(p$z, rows, model, p$jitter, control = p$control, fitc = p$fitc)
+  }
   fit$evidence <- log_evidence(p)
   fit
 }
@@ -286,10 +273,9 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
            covariance = array(covariance, c(p, p, g$levels)))
     }, groupings, m + cumsum(n_effects) - n_effects)
   }
-  list(L = near$L, jitter = near$jitter, neighbours = as.integer(neighbours),
-       train_neighbours = as.integer(train_neighbours), rank = rank, groupings = groupings, C = f$C, beta = f$x,
-       effects = effects,
-       evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2)
+  c(near[c("L", "jitter")], near_counts(neighbours, train_neighbours, rank), list(
+    groupings = groupings, C = f$C, beta = f$x, effects = effects,
+    evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }
 
 # Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
@@ -345,16 +331,9 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
 
 smooth_view.grouped_near <- function(p) {
   groupings <- p$near$groupings
-  features <- function(A) {
+  list(smooth = smooth_near(p), features = function(A) {
     x <- numbered(p$rows$x, groupings)
     Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, nrow(x)), NULL, TRUE)
     times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
-  }
-  list(smooth = smooth_near(p), features = features, posterior = near_grouped_posterior)
-}
-
-posterior_paths.grouped_near <- function(p, x, nsim, normal) {
-  check_memory(16 * as.double(nrow(x))^2, sprintf("draws at %d rows", nrow(x)))
-  at <- posterior_values(p, x, TRUE)
-  draw_normal(nsim, at$mean, at$cov)
+  })
 }

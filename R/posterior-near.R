@@ -19,8 +19,12 @@
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
-  list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
-       train_neighbours = as.integer(train_neighbours), rank = rank, evidence = -near$minus_log)
+  c(near[c("L", "C", "beta", "jitter")], near_counts(neighbours, train_neighbours, rank),
+    list(evidence = -near$minus_log))
+}
+
+near_counts <- function(neighbours, train_neighbours, rank) {
+  list(neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank)
 }
 
 # Returns the posterior with neighbours of these rows, as near_posterior() has computed it.
@@ -60,25 +64,10 @@ functionals_near <- function(p, fun) {
 
 # Returns the moments of sums. The mean is the sum of means; the variance uses the covariance of the rows.
 sums_with_neighbours <- function(p, fun) {
-  mean <- posterior_values(p, fun$x)$mean
-  list(mean = mapply(function(rows, w) sum(w * mean[rows]), fun$rows, fun$weights),
-       var = mapply(function(rows, w) {
-         sum(w * (posterior_values(p, fun$x[rows, , drop = FALSE], TRUE)$cov %*% w))
-       }, fun$rows, fun$weights))
-}
-
-log_evidence.near <- function(p) {
-  p$near$evidence + merged_log_density(p$rows$shift, p$model$noise) + p$rows$shift$constant
-}
-
-remade_fit.near <- function(p, rows, model) {
-  fit <- p$fit
-  near <- p$near
-  rank <- near$rank %||% seq_len(nrow(rows$x))
-  fit$near <- smooth_view(p)$posterior(rows, p$z, model, near$neighbours, near$train_neighbours, rank, fit$jitter,
-                                       p$control)
-  fit$evidence <- evidence_of("near", model, rows, fit$near)
-  fit
+  f <- posterior_values(p, fun$x)$mean
+  list(mean = mapply(function(rows, w) sum(w * f[rows]), fun$rows, fun$weights), var = mapply(function(rows, w) {
+    sum(w * (posterior_values(p, fun$x[rows, , drop = FALSE], TRUE)$cov %*% w))
+  }, fun$rows, fun$weights))
 }
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
@@ -97,31 +86,12 @@ remade_fit.near <- function(p, rows, model) {
 #
 # These terms replace the old ones in P. The list of nearest rows at the row itself changes alike.
 
-# Leaves out a group by computing the posterior without it, in which lists of neighbours are found anew.
-posterior_without.near <- function(p, groups = NULL) {
+# The terms of one batch of rows, and of all rows that have one of them in their lists, are held at a time.
+posterior_without.near <- function(p) {
   apart <- responses_used(p)
-  if (!is.null(groups)) {
-    n <- nrow(p$rows$x)
-    order_of_rows <- p$near$rank %||% seq_len(n)
-    found <- lapply(groups, function(rows) {
-      w <- replace(apart$w, rows, 0)
-      sums <- function(v) as.vector(rowsum(c(v, numeric(n)), c(apart$group, seq_len(n))))
-      W <- sums(w)
-      kept <- which(W > 0)
-      others <- p
-      others$rows <- list(x = p$rows$x[kept, , drop = FALSE], y = (sums(w * apart$y) / W)[kept], weights = W[kept])
-      others$near <- smooth_view(p)$posterior(others$rows, p$z, p$model, p$near$neighbours, p$near$train_neighbours,
-                                              rank(order_of_rows[kept]), p$near$jitter, p$control)
-      at <- posterior_values(others, p$rows$x[apart$group[rows], , drop = FALSE])
-      cbind(at$mean, at$var)
-    })
-    found <- do.call(rbind, found)
-    return(list(mean = found[, 1L], var = found[, 2L], leverage = rep(NA_real_, nrow(found))))
-  }
   field <- near_terms(p)
   members <- split(seq_along(apart$y), apart$group)
   out <- matrix(0, length(apart$y), 3L)
-  # the terms of one batch of rows, and of all rows that have one of them in their lists, are held at a time
   for (batch in split(field$order, (seq_along(field$order) - 1L) %/% field$batch)) {
     lists <- batch_lists(field, batch)
     at <- conditionals(field, batch, field$around)
@@ -129,19 +99,17 @@ posterior_without.near <- function(p, groups = NULL) {
       rows <- at$rows[at$rows[, l] > 0L, l]
       around <- list(rows = rows, u = at$u[seq_along(rows), l], left = at$left[l],
                      inverse = neighbours_inverse(field, rows))
-      for (i in members[[batch[l]]]) {
-        out[i, ] <- unlist(without_row(field, lists, around, batch[l], apart$w[i], apart$y[i]))
-      }
+      for (i in members[[batch[l]]]) out[i, ] <- without_row(field, lists, around, batch[l], apart$w[i], apart$y[i])
     }
   }
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns list(smooth, features(A), posterior): the posterior of the smooth part, all features of the rows for those of
-# the inducing points, and the function that computes `near` of other rows.
+# Returns list(smooth, features(A)): the posterior of the smooth part, and all features of the rows for those of the
+# inducing points.
 smooth_view <- function(p) UseMethod("smooth_view")
 
-smooth_view.near <- function(p) list(smooth = p, features = identity, posterior = near_posterior)
+smooth_view.near <- function(p) list(smooth = p, features = identity)
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {
@@ -157,21 +125,15 @@ near_terms <- function(p) {
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  field <- list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
-                U = forwardsolve(near$C, view$features(A)), noise = p$model$noise,
-                b = drop(crossprod(near$C, near$beta)))
-  field$lists <- if (s > 0L) {
+  lists <- if (s == 0L) matrix(0L, 0L, n) else
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
-  } else {
-    matrix(0L, 0L, n)
-  }
-  field$around <- native_neighbours(kernel, data$x, near$neighbours[1L], query = data$x, control = p$control)
-  child <- col(field$lists)[field$lists > 0L]
-  field$children <- split(child, factor(field$lists[field$lists > 0L], levels = seq_len(n)))
   # rows that are close to each other occur in the lists of the same rows
-  field$order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
-  field$batch <- max(100, floor(p$control$memory / (8 * m * max(1, s))))
-  field
+  in_order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
+  list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
+       U = forwardsolve(near$C, view$features(A)), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
+       lists = lists, children = split(col(lists)[lists > 0L], factor(lists[lists > 0L], levels = seq_len(n))),
+       around = native_neighbours(kernel, data$x, near$neighbours[1L], query = data$x, control = p$control),
+       order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
 # Returns, with a column for each row j: its neighbours `lists[, j]`, u for them (not scaled by weights), C^{-1} r, and
@@ -226,7 +188,7 @@ batch_lists <- function(field, batch) {
        y = field$y[members] - colSums(at$u * c(0, field$y)[at$rows + 1L]), d = at$left + field$noise / field$W[members])
 }
 
-# Returns list(mean, var, leverage) for a row of weight w and response y that was merged into row g.
+# Returns mean, variance and leverage for a row of weight w and response y that was merged into row g.
 without_row <- function(field, lists, around, g, w, y) {
   W <- field$W[g]
   rest <- W - w
@@ -278,7 +240,7 @@ without_row <- function(field, lists, around, g, w, y) {
     R <- chol(diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE]))
     backsolve(R, backsolve(R, solved, transpose = TRUE))
   }
-  list(mean = sum(u * y_near) + sum(r_x * solved[, 1L]), var = left + sum(r_x * solved[, 2L]), leverage = hat * w / W)
+  c(sum(u * y_near) + sum(r_x * solved[, 1L]), left + sum(r_x * solved[, 2L]), hat * w / W)
 }
 
 around_r <- function(field, around, g, u) {

@@ -6,11 +6,10 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
-    cov <- if (joint) {
-      native(ffi_covariance, engine_posterior(p$factors, p$z, p$model), fun$x, as.integer(p$sor))
-    }
     var <- if (p$sor) at$sor_variance else at$sor_variance + at$unexplained
-    return(list(mean = at$mean, var = var, cov = cov))
+    return(list(mean = at$mean, var = var, cov = if (joint) {
+      native(ffi_covariance, engine_posterior(p$factors, p$z, p$model), fun$x, as.integer(p$sor))
+    }))
   }
   a <- features_of(fun, p$z, p$factors$L)
   sor <- p$model$noise * colSums(forwardsolve(p$factors$C, a)^2)
@@ -28,8 +27,7 @@ posterior_on_points <- function(p) {
 }
 
 points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
-  new_posterior("points", model, fit, data, z = z, factors = factors, sor = FALSE, fitc = FALSE,
-                jitter = factors$jitter, norms = norms)
+  new_posterior("points", model, fit, data, z = z, factors = factors, jitter = factors$jitter, norms = norms)
 }
 
 # Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
@@ -49,11 +47,6 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-group_parts.points <- function(p, part, rows) {
-  Q <- crossprod(whitened_features(p, p$rows$x[part$group[rows], , drop = FALSE])) * p$model$noise
-  list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
-}
-
 # Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the part of the covariance of f at x that rows can reduce.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
@@ -61,38 +54,14 @@ whitened_features <- function(p, x) {
 
 # With P = s2 I + A W A':  s2 a_g'P^{-1} (A W A') P^{-1} a_g.
 squared_moves.points <- function(p) {
-  x <- p$rows$x
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 4096L)
-  moves <- lapply(blocks, function(i) {
-    half <- whitened_features(p, x[i, , drop = FALSE])
-    colSums(half^2) - p$model$noise * colSums(backsolve(p$factors$C, half, upper.tri = FALSE, transpose = TRUE)^2)
-  })
-  p$model$noise * pmax(unlist(moves, use.names = FALSE), 0)
+  moves <- in_blocks(p$rows$x, function(x) {
+    half <- whitened_features(p, x)
+    colSums(half^2) - p$model$noise * colSums(solve_t(p$factors$C, half)^2)
+  }, 4096L, c)
+  p$model$noise * pmax(moves, 0)
 }
 
 covariance_with_rows.points <- function(p, fun) {
   at <- forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L))
   p$model$noise * crossprod(whitened_features(p, p$rows$x), at)
-}
-
-# Without the inducing variables y ~ N(0, Q + s2 W^{-1}): SoR's own model. The ELBO subtracts t / (2 s2), where t is the
-# residual prior variance, summed over rows. FITC adds that variance to the noise of each row.
-log_evidence.points <- function(p) {
-  data <- p$rows
-  f <- p$factors
-  noise <- p$model$noise
-  n <- data$n - if (p$fitc) 0 else data$shift$rows
-  logdet_D <- 2 * sum(log(diag(f$C))) - nrow(f$C) * log(noise)
-  value <- -(n / 2 * log(2 * pi * noise) + logdet_D / 2 + (f$rss / noise + sum(f$beta^2)) / 2)
-  if (p$fitc) return(value + f$log_weights / 2 - data$n * log(data$scale))
-  value <- value + merged_log_density(data$shift, noise) + data$shift$constant
-  if (p$sor) value else value - f$t / (2 * noise)
-}
-
-remade_fit.points <- function(p, rows, model) {
-  fit <- p$fit
-  p$factors <- fit$factors <- native_posterior(p$z, rows, model, p$jitter, control = p$control, fitc = p$fitc)
-  p$model <- model
-  fit$evidence <- evidence_of("points", model, rows, p$factors, p)
-  fit
 }

@@ -19,30 +19,22 @@
 # With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
 # levels to `cross` of a functional and to the features of every class.
 
-# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing.
+# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing. A fit of a row source
+# has a sample of its rows as neighbours.
 posterior_of <- function(fit) {
-  model <- model_of(fit)
-  if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
-                                            chosen = fit$chosen))
-  if (!is.null(fit$near)) {
-    rows <- fit$near$rows %||% fit$data # a sample, for a fit of a row source
-    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, rows,
-                         z = fit$inducing, near = fit$near))
-  }
-  if (!is.null(fit$factors$groupings)) {
-    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
-                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
-  }
-  if (!is.null(fit$factors$inverse)) {
-    return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
-  }
+  near <- fit$near
+  class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
+    if (!is.null(near)) "near" else if (!is.null(fit$factors$groupings)) c("grouped", "points") else
+      if (!is.null(fit$factors$inverse)) "classes" else "points"
   family <- method_traits(fit)
-  new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
-                fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
+  new_posterior(class, model_of(fit), fit, near$rows %||% fit$data, x = fit$x, z = fit$inducing, near = near,
+                factors = fit$factors, chosen = fit$chosen, sor = family$sor, fitc = family$fitc,
+                jitter = fit$jitter, norms = fit$norms)
 }
 
-new_posterior <- function(class, model, fit, rows, ..., control = fit$control) {
-  structure(list(model = model, control = control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
+new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALSE, control = fit$control) {
+  structure(list(model = model, control = control, fit = fit, rows = rows, sor = sor, fitc = fitc, ...),
+            class = c(class, "posterior"))
 }
 
 # Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
@@ -51,15 +43,10 @@ sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit
 # Returns TRUE if the posterior is, to rounding, the Laplace posterior of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values and sums, also their covariance,
-# cov [n, n]. Rounding may make a variance slightly negative.
+# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values, also their covariance, cov [n, n].
+# Rounding may make a variance slightly negative.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
-  if (joint && fun$kind == "sums") {
-    W <- weights_of_sums(fun)
-    cov <- W %*% posterior_values(p, fun$x, TRUE)$cov %*% t(W)
-    return(c(posterior_at(p, fun), list(cov = cov)))
-  }
   UseMethod("posterior_at")
 }
 
@@ -69,32 +56,21 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 }
 
 # Returns list(mean, var, leverage), each with an element for each row used (of positive weight, not merged). They are
-# about f at a row given all other rows; inducing points and hyperparameters do not change. `groups` is a list of row
-# numbers that are left out together; the results are then in the order of unlist(groups).
+# about f at a row given all other rows; inducing points and hyperparameters do not change.
 #
 # With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
 #
 #   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. For groups g is a vector,
-# W a diagonal matrix and Q a covariance matrix:
-# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
-posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
+# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. The posterior near has
+# rules of its own (posterior-near.R).
+posterior_without <- function(p) UseMethod("posterior_without")
 
-posterior_without.exact <- posterior_without.points <- function(p, groups = NULL) {
+posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
-  if (is.null(groups)) {
-    shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
-    return(list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
-                leverage = part$W * part$q))
-  }
-  found <- lapply(groups, function(rows) {
-    joint <- group_parts(p, part, rows)
-    cov <- tryCatch(joint$Q %*% solve(joint$rest, tol = 1e-14), error = function(e) NaN * joint$Q)
-    cbind(part$mean[rows] - drop(cov %*% part$g[rows]), diag(cov) + part$left[rows], (part$W * part$q)[rows])
-  })
-  found <- do.call(rbind, found)
-  list(mean = found[, 1L], var = found[, 2L], leverage = found[, 3L])
+  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
+  list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
+       leverage = part$W * part$q)
 }
 
 # Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the rows used; `group` numbers the rows of p$rows$x.
@@ -102,9 +78,6 @@ row_parts <- function(p) UseMethod("row_parts")
 
 # Sets 1 - leverage to 0 where the leverage is 1 up to rounding.
 without_rounded <- function(part) replace(part, "rest", list(replace(part$rest, part$rest < 1e-12, NaN)))
-
-# Returns list(Q, rest = 1 - W Q) for some of the rows used.
-group_parts <- function(p, part, rows) UseMethod("group_parts")
 
 # Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
 squared_moves <- function(p) UseMethod("squared_moves")
@@ -140,14 +113,38 @@ posterior_evidence <- function(p) {
 
 # Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
-  p <- new_posterior(class, model, NULL, rows, factors = factors, sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc))
-  log_evidence(replace(p, "near", list(if (class == "near") factors)))
+  log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
+                             sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
-log_evidence <- function(p) UseMethod("log_evidence")
+# Returns the log marginal likelihood of a posterior, or its approximation. Points have y ~ N(0, Q + s2 W^{-1}) without
+# the inducing variables: SoR's own model. The ELBO subtracts t / (2 s2), where t is the residual prior variance, summed
+# over rows. FITC adds that variance to the noise of each row. Groups have the ELBO, too.
+log_evidence <- function(p) {
+  data <- rows_used(p)
+  f <- p$factors
+  noise <- p$model$noise
+  less <- 0
+  if (inherits(p, "exact")) {
+    # the Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y
+    value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
+  } else if (inherits(p, "near")) {
+    value <- p$near$evidence
+  } else if (inherits(p, "grouped")) {
+    noise <- f$noise
+    value <- -((f$n * log(2 * pi * noise) + f$logdet + f$quad) / 2) - f$t / (2 * noise)
+  } else {
+    n <- data$n - if (p$fitc) 0 else data$shift$rows
+    logdet_D <- logdet(f$C) - nrow(f$C) * log(noise)
+    value <- -(n / 2 * log(2 * pi * noise) + logdet_D / 2 + (f$rss / noise + sum(f$beta^2)) / 2)
+    if (p$fitc) return(value + f$log_weights / 2 - data$n * log(data$scale))
+    if (!p$sor) less <- f$t / (2 * noise)
+  }
+  value + merged_log_density(data$shift, noise) + data$shift$constant - less
+}
 
-# Returns p$fit with the posterior of these rows under this model.
-remade_fit <- function(p, rows, model) UseMethod("remade_fit")
+# Returns the rows that a posterior is made of: all, or the subsample.
+rows_used <- function(p) if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
@@ -264,20 +261,7 @@ training_rows <- function(fit) {
 }
 
 # Returns the data of a fit, or stops with an error that recommends `newdata`.
-training_data <- function(fit) {
-  if (is.null(fit$data) && !is.null(fit$source)) {
-    abort_input("newdata", "missing", "rows",
-                message = "This needs the training rows, and a fit of a row source keeps none.",
-                hint = "Give `newdata`: predict() takes a source.")
-  }
-  if (is.null(fit$data)) {
-    abort_input("keep_data", "FALSE", "TRUE in the fit",
-                message = paste("This needs the training rows, and the fit was made with",
-                                "`keep_data = FALSE`."),
-                hint = "Give `newdata`, or fit with `keep_data = TRUE`.")
-  }
-  fit$data
-}
+training_data <- function(fit) needs_data(fit, "newdata")
 
 # Returns the form of a posterior: "exact", inducing points ("far"), or these with neighbours ("far + near").
 posterior_kind <- function(parts) {
@@ -289,12 +273,13 @@ is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chose
 
 # Returns the data of a fit, or stops with an error that names the argument.
 needs_data <- function(fit, argument) {
-  if (is.null(fit$data)) {
-    if (is.null(fit$source)) abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
-    abort_input(argument, "a fit of a row source, which keeps no rows", "a fit of a data frame",
-                hint = "reference(), refine() and add_rows() take a source.")
-  }
-  fit$data
+  if (!is.null(fit$data)) return(fit$data)
+  source <- !is.null(fit$source)
+  hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
+    "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
+  abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
+              message = sprintf("This needs the training rows, and %s.", if (source)
+                "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 
 # Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.

@@ -118,9 +118,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   recipe <- fit_recipe(fit)
   pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
-  sample <- pass(sampled_rows, reservoir_merge, 20 * m2)
+  sample <- pass(sampled_rows, function(a, b) smallest_keys(list(a, b)), 20 * m2)
   if (is.null(sample)) refuse_other_rows()
-  sample <- reservoir_rows(sample)
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
@@ -141,5 +140,5 @@ cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, bloc
 
 sampled_rows <- function(rows, size) {
   chunk <- list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = merged_weights(rows))
-  reservoir(list(chunk), size)
+  smallest_keys(list(chunk), size)
 }

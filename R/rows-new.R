@@ -38,14 +38,13 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
 
 rows_by_matrix <- function(frame, newdata) {
   d <- length(frame$columns)
-  if (is.data.frame(newdata)) {
-    newdata <- match_columns(frame, newdata)
-  } else if (is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
+  if (!is.data.frame(newdata) && is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
     if (length(newdata) != d) {
       abort_input("newdata", describe(newdata), sprintf("a matrix or data frame with %d columns", d))
     }
     newdata <- matrix(newdata, 1L, dimnames = list(NULL, names(newdata)))
   }
+  if (is.data.frame(newdata)) newdata <- match_columns(frame, newdata)
   labels <- row_labels(newdata, NULL)
   x <- check_matrix(newdata, "newdata", allow_na = TRUE)
   if (!identical(colnames(x), frame$columns)) x <- match_columns(frame, x)
@@ -125,9 +124,6 @@ evaluate_new <- function(expr) {
 # Checks that the variables of a model frame are of the same kind as in the fit, and returns it. A column of NA fits any
 # kind.
 check_new_variables <- function(mf, variables) {
-  refuse <- function(got, want, text, ..., hint = NULL) {
-    abort_input("newdata", got, want, hint = hint, message = sprintf(paste("Variable `%s` of `newdata`", text), ...))
-  }
   for (spec in Filter(function(v) v$kind != "group", variables)) {
     v <- mf[[spec$name]]
     kind <- variable_kind(v)
@@ -137,22 +133,19 @@ check_new_variables <- function(mf, variables) {
     }
     same <- identical(kind, spec$kind) || (identical(kind, "logical") && spec$kind == "numeric") ||
       (spec$kind == "matrix" && spec$width == 1L && identical(kind, "numeric"))
-    if (!same) {
-      want <- if (spec$kind == "factor") "a factor or character" else paste0(spec$kind, ",")
-      got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
-      refuse(sprintf("`%s` of another kind", spec$name), "of the same kind", "must be %s as in the fit, not %s.",
-             spec$name, want, got)
+    unknown <- if (same && kind == "factor") setdiff(as.character(unique(v)), c(spec$levels, NA))
+    wrong <- if (!same) {
+      sprintf("must be %s as in the fit, not %s", if (spec$kind == "factor") "a factor or character" else
+        paste0(spec$kind, ","), if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind)
+    } else if (kind == "matrix" && ncol(v) != spec$width) {
+      sprintf("has %d columns. The fit needs %d", ncol(v), spec$width)
+    } else if (length(unknown)) {
+      sprintf("has the level%s %s, which the fit does not have", plural_s(length(unknown)), list_quoted(unknown, "\""))
     }
-    if (kind == "matrix" && ncol(v) != spec$width) {
-      refuse(sprintf("%d", ncol(v)), sprintf("of %d columns in `%s`", spec$width, spec$name),
-             "has %d columns. The fit needs %d.", spec$name, ncol(v), spec$width)
-    }
-    unknown <- if (kind == "factor") setdiff(as.character(unique(v)), c(spec$levels, NA))
-    if (length(unknown)) {
-      got <- list_quoted(unknown, "\"")
-      refuse(got, sprintf("of known levels in `%s`", spec$name), "has the level%s %s, which the fit does not have.",
-             spec$name, plural_s(length(unknown)), got,
-             hint = sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
+    if (!is.null(wrong)) {
+      abort_input("newdata", wrong, "as in the fit",
+                  message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong), hint = if (length(unknown))
+                    sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
     }
   }
   mf
@@ -164,50 +157,46 @@ check_new_variables <- function(mf, variables) {
 # non-Gaussian likelihoods y and size. `keep` marks rows of positive weight. `asked` are the arguments of the fit's call
 # that are evaluated again.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
-  by_formula <- by_formula(fit)
-  if (by_formula) newdata <- rows_at_places(fit$frame, newdata)
-  good <- if (by_formula) is.data.frame(newdata) else
-    is.list(newdata) && !is.data.frame(newdata) && all(c("x", "y") %in% names(newdata))
-  if (!good) {
-    abort_input("newdata", describe(newdata), if (by_formula)
-      "a data frame with the variables of the formula and the response" else
-        "a list with `x` and `y`, because the fit is of a matrix")
+  rows <- if (by_formula(fit)) formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked) else {
+    if (!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata))) {
+      abort_input("newdata", describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
+    }
+    x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
+    list(x = x, response = newdata$y, name = "y",
+         w = if (!is.null(newdata$weights)) check_weights(newdata$weights, nrow(x)),
+         offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", nrow(x)))
   }
-  if (by_formula) {
-    lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-    if (length(lacking)) lacks_columns(lacking)
-    parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
-    asked <- intersect(asked, names(fit$call))
-    parts[asked] <- as.list(fit$call)[asked]
-    mf <- evaluate_frame(parts, environment(fit$terms))
-    labels <- row.names(mf)
-    mf <- check_new_variables(mf, fit$frame$variables)
-    variables <- with_levels_of(fit$frame$variables, mf)
-    rows <- rows_of_frame(mf, variables, labels, "newdata")
-    more <- list(labels = labels, variables = variables)
+  n <- nrow(rows$x)
+  given <- if (response_of(fit)$conjugate) {
+    list(response = check_response(rows$response, rows$name, n, rows$labels), w = rows$w)
   } else {
-    rows <- list(x = check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata"), response = newdata$y, name = "y")
-    n <- nrow(rows$x)
-    if (!is.null(newdata$weights)) rows$w <- check_weights(newdata$weights, n)
-    rows["offset"] <- list(if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n))
-    labels <- more <- NULL
-  }
-  read <- if (response_of(fit)$conjugate) {
-    list(response = check_response(rows$response, rows$name, nrow(rows$x), labels), w = rows$w)
-  } else {
-    read <- read_response(fit$likelihood, known_classes(fit, rows$response), rows$w, rows$name, nrow(rows$x))
+    read <- read_response(fit$likelihood, known_classes(fit, rows$response), rows$w, rows$name, n)
     list(response = read$response, w = read$weight, y = read$y, size = read$size)
   }
-  given <- c(rows[c("x", "offset")], read, more)
-  if (!is.null(fit$noise_trend)) {
-    given$w <- (given$w %||% 1) / noise_factor(fit$noise_trend, given$x)
-  }
+  given <- c(rows[c("x", "offset")], given, rows[intersect(c("labels", "variables"), names(rows))])
+  if (!is.null(fit$noise_trend)) given$w <- (given$w %||% 1) / noise_factor(fit$noise_trend, given$x)
   if (!is.null(fit$transform)) {
     if (fit$transform$kind == "log") check_positive_response(given$response, "newdata")
     given[c("given", "response")] <- list(given$response, transformed(fit$transform, given$response))
   }
   given$keep <- (given$w %||% rep(1, length(given$response))) > 0
   given
+}
+
+# Returns rows_of_frame() of a data frame for a fit of a formula, with the names of the rows and the variables.
+formula_rows_again <- function(fit, newdata, asked) {
+  if (!is.data.frame(newdata)) {
+    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
+  }
+  lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
+  if (length(lacking)) lacks_columns(lacking)
+  given <- as.list(fit$call)[intersect(asked, names(fit$call))]
+  mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
+                              na.action = quote(stats::na.omit)), given), environment(fit$terms))
+  labels <- row.names(mf)
+  mf <- check_new_variables(mf, fit$frame$variables)
+  variables <- with_levels_of(fit$frame$variables, mf)
+  c(rows_of_frame(mf, variables, labels, "newdata"), list(labels = labels, variables = variables))
 }
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
-  sample <- reservoir_rows(survey$sample)
+  sample <- survey$sample
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
@@ -102,16 +102,13 @@ whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
 # ---- the first pass -------------------------------------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
-  force(recipe)
-  force(size)
+  list(recipe, size) # a visit takes them along to a worker
   function(block) {
     rows <- block_rows(recipe, block)
     mf <- rows$mf
     variables <- lapply(rows$inputs, function(v) {
-      if (v$kind == "factor") {
-        v$used <- as.character(unique(mf[[v$name]]))
-        v$declared <- is.factor(mf[[v$name]])
-      }
+      value <- mf[[v$name]]
+      if (v$kind == "factor") v[c("used", "declared")] <- list(as.character(unique(value)), is.factor(value))
       v
     })
     keep <- (rows$w %||% TRUE) > 0
@@ -123,10 +120,10 @@ survey_visit <- function(recipe, size) {
       if (is.factor(value)) value <- as.character(value)
       if (is.matrix(value)) unclass(value)[keep, , drop = FALSE] else value[keep]
     })
-    list(omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
-         log_w = sum_of_logs(w), weighted = any(rows$w != 1), largest = rows$largest,
-         offset_squares = rows$offset_squares, name = rows$name, terms = attr(mf, "terms"),
-         sample = reservoir(list(list(key = stats::runif(length(r)), values = values, r = r, w = w)), size))
+    c(rows[c("largest", "offset_squares", "name")], list(
+      omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
+      log_w = sum_of_logs(w), weighted = any(rows$w != 1), terms = attr(mf, "terms"),
+      sample = smallest_keys(list(list(key = stats::runif(length(r)), values = values, r = r, w = w)), size)))
   }
 }
 
@@ -138,7 +135,7 @@ survey_merge <- function(a, b) {
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
-  a$sample <- reservoir_merge(a$sample, b$sample)
+  a$sample <- smallest_keys(list(a$sample, b$sample))
   a
 }
 
@@ -161,11 +158,10 @@ final_variable <- function(v, given = list()) {
   if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
   if (v$kind != "factor") return(v)
   keep <- any(vapply(given, setequal, NA, v$levels))
-  levels <- if (!v$declared) levels(factor(v$used)) else if (keep) v$levels else v$levels[v$levels %in% v$used]
+  if (!v$declared) v$levels <- levels(factor(v$used)) else if (!keep) v$levels <- v$levels[v$levels %in% v$used]
   v[c("used", "declared")] <- NULL
-  v$levels <- levels
-  v$width <- length(levels)
-  v$columns <- paste0(v$name, levels)
+  v$width <- length(v$levels)
+  v$columns <- paste0(v$name, v$levels)
   v
 }
 
@@ -173,9 +169,8 @@ final_variable <- function(v, given = list()) {
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
-  mean <- r[1L] + (if (is.null(w)) sum(r - r[1L]) else sum(w * (r - r[1L]))) / total
-  list(n = length(r), total = total, mean = mean, ss = sum((w %||% 1) * (r - mean)^2),
-       range = range(r))
+  mean <- r[1L] + sum((w %||% 1) * (r - r[1L])) / total
+  list(n = length(r), total = total, mean = mean, ss = sum((w %||% 1) * (r - mean)^2), range = range(r))
 }
 
 merge_moments <- function(a, b) {
@@ -187,26 +182,14 @@ merge_moments <- function(a, b) {
 
 # ---- a random sample of rows that come one after the other ----------------------------------------------------------
 
-# The sample of rows with random keys is the rows with the smallest keys, in their order. `most` is the largest key that
-# can still be in the sample: rows beyond it are dropped at once, other rows when there are too many.
-reservoir <- function(chunks, size, most = 1) {
-  rows <- bind_blocks(chunks)
-  if (length(rows$key) > size) {
-    most <- sort(rows$key, partial = size)[size]
-    rows <- take_sampled(rows, which(rows$key <= most))
-  }
-  list(size = size, most = most, chunks = list(rows))
+# The sample of rows with random keys is the rows with the smallest keys, in their order. Returns the sample of the rows
+# of some parts, list(key, values, r, w, size).
+smallest_keys <- function(parts, size = parts[[1L]]$size) {
+  rows <- bind_blocks(parts)
+  if (length(rows$key) > size) rows <- take_sampled(rows, which(rows$key <= sort(rows$key, partial = size)[size]))
+  rows$size <- size
+  rows
 }
-
-reservoir_merge <- function(a, b) {
-  a$most <- min(a$most, b$most)
-  a$chunks <- c(a$chunks, lapply(b$chunks, function(rows) take_sampled(rows, which(rows$key <= a$most))))
-  many <- sum(vapply(a$chunks, function(rows) length(rows$key), 0L)) > 2 * a$size
-  if (many) reservoir(a$chunks, a$size, a$most) else a
-}
-
-# Returns the rows of the sample: list(key, values, r, w).
-reservoir_rows <- function(sample) reservoir(sample$chunks, sample$size)$chunks[[1L]]
 
 take_sampled <- function(rows, i) {
   lapply(rows, function(v) if (is.list(v)) take_sampled(v, i) else if (is.matrix(v)) v[i, , drop = FALSE] else v[i])

@@ -70,25 +70,25 @@ visit_rows <- function(read, from, f = list, more = list()) {
 # returns the next block of the item or NULL, and close() may be missing.
 source_of_items <- function(items, columns, label, open) {
   now <- NULL
-  at <- 0L
+  left <- list()
   finish <- function() {
     if (!is.null(now$close)) now$close()
     now <<- NULL
   }
-  next_block <- function() {
+  new_source(function() {
+    finish()
+    left <<- as.list(items)
+  }, function() {
     repeat {
       rows <- if (!is.null(now)) now$read()
       if (!is.null(rows)) return(rows)
       finish()
-      at <<- at + 1L
-      if (at > length(items)) return(NULL)
-      now <<- open(items[[at]])
+      if (!length(left)) return(NULL)
+      item <- left[[1L]]
+      left <<- left[-1L]
+      now <<- open(item)
     }
-  }
-  new_source(function() {
-    finish()
-    at <<- 0L
-  }, next_block, columns, label, finish)
+  }, columns, label, finish)
 }
 
 # The number of rows in a block of rows in memory.
@@ -264,11 +264,11 @@ as_table <- function(p) {
   table
 }
 
-# Binds the values of blocks: vectors, matrices, or lists of these.
+# Binds the values of blocks: vectors, matrices, or lists of these. c() keeps the class of a date, unlist() does not.
 bind_blocks <- function(blocks) {
   first <- blocks[[1L]]
   if (is.matrix(first)) return(do.call(rbind, blocks))
-  if (!is.list(first)) return(unlist(blocks))
+  if (!is.list(first)) return(do.call(c, blocks))
   lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }
 

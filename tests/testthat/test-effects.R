@@ -83,11 +83,12 @@ test_that("a row given all others is predicted as without it", {
     expect_equal(parts$mean[i] - parts$g[i] * parts$q[i] / parts$rest[i], at$mean, tolerance = 1e-8)
     expect_equal(parts$q[i] / parts$rest[i] + parts$left[i], at$var, tolerance = 1e-8)
   }
+  # some rows together, by the covariances Q of rows
   rows <- c(3, 50, which(p$x[, "g"] == p$x[3, "g"])[2])
-  joint <- group_parts(view, parts, rows)
+  Q <- covariance_with_rows(view, values_at(view$model$kernel, p$x[rows, ]))[rows, ]
+  cov <- Q %*% solve(diag(3) - parts$W[rows] * Q)
   rest <- replace(p, c("x", "y", "weights"), list(p$x[-rows, ], p$y[-rows], p$weights[-rows]))
   at <- posterior_values(effect_view(rest), p$x[rows, ])
-  cov <- joint$Q %*% solve(joint$rest)
   expect_close(parts$mean[rows] - drop(cov %*% parts$g[rows]), at$mean, 1e-8)
   expect_close(diag(cov) + parts$left[rows], at$var, 1e-8)
 })

@@ -62,10 +62,10 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
   times <- 60
   counts <- numeric(60)
   for (i in seq_len(times)) {
-    merged <- Reduce(reservoir_merge, lapply(split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1))), function(rows) {
-      reservoir(list(list(key = runif(length(rows)), values = list(v = cbind(rows)), r = rows + 0, w = NULL)), 12)
+    parts <- split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1)))
+    rows <- Reduce(function(a, b) smallest_keys(list(a, b)), lapply(parts, function(i) {
+      smallest_keys(list(list(key = runif(length(i)), values = list(v = cbind(i)), r = i + 0, w = NULL)), 12)
     }))
-    rows <- reservoir_rows(merged)
     expect_identical(drop(rows$values$v), as.integer(rows$r))
     expect_length(rows$r, 12)
     expect_false(is.unsorted(rows$r))
@@ -397,4 +397,18 @@ test_that("a linear mean is there for sources, in units of the sample; a family 
   expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
   expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
   expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")
+})
+
+test_that("dates and times of a source are the inputs that they are in a data frame", {
+  set.seed(5)
+  d <- data.frame(date = as.Date("2020-01-01") + sort(sample(400, 90)), b = runif(90))
+  d$time <- as.POSIXct(d$date, tz = "UTC") + 3600
+  d$y <- sin(as.numeric(d$date) / 50)
+  for (f in c(y ~ date + b, y ~ time + b)) {
+    of <- function(data) {
+      pfdtc(f, data, kernel = kernel_se(c(40, 3), 1), noise = 1e-3, hyper = "fixed", m = 90, neighbours = 0)
+    }
+    # with all rows as points both are exact to rounding, at a condition of 1e3 a unit
+    expect_equal(predict(of(in_blocks(d)), d[c(1, 50, 90), ]), predict(of(d), d[c(1, 50, 90), ]), tolerance = 1e-6)
+  }
 })
