@@ -204,7 +204,7 @@ rows_transformed <- function(rows, transform) {
   r <- if (is.null(rows$offset)) y else y - rows$offset
   unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
   out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
-              scale = unit$scale, shift = log_density_shift(length(r), sum_of_logs(rows$w), unit$scale),
+              scale = unit$scale, shift = list(constant = 0, rows = 0, ss = 0),
               offset = rows$offset, transform = transform, given_response = rows$y)
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }
