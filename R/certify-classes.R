@@ -241,7 +241,7 @@ certify_classes <- function(fit, new, effort, m2) {
   if (!is.null(new$names)) out$row <- new$names[out$row]
   row.names(out) <- NULL
   structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
-            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
+            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label, moved = TRUE,
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
@@ -266,14 +266,12 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
   at <- function(v) v[rows$index, , drop = FALSE]
   first <- seq_along(fit$center[-1L]) # pairs of the first class with another
   function(latent, level) {
-    z <- stats::qnorm((1 + level) / 2)
     if (latent) {
-      half <- z * at(inside$sd_upper[, first, drop = FALSE])
-      return(list(lwr = at(inside$lower[, first, drop = FALSE]) - half,
-                  upr = at(inside$upper[, first, drop = FALSE]) + half))
+      of_pairs <- lapply(inside[c("lower", "upper", "sd_upper")], function(v) at(v[, first, drop = FALSE]))
+      return(ends_of_odds(of_pairs[1:2], of_pairs[[3L]], level, identity))
     }
-    list(lwr = stats::plogis(stats::qlogis(at(inside$mode_lower)) - z * at(inside$odds_sd)),
-         upr = stats::plogis(stats::qlogis(at(inside$mode_upper)) + z * at(inside$odds_sd)))
+    modes <- lapply(inside[c("mode_lower", "mode_upper")], function(v) stats::qlogis(at(v)))
+    ends_of_odds(modes, at(inside$odds_sd), level, stats::plogis)
   }
 }
 
@@ -281,16 +279,9 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
 bracket_of_classes <- function(fit) {
   b <- with_fixed_seed(class_bounds(fit, needs_data(fit, "fit")))
   at <- b$at
-  slack <- b$slack * b$most
   psi <- -(at$evidence + logdet(at$C) / 2)
-  alpha <- b$lo$times
-  c <- sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (alpha * b$w)) + sum((at$beta - at$residual)^2)
-  share <- if (c > 0) c / (c + b$g_E^2) else 0
-  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
-  most <- 1 + sum(b$lo$C^2) - nrow(b$lo$C)
-  low <- logdet(b$lo$C) + log1p(max(sum(alpha * b$trace * (at$left - slack)), 0) / most)
-  high <- logdet(b$hi$C) + 2 * b$hi$penalty + 2 * slack * sum(b$hi$times * b$trace)
-  room <- b$growth * (abs(psi) + nrow(b$P) + abs(low) + nrow(at$C) * sqrt(most)) +
-    sum(abs(b$g)) * slack * (1 + sqrt(sum(at$beta^2)))
-  c(lower = -psi - high / 2 - room, upper = -psi + gap - low / 2 + room)
+  b[c("W_lower", "W_upper")] <- lapply(b[c("lo", "hi")], function(post) post$times * b$trace)
+  evidence_ends(b, psi, sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (b$lo$times * b$w)),
+                1 + sum(b$lo$C^2) - nrow(b$lo$C), logdet(b$lo$C), logdet(b$hi$C) + 2 * b$hi$penalty,
+                abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
 }

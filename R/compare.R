@@ -135,7 +135,7 @@ response_in <- function(newdata, fit) {
 #' @rdname gp_fit-methods
 #' @export
 AIC.gp_fit <- function(object, ..., k = 2) {
-  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + k * object$df)
+  if (missing(...)) return(criterion_of(object, k))
   call <- match.call()
   call$k <- NULL
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
@@ -143,8 +143,16 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 
 #' @export
 BIC.gp_fit <- function(object, ...) {
-  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
+  if (missing(...)) return(criterion_of(object, log(stats::nobs(object))))
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
+
+# Returns -2 log likelihood + k df. The likelihood is that of logLik(), without its bounds.
+criterion_of <- function(fit, k) {
+  fit <- check_any_fit(fit, "object")
+  if (!has_own_likelihood(fit)) return(k * fit$df - 2 * fit$evidence)
+  ll <- stats::logLik(fit)
+  k * attr(ll, "df") - 2 * as.double(ll)
 }
 
 # Returns the arguments of a call as text, or "" for fits that do.call() put into the call.

@@ -58,7 +58,6 @@
 #'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
 #'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
 #'   each of the G inputs with lengthscale l_j / ratio. A categorical variable counts as one input.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
 #'   kernel_constant kernel_white kernel_categorical

@@ -26,11 +26,9 @@
 #' @param object A fit.
 #' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
 #'   of `"latent"` f.
-#' @param nsim Number of draws.
-#' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
+#' @param nsim,seed Number of draws; `NULL`, or a number for [set.seed()], after which R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML See `logLik()` in Details.
-#' @param k Penalty for a parameter.
+#' @param REML,k See `logLik()` in Details; penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
 #'   attribute `seed`; `summary()`: an object with a print method.
@@ -76,9 +74,7 @@ nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m el
 #' @export
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")
-  if (is_groups_only(object$kernel) && response_of(object)$conjugate && !is.null(object$data)) {
-    return(likelihood_of_groups(object, check_flag(REML, "REML")))
-  }
+  if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
   # with neighbours, bounds need a pass over all rows, and they are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
@@ -87,6 +83,11 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   }
   structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
+}
+
+# Returns TRUE for groups alone, whose likelihood is that of a mixed model.
+has_own_likelihood <- function(fit) {
+  is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
 }
 
 #' @export
@@ -134,8 +135,11 @@ terms.gp_fit <- function(x, ...) {
   if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
   grouped <- attr(x$terms, "grouped")
   if (is.null(grouped)) return(x$terms)
-  parts <- c("factors", "term.labels", "order") # those of the formula as given: (1 | g) has R's label "1 | g"
-  do.call(structure, c(list(x$terms), attributes(stats::terms(grouped$formula))[parts]))
+  # formula and terms are those given, where (1 | g) has R's label "1 | g"; the variables are those of a model frame
+  parts <- c("factors", "term.labels", "order")
+  out <- grouped$formula
+  attributes(out) <- utils::modifyList(attributes(x$terms), attributes(stats::terms(out))[parts])
+  out
 }
 
 #' @export
@@ -270,8 +274,9 @@ residuals_other <- function(fit, type) {
 #'
 #' * `deviance()`: the weighted sum of squared residuals, or for a non-Gaussian likelihood the deviance of [glm()].
 #' * `df.residual()`: the number of rows minus `sum(hatvalues(fit))`, not a whole number, at least 0.
-#' * `extractAIC()`: the number of learned hyperparameters and the AIC, so that [step()] and [drop1()] work on fits from
-#'   a formula. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#' * `extractAIC()`: the number of learned hyperparameters and the AIC of the log marginal likelihood, so that [step()],
+#'   [drop1()] and [add1()] work on fits from a formula, also with groups. The last term is kept: its AIC is `NA`. If
+#'   `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
 #' * `family()`: the family of the response. `labels()`: the terms of the formula, or the columns of a matrix.
 #'   `case.names()`: names of the rows, by default without those of weight 0.
 #' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written; a fit from a
@@ -289,7 +294,7 @@ residuals_other <- function(fit, type) {
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
-#' @aliases df.residual.gp_fit labels.gp_fit
+#' @aliases df.residual.gp_fit labels.gp_fit drop1.gp_fit
 #' @name gp_fit-regression
 NULL
 
@@ -310,7 +315,9 @@ df.residual.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-regression
 #' @importFrom stats extractAIC
 #' @export
-extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, k = k))
+extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
+  c(fit$df, k * fit$df - 2 * check_any_fit(fit, "fit")$evidence)
+}
 
 #' @rdname gp_fit-regression
 #' @method family gp_fit

@@ -54,24 +54,25 @@ ordered_ends <- function(response, f, latent, level) {
 # Returns the ends of credible intervals: of log odds; of the probability of class k through the normal distribution of
 # its log odds against all others, log(p_k / (1 - p_k)), at the mean and with the slopes there.
 class_ends <- function(response, f, latent, level) {
-  z <- stats::qnorm((1 + level) / 2)
   q <- ncol(f$mean)
   if (latent) {
-    half <- z * sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0))
-    return(list(lwr = f$mean - half, upr = f$mean + half))
+    return(ends_of_odds(list(f$mean, f$mean), sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0)), level, identity))
   }
   p <- softmax_of(f$mean)
-  ends <- lapply(seq_len(q + 1L), function(k) {
-    share <- p / (1 - p[, k]) # of the other classes among themselves; the class itself has slope 1
-    slope <- -share[, -1L, drop = FALSE]
+  sd <- vapply(seq_len(q + 1L), function(k) {
+    slope <- -(p / (1 - p[, k]))[, -1L, drop = FALSE] # shares of the other classes; the class itself has slope 1
     if (k > 1L) slope[, k - 1L] <- 1
     along <- 0
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
-    half <- z * sqrt(pmax(along, 0))
-    odds <- stats::qlogis(p[, k])
-    cbind(stats::plogis(odds - half), stats::plogis(odds + half))
-  })
-  list(lwr = vapply(ends, function(e) e[, 1L], p[, 1L]), upr = vapply(ends, function(e) e[, 2L], p[, 1L]))
+    sqrt(pmax(along, 0))
+  }, p[, 1L])
+  ends_of_odds(list(stats::qlogis(p), stats::qlogis(p)), sd, level, stats::plogis)
+}
+
+# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], shown by show().
+ends_of_odds <- function(odds, sd, level, show) {
+  half <- stats::qnorm((1 + level) / 2) * sd
+  list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))
 }
 
 # Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most

@@ -169,8 +169,9 @@ fit_fields <- list(
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
-    sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", fit$small_n$fit,
-            fit$small_n$linear, fit$small_n$mean)
+    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %.2f, ", fit$small_n$linear) # -Inf: too few rows
+    sprintf("leave-one-out log density per row %.2f; %smean alone %.2f", fit$small_n$fit, line %||% "",
+            fit$small_n$mean)
   },
   Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
 

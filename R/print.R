@@ -267,8 +267,9 @@ certificate_fields <- function(x) {
     "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
       sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
-      paste("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
-            "For classes predict() moves f from the mode to its mean, so that its probabilities differ.")
+      paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
+              if (isTRUE(attr(x, "moved"))) paste("predict() moves f from the mode to the posterior mean, so that its",
+                                                  "probabilities differ from these.")), collapse = " ")
     },
     Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),

@@ -154,8 +154,9 @@ with_noise_trend <- function(data, trend) {
 # Returns what print() says behind the noise sd, or behind the range of the noise sds if they are a smooth function.
 describe_noise_trend <- function(trend) {
   if (is.null(trend)) return("")
-  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", paste(trend$names, collapse = ", ")))
-  sprintf(" at the mean of %s; log variance per standardised unit: %s", paste(trend$names, collapse = ", "),
+  variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
+  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", variables))
+  sprintf(" at the mean of %s; log variance per standardised unit: %s", variables,
           paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
 }
 

@@ -57,6 +57,9 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   if (is.character(parts$subset) && !all(parts$subset %in% row.names(data))) {
     abort_input("subset", describe(parts$subset), "a logical expression such as x > 1, row numbers or row names")
   }
+  for (name in c("weights", "offset")) {
+    if (is.character(parts[[name]])) abort_input(name, describe(parts[[name]]), "a column or a vector, without quotes")
+  }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
     mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
@@ -78,6 +81,7 @@ check_formula <- function(call, envir) {
   if (!inherits(formula, "formula")) {
     abort_input("formula", if (is.null(call$formula)) "missing" else describe(formula), "a formula such as y ~ x1 + x2")
   }
+  if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() puts terms into calls
   sides <- as.list(formula)[-1L]
   if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
     abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
@@ -103,8 +107,8 @@ evaluate_frame <- function(parts, envir) {
 
 # Returns a hint for an error of model.frame(), or NULL.
 hint_for_frame <- function(text, data) {
-  if (grepl("(function \"|variable ')(s|te|ti|t2)(\"|\\()", text)) {
-    return(paste("Write the variables without s() or te(): the Gaussian process is smooth in all inputs together,",
+  if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
+    return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs together,",
                  "as in y ~ a + b."))
   }
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
@@ -113,6 +117,9 @@ hint_for_frame <- function(text, data) {
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("There is no `data` argument.")
+  if (name %in% names(data)) {
+    return(sprintf("Its column is out of reach from the dots of another function. Give the values, `data$%s`.", name))
+  }
   did_you_mean(name, names(data))
 }
 

@@ -36,7 +36,7 @@ cat(sprintf("%d rows: largest relative difference of the weights from one proces
 model <- inside$model_of(one)
 
 # a product with all pairs of some of the rows, by shares
-some <- as.matrix(part(1)()[seq_len(min(n, 3e4)), seq_len(d)])
+some <- as.matrix(part(1)()[seq_len(min(n / 2, 3e4)), seq_len(d)])
 products <- inside$products_on_workers(some)
 v <- rnorm(nrow(some))
 first <- products(model$kernel, v, control)

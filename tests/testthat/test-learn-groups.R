@@ -40,6 +40,7 @@ test_that("models of groups alone have lme4's numbers by REML", {
                  both(lme4::fixef(ref), as.data.frame(lme4::VarCorr(ref))), tolerance = tolerance)
     expect_equal(mean_coefficients(fit)$sd, sqrt(diag(as.matrix(stats::vcov(ref)))), tolerance = tolerance)
     expect_equal(c(logLik(fit)), c(logLik(ref)), tolerance = 1e-6)
+    expect_equal(AIC(fit), AIC(ref), tolerance = 1e-6)
     expect_equal(c(logLik(fit, REML = FALSE)), c(logLik(ref, REML = FALSE)), tolerance = 1e-6)
     expect_identical(as.integer(attr(logLik(fit), "df")), as.integer(attr(logLik(ref), "df")))
     own <- ranef.gp_fit(fit)

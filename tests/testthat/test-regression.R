@@ -109,6 +109,8 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   expect_gt(dropped["1 | g", "AIC"], dropped["<none>", "AIC"] + 20)
   expect_equal(add1(alone, ~ . + (1 | g))["1 | g", "AIC"], AIC(both), tolerance = 0.01) # starts are random
   expect_true(all(c("x", "1 | g") %in% labels(step(both, trace = 0))))
+  kept <- step(pfdtc(y ~ (1 | g), d), trace = 0)$call # nothing is dropped
+  expect_identical(labels(eval(kept)), "1 | g")
   last <- drop1(fit_cars())
   expect_identical(row.names(last), c("<none>", "speed"))
   expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # there is no fit without inputs
