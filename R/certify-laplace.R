@@ -233,7 +233,7 @@ distance_at <- function(b, x) {
       eta <- variances_at(b, b$middle, x)$eta
       spread <- effect_root(b, b$middle$factors, between$second, at)
     } else {
-      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
+      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, kernel = b$model$kernel),
                       list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
                       engine_control(nrow(x), b$fit$control))
       root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
