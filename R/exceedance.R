@@ -264,9 +264,9 @@ exceedance_figure <- function(x) {
                               plot_colours[c("mean", "certified")][kinds], 1, c(2, 6)[kinds]), regions)
   } else {
     panel <- exceedance_map(inputs[vary], data, shown, axes)
-    keys <- rbind(regions, if (!is.null(data)) data_key(FALSE))
+    keys <- rbind(regions, mark_keys(list(points = data)))
   }
-  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)),
+  figure(list(panel), x, keys,
          foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 

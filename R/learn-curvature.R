@@ -118,20 +118,20 @@ density_of_evidence <- function(fit, data, s) {
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
-  held <- if (pool$few) exact_density(problem) else
-    given_neighbours(problem, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]))
+  near <- if (!pool$few) problem$neighbours(theta, rows, learning_sizes$whole[["near"]])
+  evaluate <- if (pool$few) exact_density(problem)$evaluate else function(theta) problem$vecchia(theta, rows, near)
   times <- if (pool$few) 1 else pool$n / length(rows) / pool$share
   prior <- function(par) problem$prior(all(par))$value
   list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
        upper = problem$upper[problem$free], exact = pool$few && !some, prior = prior, value = function(par) {
-         now <- held$evaluate(all(par))
+         now <- evaluate(all(par))
          if (is.finite(now$value)) times * now$likelihood + prior(par) else -Inf
        }, information = function() {
          if (pool$few) {
-           return(differences(function(par) -held$evaluate(all(par))$gradient[problem$free], theta[problem$free]))
+           return(differences(function(par) -evaluate(all(par))$gradient[problem$free], theta[problem$free]))
          }
          prior <- diag(problem$prior(theta)$information, length(theta))
-         (times * (held$evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
+         (times * (evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
        })
 }
 

@@ -3,8 +3,8 @@
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
 # theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them.
-# given_neighbours() and exact_problem() make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher
-# information, or the exact one, without.
+# A learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
+# evaluate(). exact_density() makes it from the exact likelihood, without information.
 
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
@@ -76,7 +76,8 @@ kernel_to_learn <- function(pool, s, profile) {
 }
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
-# vecchia(theta, rows, neighbours, slopes, input) evaluates, with input(n) made once for n rows.
+# vecchia(theta, rows, neighbours, slopes) returns the log density of `rows` given these neighbours, with priors. With
+# `slopes` 2 the information is an estimate from a quarter of the rows. input(n) is made once for n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
@@ -121,25 +122,14 @@ with_likelihood <- function(problem, precision) {
     if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
     made
   }
-  problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
+  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    input <- problem$input(length(rows))
     now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
       integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
-  }
-  problem
-}
-
-# Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
-# priors. With `some` and many parameters the information is an estimate from a quarter of the rows.
-given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
-  count <- problem$pool$count
-  input <- problem$input(length(rows))
-  some <- some && problem$last > sampled_parameters
-  problem$evaluate <- function(theta, slopes = TRUE) {
-    count$evaluations <- count$evaluations + 1L
-    problem$vecchia(theta, rows, neighbours, if (slopes && some) 2L else slopes, input)
   }
   problem
 }

@@ -44,10 +44,10 @@ decide <- function(facts, asked, look = list()) {
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
-# Returns the plan before any measurement.
+# Returns the plan before any measurement, with the settings `asked` as the data complete them.
 first_plan <- function(data, asked) {
   asked <- complete_settings(data, asked)
-  decide(facts_of(data, asked), asked)
+  c(decide(facts_of(data, asked), asked), list(asked = asked))
 }
 
 # Returns a plan with other settings of the posterior.

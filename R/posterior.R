@@ -223,8 +223,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
-  offset <- fit$frame$offset_size
-  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
+  offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 

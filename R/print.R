@@ -257,7 +257,7 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
-  of_sd <- if (isTRUE(unit > 0) && any(known)) {
+  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
     sprintf(" (%s times the sd of the modelled response)", number(largest / unit))
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
