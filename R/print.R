@@ -274,7 +274,8 @@ certificate_fields <- function(x) {
     Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
-      sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))
+      sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
+                    "of the exact GP"), nrow(weights))
     },
     Advice = attr(x, "advice"))
 }
