@@ -55,7 +55,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   if (draws && of == "response") {
-    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
+    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0", hint = "Joint sets are those of f.")
   }
   if (certified) {
     fit <- at_mode(fit)

@@ -329,11 +329,11 @@ check_asked <- function(response, ask) {
                   if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
   for (flag in c(flags, "newdata")) {
-    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
+    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")
   }
   # pairs of arguments that exclude each other, whatever the type
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE there", hint = hint)
+    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE", hint = hint)
   }
   refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
          "Certificates need interval = \"credible\" or \"prediction\".")
