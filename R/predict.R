@@ -80,7 +80,6 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
-  if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
   answer_asked(object, response, new, ask, na.action)
 }
 
@@ -97,7 +96,9 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
       stats::napredict(fit$na.action, sizes_given(training_data(fit))))
   }
-  f <- latent_asked(fit, rows, ask)
+  loo <- startsWith(ask$type, "loo")
+  if (loo) ask$type <- if (ask$type == "loo_latent") "latent" else "response"
+  f <- if (loo) latent_without(fit, rows) else latent_asked(fit, rows, ask)
   if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
     return(predict_classes(fit, response, f, rows$names, ask))
   }
@@ -172,6 +173,13 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
+# Returns what latent_asked() does for each training row, given all other rows.
+latent_without <- function(fit, rows) {
+  loo <- loo_rows(fit)
+  f <- lapply(loo[intersect(c("mean", "var", "noise", "spread"), names(loo))], stats::napredict, omit = fit$na.action)
+  c(f, list(lower = f$mean, upper = f$mean, top = f$var, size = rows$size))
+}
+
 # Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
 log_densities <- function(fit, response, newdata, f, rows) {
   given <- if (response$conjugate) {
@@ -238,21 +246,6 @@ new_trials <- function(fit, newdata) {
   if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
   abort_input("newdata", sprintf("one without `%s`", deparse1(fit$call$weights)),
               "with the numbers of trials, which were the weights of the fit")
-}
-
-# ---- leave-one-out ---------------------------------------------------------------------------------------------------
-
-# Computes predict(type = "loo") for any fit.
-predict_loo <- function(fit, response, ask) {
-  padded <- function(v) stats::napredict(fit$na.action, v)
-  loo <- loo_rows(fit)
-  if (has_labels(response) || is_ordered(response) && ask$type == "loo") return(loo_classes(fit, response, loo, ask))
-  f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
-            spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
-  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  said <- response_say(response, f, f, ask)
-  value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))
-  if (ask$se.fit) list(fit = value, se.fit = padded(said$sd)) else value
 }
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
