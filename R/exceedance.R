@@ -55,7 +55,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   if (draws && of == "response") {
-    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
+    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0", hint = "Joint sets are those of f.")
   }
   if (certified) {
     fit <- at_mode(fit)
@@ -261,9 +261,9 @@ exceedance_figure <- function(x) {
                               plot_colours[c("mean", "certified")][kinds], 1, c(2, 6)[kinds]), regions)
   } else {
     panel <- exceedance_map(inputs[vary], data, shown, axes)
-    keys <- rbind(regions, if (!is.null(data)) data_key(FALSE))
+    keys <- rbind(regions, mark_keys(list(points = data)))
   }
-  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)),
+  figure(list(panel), x, keys,
          foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 

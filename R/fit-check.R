@@ -108,23 +108,17 @@ has_shapes <- function(part, shapes, optional = FALSE) {
   TRUE
 }
 
-# Returns TRUE for a kernel of d columns with all parameters.
+# Returns TRUE for a kernel of d columns with all parameters: one that is missing or no number has the value NA.
 is_good_kernel <- function(kernel, d) {
-  if (!inherits(kernel, "pfdtc_kernel") || !is.list(kernel)) return(FALSE)
-  parts <- as_sum(kernel)
-  of_columns <- vapply(parts$leaves, function(l) {
-    is_one_of(l$profile, names(factor_parameters)) && all(l$inputs %in% seq_len(d)) && !anyDuplicated(l$inputs)
-  }, NA)
-  factors <- unlist(lapply(parts$terms, `[[`, "leaves"))
-  if (!all(of_columns) || !length(factors) || !all(factors %in% seq_along(parts$leaves))) return(FALSE)
-  if (is.null(kernel$leaves)) {
-    some <- is.numeric(kernel$inputs) && length(kernel$inputs) > 0L || kernel$profile == "constant"
-    lengths <- !"lengthscale" %in% factor_parameters[[c(kernel$profile, "se")[1L]]] || is.numeric(kernel$lengthscale) &&
-      length(kernel$lengthscale) == parameter_count(kernel, "lengthscale")
-    if (!some || !lengths || !is_finite_number(kernel$variance)) return(FALSE)
-  }
-  values <- kernel_values(kernel)
-  all(is.finite(values) & values > 0)
+  inherits(kernel, "pfdtc_kernel") && is.list(kernel) && isTRUE(tryCatch({
+    good <- vapply(as_sum(kernel)$leaves, function(l) {
+      alone <- is.null(kernel$leaves) && l$profile != "constant"
+      is_one_of(l$profile, names(factor_parameters)) && all(l$inputs %in% seq_len(d)) && !anyDuplicated(l$inputs) &&
+        (!alone || length(l$inputs) && length(l$lengthscale) %in% c(0L, parameter_count(l, "lengthscale")))
+    }, NA)
+    values <- suppressWarnings(kernel_values(kernel))
+    all(good) && length(values) && all(is.finite(values) & values > 0)
+  }, error = function(e) FALSE))
 }
 
 # Checks what the posterior is computed from.
@@ -234,7 +228,7 @@ check_same_model <- function(a, b, argument, other) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
+    abort_input(argument, sprintf("one with other %s than `%s`", toString(what), other),
                 sprintf("a fit of the same model as `%s`", other),
                 hint = if ("likelihood" %in% what) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",

@@ -239,11 +239,12 @@ try_points <- function(job, m, carrier, rows, last) {
 # Returns the smallest number that is at least as large as a share q of the values.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns the two statistics, from bounds of the exact GP at the training rows in units of y without offset:
+# Returns functions for the two statistics that `tol` limits, the quantiles of the errors of mean and sd, from bounds of
+# the exact GP at the training rows in units of y without offset:
 #
-#   error(mean, sd)  the statistics of a posterior at these rows
+#   error(mean, sd)  the statistics of a posterior with this mean and sd
 #   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is taken off its mean
-#   floor            the statistics of the middle of the bounds. No posterior is certified to be better.
+#   floor            the statistics of the middle of the bounds: no posterior is certified to be better.
 #   reference, effort, m2, rows  where the bounds come from; `rows` is the number of training inputs
 #
 # Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.

@@ -189,8 +189,8 @@ smoother_kernel <- function(tried, best) {
 # larger
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
 # Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
-# the Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as
-# the kernel did. With so few rows that priors decide, a parameter costs nothing more.
+# the Vecchia likelihood ended. With many rows only the linear mean alone is tried, because a linear mean beside a
+# kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -198,7 +198,7 @@ choose_line <- function(now, s, run) {
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
-  price <- parameter_nats * (1 - prior_share(pool$n, ncol(pool$x)))
+  price <- parameter_nats * (1 - pool$fade)
   judge <- function(model) list(score = price * model$parameters - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)

@@ -26,11 +26,9 @@
 #' @param object A fit.
 #' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
 #'   of `"latent"` f.
-#' @param nsim Number of draws.
-#' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
+#' @param nsim,seed Number of draws; `NULL`, or a number for [set.seed()], after which R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML See `logLik()` in Details.
-#' @param k Penalty for a parameter.
+#' @param REML,k See `logLik()` in Details; penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
 #'   attribute `seed`; `summary()`: an object with a print method.

@@ -45,10 +45,10 @@
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is computed with y cut off at the outermost training response, or 1 sd before its mean if that is further
-#' out. For other families, prediction intervals are quantiles of a new response: whole numbers for counts, shares for
-#' numbers of trials, which `newdata` must have.
-#' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
+#' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
+#' response, the limit is 1 sd before that mean. For other families, prediction intervals are quantiles of a new
+#' response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. For classes, f has its
+#' posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
@@ -305,15 +305,16 @@ check_asked <- function(response, ask) {
   beside <- sprintf("beside type = \"%s\" %s", type, of)
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
-    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), list_quoted(row$intervals, "\""), hint =
+    want <- paste0(if (length(row$intervals) > 1L) "one of ", list_quoted(row$intervals, "\""))
+    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), want, hint =
                   if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
   for (flag in names(predict_arguments)) {
-    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
+    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")
   }
   # pairs of arguments that exclude each other, whatever the type
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE there", hint = hint)
+    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE", hint = hint)
   }
   refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
          "Certificates need interval = \"credible\" or \"prediction\".")

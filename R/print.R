@@ -261,7 +261,7 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
-  of_sd <- if (isTRUE(unit > 0) && any(known)) {
+  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
     sprintf(" (%s times the sd of the modelled response)", number(largest / unit))
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
@@ -271,13 +271,15 @@ certificate_fields <- function(x) {
     "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
       sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
-      paste("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
-            "For classes predict() moves f from the mode to its mean, so that its probabilities differ.")
+      paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
+              if (isTRUE(attr(x, "moved"))) paste("predict() moves f from the mode to the posterior mean, so that its",
+                                                  "probabilities differ from these.")), collapse = " ")
     },
     Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
-      sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))
+      sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
+                    "of the exact GP"), nrow(weights))
     },
     Advice = attr(x, "advice"))
 }

@@ -21,7 +21,7 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise, spread = rows$spread)
   rows$size <- size
-  m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
+  m <- if (response$conjugate) new_moments(response, f, rows) else response_moments(response, f$mean, f$var)
   ends <- pit_ends(response, y$y, f, rows)
   # for censored responses the error of the mean is unknown
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y

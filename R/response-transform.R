@@ -1,5 +1,5 @@
 # A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back.
-# A transform is NULL for none, or list(kind, lambda, centre, unit, ends, found),
+# A transform is NULL for none, or list(kind, lambda, centre, unit, ends, found, wider),
 #
 #   log:         T(y) = log y, of positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,
@@ -14,8 +14,7 @@ asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
-# Returns (exp(lambda v) - 1) / lambda, v = log(1 + |u|); the next function is the inverse.
-power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
+# Returns v = log(1 + |u|) for the power z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
 transformed <- function(transform, y) {
@@ -23,7 +22,9 @@ transformed <- function(transform, y) {
   if (transform$kind == "log") return(log(y))
   u <- (y - transform$centre) / transform$unit
   v <- log1p(abs(u))
-  ifelse(u >= 0, power_of(v, transform$lambda), -power_of(v, 2 - transform$lambda))
+  lambda <- ifelse(u >= 0, transform$lambda, 2 - transform$lambda)
+  size <- ifelse(abs(lambda) < 1e-8, v, expm1(lambda * v) / lambda)
+  ifelse(u >= 0, size, -size)
 }
 
 # Returns log dT / dy.
@@ -41,37 +42,59 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. The mean of y may be far beyond all responses. With
+# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. With
 # a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
-# more than `sure_sds` sds, y is cut that many sds before its mean. The sd is that of the cut y: normal intervals of
-# 95 % where the cut counts have 94 % of new responses, with the sd before the cut 96 % (bench/response.R).
+# more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. The sd is
+# the root of the mean squared distance of the cut y from that mean. Where the cut matters,
+# normal intervals of 95 % contain 94 % of new responses; with the sd before any cut they contain 96 %
+# (bench/response.R, bench/second-moments.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
 
 # Returns the standard normal quantiles at which y is cut, Inf or -Inf if it is not.
-cut_at <- function(transform, mean, sd) {
+cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
-  if (up) pmax((transform$ends[2L] - mean) / sd, -sure_sds) else pmin((transform$ends[1L] - mean) / sd, sure_sds)
+  if (up) pmax((transform$ends[2L] - mean) / sd, -sure) else pmin((transform$ends[1L] - mean) / sd, sure)
 }
 
 # Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
 # Without noise they are those of y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
+#
+# The distance between the means of the two cuts is added with the share rho.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
     return(list(mean = exp(mean + total / 2), sd = exp(mean + total / 2) * sqrt(expm1(var))))
   }
   noisy <- any(noise > 0)
-  part <- hermite_back(transform, mean, total, if (noisy) most_hermite else 0L)
-  if (!noisy) return(part[c("mean", "sd")])
+  part <- parts_back(transform, mean, total, if (noisy) most_hermite else 0L)
+  if (!noisy) return(list(mean = part$mean, sd = sqrt(part$sd^2 + part$between^2)))
   rho <- var / total
   weight <- outer(rho, seq_len(most_hermite), `^`)
   rest <- pmax(part$sd^2 - rowSums(part$c^2), 0) * rho^(most_hermite + 1L)
-  list(mean = part$mean, sd = sqrt(rowSums(weight * part$c^2) + rest))
+  list(mean = part$mean, sd = sqrt(rowSums(weight * part$c^2) + rest + rho * part$between^2))
+}
+
+# Returns list(mean, sd) of a new response: T(y) is f ~ N(mean, var) plus noise that may have heavy tails
+# (noise-spread.R). The mean is that of normal noise. If y is cut, the sd averages over the size of the noise, and is
+# multiplied by the root of transform$wider, the mean squared error of held-out rows over their variance.
+moments_of_response <- function(transform, mean, var, noise, spread) {
+  out <- moments_back(transform, mean, var + noise)
+  wide <- which(rep_len(spread, length(mean)) > 0)
+  if (!is_cut(transform) || !length(wide)) return(out)
+  f <- lapply(list(mean = mean, var = var, noise = noise, spread = spread), function(v) rep_len(v, length(mean))[wide])
+  rule <- gauss_hermite(7L)
+  square <- 0
+  for (i in seq_along(rule$node)) {
+    at <- hermite_back(transform, f$mean, sd_at_step(f, rule$node[i])^2, 0L, 0)
+    square <- square + rule$weight[i] * (at$sd^2 + (at$mean - out$mean[wide])^2)
+  }
+  out$sd[wide] <- sqrt(square * max(transform$wider, 1))
+  out
 }
 
 # Returns the covariance matrix of E(y | f) at rows, where f ~ N(mean, cov).
@@ -79,7 +102,7 @@ covariance_back <- function(transform, mean, cov, noise) {
   known <- which(!is.na(mean))
   var <- diag(cov)[known]
   total <- var + noise[known]
-  part <- hermite_back(transform, mean[known], total, most_hermite)
+  part <- parts_back(transform, mean[known], total, most_hermite)
   r <- cov[known, known] / tcrossprod(sqrt(total))
   out <- 0 * r
   for (k in seq_len(most_hermite)) out <- out + tcrossprod(part$c[, k]) * r^k
@@ -88,16 +111,31 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
+# Returns list(mean, sd, c, between): the mean of y cut for its mean, sd and c of y cut for its sd (hermite_back()), and
+# the difference of the means.
+parts_back <- function(transform, mean, var, order) {
+  part <- hermite_back(transform, mean, var, order, sure_sds)
+  part$between <- numeric(length(mean))
+  sd <- sqrt(var)
+  deep <- which(var > 0 & cut_at(transform, mean, sd) != cut_at(transform, mean, sd, 0))
+  if (!length(deep)) return(part)
+  wide <- hermite_back(transform, mean[deep], var[deep], order, 0)
+  part$between[deep] <- wide$mean - part$mean[deep]
+  part$sd[deep] <- wide$sd
+  part$c[deep, ] <- wide$c
+  part
+}
+
 most_hermite <- 20L
 
 # Returns list(mean, sd, c), c a matrix of c_1, ..., c_order, by Gauss-Legendre's rule between the points where h or its
-# second derivative jumps.
-hermite_back <- function(transform, mean, var, order) {
+# second derivative jumps. `sure`: see cut_at().
+hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
   far <- 9
   up <- curves_up(transform)
-  cut <- rep_len(replace(cut_at(transform, mean, sd), sd == 0, if (up) Inf else -Inf), n)
+  cut <- rep_len(replace(cut_at(transform, mean, sd, sure), sd == 0, if (up) Inf else -Inf), n)
   middle <- untransformed(transform, mean + sd * if (up) pmin(cut, 0) else pmax(cut, 0))
   away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
   inside <- function(t) pmin(pmax(t, if (up) -far else pmax(cut, -far)), if (up) pmin(cut, far) else far)
@@ -135,14 +173,17 @@ hermite_back <- function(transform, mean, var, order) {
   list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)), c = parts)
 }
 
-# Returns nodes and weights on (-1, 1), by the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
-gauss_legendre <- function(n) {
+# Return nodes and weights of Gauss's rules for the uniform weight on (-1, 1) and for the standard normal density, by
+# the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
+gauss_legendre <- function(n) gauss_rule(n, function(k) k / sqrt(4 * k^2 - 1), 2)
+gauss_hermite <- function(n) gauss_rule(n, sqrt, 1)
+
+gauss_rule <- function(n, recursion, total) {
   k <- seq_len(n - 1L)
-  b <- k / sqrt(4 * k^2 - 1)
   J <- matrix(0, n, n)
-  J[cbind(k, k + 1L)] <- J[cbind(k + 1L, k)] <- b
+  J[cbind(k, k + 1L)] <- J[cbind(k + 1L, k)] <- recursion(k)
   e <- eigen(J, symmetric = TRUE)
-  list(node = e$values, weight = 2 * e$vectors[1L, ]^2)
+  list(node = e$values, weight = total * e$vectors[1L, ]^2)
 }
 
 check_positive_response <- function(y, argument = "transform") {

@@ -31,6 +31,16 @@ response_moments <- function(response, mean, var, noise = 0) {
   list(mean = replace(mean, known, found$mean), sd = replace(mean, known, found$sd))
 }
 
+# Returns mean and sd of a new response with Gaussian noise of the rows, list(noise, spread).
+new_moments <- function(response, f, rows) {
+  known <- which(!is.na(f$mean))
+  m <- f$mean[known]
+  each <- lapply(rows[c("noise", "spread")], function(v) if (length(v)) rep_len(v, length(f$mean))[known] else 0)
+  found <- if (is.null(response$transform)) list(mean = m, sd = sqrt(f$var[known] + each$noise)) else
+    moments_of_response(response$transform, m, f$var[known], each$noise, each$spread)
+  lapply(found, function(v) replace(f$mean, known, v))
+}
+
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
 class_shares <- function(response, mu, s = NULL) {
   upto <- shares_upto(response, mu, s)
@@ -197,11 +207,7 @@ response_scale <- function(response, type, rows) {
                 given = given))
   }
   if (type == "median") return(list(moments = function(mean, var) list(mean = back(mean)), given = back, back = back))
-  if (is.null(transform)) {
-    latent$moments <- function(mean, var) list(mean = mean, sd = sqrt(var + rows$noise))
-    return(latent)
-  }
-  list(moments = function(mean, var) response_moments(response, mean, var + rows$noise),
+  list(moments = function(mean, var) new_moments(response, list(mean = mean, var = var), rows),
        given = function(f) response_given(response, f, rows$noise), back = back)
 }
 
@@ -239,7 +245,7 @@ posterior_needs <- list(
                   hint = "With Gaussian noise the posterior is a normal distribution."))
 
 # Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
-check_posterior <- function(fit, need, argument = "fit", what = "This") {
+check_posterior <- function(fit, need, argument = "fit", what = "This computation") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
   if (response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups)) {

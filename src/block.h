@@ -29,7 +29,7 @@ struct source {
 size_t source_size(const struct source *s, int n);
 /* rows start, ..., start + n - 1 of those to walk over; room: source_size() */
 struct block source_block(const struct source *s, int start, int n, double *room);
-/* all rows in place */
+/* Returns all rows as one block, without copies. */
 struct block source_whole(const struct source *s);
 
 #endif

@@ -196,7 +196,7 @@ void factor_levels(const struct factor *f, int n, const double *X, int ldx, int 
     }
 }
 
-/* no level has nothing to do with any other row */
+/* A row without a level (-1) has correlation 0 with all other rows. */
 static void correlations(const struct factor *f, int M, const double *Z, int ldz, int n,
                          const double *X, int ldx, double *S)
 {

@@ -224,7 +224,7 @@ static void open_pass(struct pass *p, const struct plan *plan, const struct sour
     pass_open(p);
 }
 
-/* everything behind near_rows */
+/* Sets all fields that come after near_rows. */
 static void field_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;

@@ -124,7 +124,7 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-/* doubles of a thread: sums, scratch */
+/* Returns the number of doubles that a thread needs for its sums and scratch. */
 static size_t stride_of(const struct pass *p)
 {
     const struct sink *s = &p->sink;

@@ -29,7 +29,7 @@ struct response {
     struct site_value (*at)(double f, double y, double size, const double *shape);
     double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
     double strip;
-    /* NULL: by a sum */
+    /* NULL: by quadrature */
     struct site_value (*average)(double f, double v, double y, double size,
                                  const double *shape);
     int shapes; /* how many numbers `shape` has; -1: programs */

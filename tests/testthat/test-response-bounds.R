@@ -8,10 +8,10 @@ logged <- function(ends = NULL) {
 }
 
 # E g(y) where y = T^-1(mean + sd t) is cut as ?predict.gp_fit says.
-mean_of_cut <- function(t, mean, sd, g = identity) {
+mean_of_cut <- function(t, mean, sd, g = identity, sure = 1) {
   up <- t$kind == "log" || t$lambda <= 1
   end <- if (is.null(t$ends)) Inf else if (up) (t$ends[2L] - mean) / sd else (mean - t$ends[1L]) / sd
-  cut <- max(end, -1) * if (up) 1 else -1
+  cut <- max(end, -sure) * if (up) 1 else -1
   at <- function(z) g(untransformed(t, mean + sd * if (up) pmin(z, cut) else pmax(z, cut)))
   breaks <- sort(unique(pmin(pmax(c(-10, -mean / sd, cut, 0, 10), -10), 10)))
   sum(vapply(seq_along(breaks)[-1L], function(i) {
@@ -29,7 +29,7 @@ test_that("mean and sd of a response that is cut are those by quadrature", {
       for (sd in c(0.05, 0.4, 1.5)) {
         got <- moments_back(t, mean, sd^2)
         expect_equal(got$mean, mean_of_cut(t, mean, sd), tolerance = 1e-9) # Gauss-Legendre has 24 nodes a piece
-        square <- mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2)
+        square <- mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2, sure = 0)
         expect_equal(got$sd, sqrt(square), tolerance = 1e-7)
       }
     }
@@ -44,7 +44,7 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     cov <- matrix(c(0.5, 0.3, 0.3, 0.4), 2)
     noise <- c(0.2, 0.1)
     sd <- sqrt(diag(cov) + noise)
-    cut <- cut_at(t, mean, sd)
+    cut <- cut_at(t, mean, sd, 0)
     given <- function(i, f) { # E(y | f), cut where the row's prediction is cut
       e <- (mean[i] + outer(f, sqrt(noise[i]) * u, `+`) - mean[i]) / sd[i]
       e[] <- if (curves_up(t)) pmin(e, cut[i]) else pmax(e, cut[i])
@@ -53,7 +53,9 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     f1 <- sqrt(cov[1, 1]) * u
     g1 <- given(1, f1)
     got <- moments_back(t, mean, diag(cov), noise)
-    expect_equal(got$sd[1L], sqrt(sum(w * (g1 - got$mean[1L])^2)), tolerance = 2e-4) # 20 terms of a series
+    about <- sum(w * g1)
+    between <- (about - got$mean[1L])^2 * cov[1, 1] / sd[1L]^2
+    expect_equal(got$sd[1L], sqrt(sum(w * (g1 - about)^2) + between), tolerance = 2e-4) # 20 terms of a series
     # E(g2 | f1): f2 given f1 is normal, and noise adds to its variance
     b <- cov[1, 2] / cov[1, 1]
     rest <- sqrt(sd[2L]^2 - b * cov[1, 2])
@@ -64,6 +66,43 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     expect_equal(covariance_back(t, mean, cov, noise)[1, 2], sum(w * g1 * g2) - sum(w * g1) * sum(w * g2),
                  tolerance = 2e-4)
   }
+})
+
+test_that("the sd of a new response averages over the size of its noise, about the mean that is reported", {
+  u <- seq(-6, 6, by = 0.1)
+  w <- stats::dnorm(u) * 0.1
+  for (t in list(power(0.3, c(-2, 1)), power(1.7, c(-0.5, 1)), logged(c(-1, 1)))) {
+    for (mean in c(-0.3, 1.5)) { # the second is beyond an upper end
+      for (spread in c(0.5, 3)) {
+        got <- moments_of_response(t, mean, 0.04, 0.09, spread)
+        expect_identical(got$mean, moments_back(t, mean, 0.13)$mean)
+        square <- vapply(sqrt(0.04 + 0.09 * exp(sqrt(spread) * u - spread / 2)), function(sd) {
+          mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2, sure = 0)
+        }, 0)
+        expect_equal(got$sd, sqrt(sum(w * square)), tolerance = 5e-3) # a rule of seven nodes, across the cut
+        t$wider <- 4
+        expect_equal(moments_of_response(t, mean, 0.04, 0.09, spread)$sd, 2 * got$sd)
+        expect_equal(moments_of_response(t, mean, 0.04, 0.09, 0), moments_back(t, mean, 0.13))
+        t$wider <- NULL
+      }
+    }
+  }
+})
+
+test_that("normal scores of a transformed response with outliers have squares of about their variances", {
+  d <- with_seed(4, {
+    x <- stats::runif(1200, 0, 3)
+    data.frame(y = exp(sin(2 * x) + 0.3 * stats::rt(1200, 3)), x)
+  })
+  fit <- with_seed(1, pfdtc(y ~ x, d[1:300, ], transform = "auto"))
+  expect_gte(fit$transform$wider, 1)
+  p <- predict(fit, d[-(1:300), ], se.fit = TRUE, type = "response")
+  f <- predict(fit, d[-(1:300), ], se.fit = TRUE, type = "latent")
+  y <- d$y[-(1:300)]
+  normal <- function(sd) mean(stats::dnorm(y, p$fit, sd, log = TRUE))
+  before <- moments_back(fit$transform, f$fit, f$se.fit^2 + fit$noise)
+  expect_equal(p$fit, before$mean)
+  expect_gt(normal(p$se.fit), normal(before$sd))
 })
 
 test_that("bounds of the mean contain it wherever mean and sd are within theirs", {
