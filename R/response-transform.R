@@ -14,8 +14,7 @@ asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
-# Returns (exp(lambda v) - 1) / lambda, v = log(1 + |u|); the next function is the inverse.
-power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
+# Returns v = log(1 + |u|) for the power z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
 transformed <- function(transform, y) {
@@ -23,7 +22,9 @@ transformed <- function(transform, y) {
   if (transform$kind == "log") return(log(y))
   u <- (y - transform$centre) / transform$unit
   v <- log1p(abs(u))
-  ifelse(u >= 0, power_of(v, transform$lambda), -power_of(v, 2 - transform$lambda))
+  lambda <- ifelse(u >= 0, transform$lambda, 2 - transform$lambda)
+  size <- ifelse(abs(lambda) < 1e-8, v, expm1(lambda * v) / lambda)
+  ifelse(u >= 0, size, -size)
 }
 
 # Returns log dT / dy.
