@@ -19,9 +19,7 @@ class_bounds <- function(fit, data) {
   model <- new_model(fit$kernel, 1)
   P <- at$probability
   w <- if (is.null(sites$weight)) rep(1, n) else sites$weight
-  hit <- 0 * P
-  hit[cbind(seq_len(n), sites$y + 1)] <- 1
-  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (hit - P),
+  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing))
   b$trace <- w * rowSums(P * (1 - P))
@@ -115,7 +113,7 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), e, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
 # log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
@@ -154,8 +152,8 @@ pair_certificate <- function(b, x) {
     others <- colSums(pairs == k) == 0
     sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sds$sd_upper, others) else 0
   }, prior)
-  c(list(pairs = pairs, mean = middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x)), e = e,
-         odds_sd = matrix(odds_sd, nrow(x))),
+  middle <- middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x))
+  c(list(pairs = pairs, mean = middle, lower = middle - e, upper = middle + e, odds_sd = matrix(odds_sd, nrow(x))),
     sds[c("sd_lower", "sd_upper")], share,
     list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
 }
@@ -207,12 +205,10 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     }
   }
   each <- lapply(used, pair_certificate, x = x)
-  highest <- function(what) do.call(pmax, lapply(each, what))
-  lowest <- function(what) do.call(pmin, lapply(each, what))
   fitted <- each[[1L]]
-  inside <- list(lower = highest(function(c) c$mean - c$e), upper = lowest(function(c) c$mean + c$e))
-  for (end in c("sd_lower", "share_lower")) inside[[end]] <- highest(function(c) c[[end]])
-  for (end in c("sd_upper", "share_upper", "odds_sd")) inside[[end]] <- lowest(function(c) c[[end]])
+  ends <- c(lower = "pmax", upper = "pmin", sd_lower = "pmax", sd_upper = "pmin", share_lower = "pmax",
+            share_upper = "pmin", odds_sd = "pmin")
+  inside <- Map(function(tighter, end) do.call(tighter, lapply(each, `[[`, end)), ends, names(ends))
   inside <- c(inside, probability_ends(fitted$pairs, inside))
   structure(list(fitted = fitted, inside = inside), t = used[[length(used)]]$t,
             m2 = if (length(used) > 1L) nrow(fit$inducing))

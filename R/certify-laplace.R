@@ -218,7 +218,7 @@ distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
   prior <- prior_at(b$model, x)
   b$most <- pmax(b$most, prior)
-  between <- if (is.null(b$between)) b else b$between # a reference by an earlier version has one range for both
+  between <- b$between %||% b # a reference by an earlier version has one range for both
   lo <- variances_at(b, between$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
   if (!response_of(b$fit)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
@@ -249,7 +249,7 @@ distance_at <- function(b, x) {
 # any functional. A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
   if (fun$kind == "values") return(distance_at(b, fun$x))
-  between <- if (is.null(b$between)) b else b$between
+  between <- b$between %||% b
   most <- pmax(b$most, fun$size)
   top <- variances_of(b, between$lo, fun)$var_upper
   bottom <- if (is.null(between$hi)) 0 else
@@ -278,7 +278,7 @@ mode_interval <- function(b, fun) {
   e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
     b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   most <- variances_of(b, b$lo, fun)
-  new <- if (is.null(most$new)) 0 else most$new
+  new <- most$new %||% 0
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
   prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # the sum is rounded
   upper <- pmin(most$var_upper + new, prior) * b$stretch
@@ -300,12 +300,12 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
     laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
   fit$factors <- if (grouped) found$factors else
-    found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
+    found[intersect(parts_of_mode, names(found))]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  # what has a number for each row is left out
+  # elements with a number for each row are left out
   bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]
