@@ -83,6 +83,9 @@ numbered <- function(x, groupings) {
   x
 }
 
+# Returns the design, with a column for each row of x.
+design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
+
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
 # Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
@@ -137,13 +140,21 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
   for (g in if (all) groupings else groupings[-1L]) {
-    root <- if (transpose) t(g$root) else g$root
-    p <- nrow(root)
-    own <- at + matrix(seq_len(p * g$levels), p)
-    parts <- lapply(seq_len(p), function(j) X[own[j, ], , drop = FALSE])
-    for (i in seq_len(p)) X[own[i, ], ] <- Reduce(`+`, Map(`*`, parts, root[i, ]))
+    own <- at + seq_len(effects_of_grouping(g))
+    X[own, ] <- times_blocks(if (transpose) t(g$root) else g$root, X[own, , drop = FALSE])
     at <- at + length(own)
   }
+  X
+}
+
+# Returns the product of a matrix for each level with the rows of X, p for each level. `root` is p x p, for all levels,
+# or p x p x levels.
+times_blocks <- function(root, X) {
+  p <- nrow(root)
+  root <- array(root, c(p, p, length(root) / p^2))
+  rows <- matrix(seq_len(nrow(X)), p)
+  parts <- lapply(seq_len(p), function(j) X[rows[j, ], , drop = FALSE])
+  for (i in seq_len(p)) X[rows[i, ], ] <- Reduce(`+`, lapply(seq_len(p), function(j) root[i, j, ] * parts[[j]]))
   X
 }
 
@@ -212,21 +223,16 @@ free_groups <- function(kernel, s) {
 #
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
-  inverse_traces <- coefficients <- 0
-  groups <- vapply(seq_along(f$groupings), function(i) {
-    g <- f$groupings[[i]]
-    own <- effects_of(f)[[i]]
+  parts <- mapply(function(g, effects) {
     inverse <- chol2inv(t(g$root))
-    trace <- sum(c(inverse) * matrix(own$covariance, length(inverse)))
-    inverse_traces <<- inverse_traces + trace
-    coefficients <<- coefficients + sum(own$b * (inverse %*% own$b))
-    (effects_of_grouping(g) - trace - sum(own$b * (inverse %*% own$b))) / 2
-  }, 0)
-  m <- nrow(f$L)
-  own <- seq_len(m)
-  trace <- inverse_traces + sum(f$W[own, ]^2)
-  rss <- f$quad - coefficients - sum(f$gamma[own]^2)
-  c(groups, (f$n - m - length(f$b) + trace - rss - f$t / f$noise) / 2)
+    c(effects_of_grouping(g), sum(c(inverse) * matrix(effects$covariance, length(inverse))),
+      sum(effects$b * (inverse %*% effects$b)))
+  }, f$groupings, effects_of(f))
+  own <- seq_len(nrow(f$L))
+  trace <- Reduce(`+`, parts[2L, ]) + sum(f$W[own, ]^2)
+  rss <- f$quad - Reduce(`+`, parts[3L, ]) - sum(f$gamma[own]^2)
+  c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2,
+    (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
 # Returns the model with the noise and the variances of the factors, if they have groups.

@@ -120,11 +120,12 @@ native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = 
                  engine_control(nrow(data$x), control)), to)[c("gradient", "theta", "rss")]
 }
 
-# Adds the sums of two sets of rows. Both were made with the same model, points and objective.
+# Adds the sums of two sets of rows, lists within lists too. Both were made with the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
-  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else u + v, a[parts], b[parts])
+  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else if (is.list(u)) sums_merge(u, v) else u + v, a[parts],
+                  b[parts])
   a
 }
 
@@ -178,7 +179,8 @@ native_exact <- function(data, model, control = NULL) {
 # `at`: engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
-  as_value(with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control), to)
+  result <- with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control)
+  if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {

@@ -223,8 +223,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
-  offset <- fit$frame$offset_size
-  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
+  offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
@@ -278,7 +277,7 @@ needs_data <- function(fit, argument) {
   hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
-              message = sprintf("This needs the training rows, and %s.", if (source)
+              message = sprintf("This computation needs the training rows, and %s.", if (source)
                 "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 

@@ -21,7 +21,7 @@ rows_parts <- function(parts) {
     }, add_up))
     so_far$value
   }
-  columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(part_columns, list(id, i, parts[[i]])))[[1L]]$value
+  columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(visit_part, list(id, i, parts[[i]])))[[1L]]$value
   not_in_turn <- function() abort_input("data", "rows on workers", "a source that can be read block by block here")
   new_source(not_in_turn, not_in_turn, columns, sprintf("%d parts, on workers of %s", length(parts), crew$name),
              pass = pass)
@@ -84,16 +84,14 @@ open_part <- function(part) {
   rows_in_memory(as.data.frame(part))
 }
 
-visit_part <- function(id, i, part, visit, merge, seed) {
+# Returns the value of a pass over a part, or without a visit the names of its columns.
+visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   on_worker(id, paste0("part", i), open_part(part), function(source) {
+    if (is.null(visit)) return(list(value = source$columns))
     so_far <- new.env()
     with_fixed_seed(source_pass(source, visit, merge, so_far), seed)
     list(value = so_far$value, rows = so_far$rows)
   })
-}
-
-part_columns <- function(id, i, part) {
-  on_worker(id, paste0("part", i), open_part(part), function(source) list(value = source$columns))
 }
 
 share_of_product <- function(id, share, x, kernel, v, control, shares) {

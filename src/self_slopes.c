@@ -47,7 +47,7 @@ static void symmetric_column(int n, const double *Kb, const double *u, double *o
     add_scaled((size_t)n, u[0], Kb, out + 1);
 }
 
-/* K: the term's own, lower triangle; work: 2 n */
+/* K: the kernel matrix of this term alone, lower triangle; work: 2 n */
 CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
                                  const double *X, int ldx, const double *K,
                                  const double *u, double *work, double *out)
