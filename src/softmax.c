@@ -84,7 +84,7 @@ static enum status take_step(struct softmax *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* C at u, and its step */
+/* Computes C at u, and the Newton step. */
 static enum status factor_here(struct softmax *l)
 {
     pass_run(l->pass, sum_sink(l, curvature_add, row_size(l), blocks_size(l), l->sums));
@@ -318,7 +318,7 @@ static double slope_of_left(const struct softmax *l, int row, const double *p, d
     return -0.5 * w * (trace + e * (cube - square * square) / den);
 }
 
-/* Abar without the term of dE, and the sums over rows; `slope` is q x n */
+/* Computes Abar without the term of dE, and the sums over rows; `slope` is q x n. */
 static void bars(const struct pulling_classes *c, const struct visit *v,
                  const struct class_rows *r, double *bar, double *slope, double *rest)
 {
