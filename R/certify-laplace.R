@@ -305,7 +305,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  # what has a number for each row is left out
+  # elements with a number for each row are left out
   bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]

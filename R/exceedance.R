@@ -55,7 +55,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   if (draws && of == "response") {
-    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
+    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0", hint = "Joint sets are those of f.")
   }
   if (certified) {
     fit <- at_mode(fit)
@@ -208,10 +208,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("below", "joint"), as.double(about$draws))
       }))
   }
-  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
-  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
-  if (nrow(x) > length(rows)) cat(sprintf("... and %d more\n", nrow(x) - length(rows)))
-  invisible(x)
+  print_rows(x, n, digits, ...)
 }
 
 #' @export

@@ -135,7 +135,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   if (interval != "none" && !type %in% c("response", "median")) {
-    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out there")
+    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out")
   }
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)

@@ -54,7 +54,7 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   kernel <- list(e1, e2)[[which(!numbers)]]
   if (.Generic == "+") {
     abort_input("kernel", describe(number), "a kernel",
-                hint = "kernel_constant(<variance>) is one that is the same everywhere.")
+                hint = "For an unknown constant add kernel_constant().")
   }
   number <- check_positive(number, "number", 1L)
   kernel <- as_sum(kernel)

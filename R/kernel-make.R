@@ -289,7 +289,8 @@ sphere_root <- function(n, p = NULL) {
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
   if (is.function(kernel)) kernel <- kernel()
   if (!inherits(kernel, "pfdtc_kernel") || !isTRUE(kernel$profile %in% kernels_of_before)) {
-    abort_input("kernel", describe(kernel), "kernel_se() or kernel_matern()")
+    abort_input("kernel", if (inherits(kernel, "pfdtc_kernel")) "another kernel" else describe(kernel),
+                "kernel_se() or kernel_matern()")
   }
   if (!is.numeric(pairs)) pairs <- check_flag(pairs, "pairs")
   with_pairs <- !isFALSE(pairs)

@@ -204,9 +204,10 @@ kernel_matrix <- function(kernel, x, z = x) {
   K
 }
 
-check_same_columns <- function(z, x, argument, other = "x") {
+check_same_columns <- function(z, x, argument, other = "`x`") {
   if (ncol(z) != ncol(x)) {
-    abort_input(argument, sprintf("%d", ncol(z)), sprintf("a matrix with the %d columns of `%s`", ncol(x), other))
+    abort_input(argument, sprintf("a matrix with %d", ncol(z)),
+                sprintf("a matrix with as many columns as %s (%d)", other, ncol(x)))
   }
   z
 }

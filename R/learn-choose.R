@@ -198,7 +198,7 @@ choose_line <- function(now, s, run) {
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
-  price <- parameter_nats * (1 - prior_share(pool$n, ncol(pool$x)))
+  price <- parameter_nats * (1 - pool$fade)
   judge <- function(model) list(score = price * model$parameters - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)

@@ -7,12 +7,11 @@
 #' maximised, with the priors.
 #'
 #' That density is up to 2,000 rows the exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000
-#' rows, scaled to all rows. If an additive
-#' kernel was chosen on 800 rows, it is the exact log marginal likelihood of these rows. For `hyper = "pilot"` and
-#' `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000
-#' rows. Coefficients of a linear `mean` come first, those of a formula for `noise` last. Coefficients are not on the
-#' log scale, and their covariances with hyperparameters are set to 0. A direction without information has sd 4. The
-#' variance of a hyperparameter at the end of its range is too small.
+#' rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood of
+#' these rows. For `hyper = "pilot"` and `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation
+#' (or the variational bound) of 3,000 rows. Coefficients of a linear `mean` come first, those of a formula for `noise`
+#' last. Coefficients are not on the log scale, and their covariances with hyperparameters are set to 0. Combinations of
+#' hyperparameters without information have sd 4. The variance of a hyperparameter at the end of its range is too small.
 #'
 #' @param object,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
 #' @param parm,level names as in `vcov()` or as in `coef()`, or row numbers of `vcov()` (default: all); probability of

@@ -35,7 +35,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   season <- !is.null(kernel$season)
-  fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
+  fade <- rep(pool$fade, last)
   composite <- length(kernel$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(variances)] <- if (composite) 1 else 4
   free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
@@ -67,10 +67,11 @@ kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
   open <- open_leaf(s$kernel)
-  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
+  chosen <- if (!is.null(profile)) kernel_of(profile, open$periods)
+  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen))
   table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # the kernel has its periods
   made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
-               label = if (!is.null(profile)) profile_label(profile, open$periods))
+               label = if (!is.null(profile)) profile_label(profile, open$periods, chosen))
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
 }
@@ -175,10 +176,9 @@ kernel_of <- function(profile, periods = NULL) {
   if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
 }
 
-profile_label <- function(profile, periods = NULL) {
-  plain <- plain_kernels[[profile]]
-  if (!is.null(plain)) return(plain$label)
-  if (!is_season(profile)) return(sum_label(kernel_of(profile)))
+profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
+  if (is.null(kernel$leaves)) return(kernel$label)
+  if (!is_season(profile)) return(sum_label(kernel))
   parts <- parts_of_season(profile, periods)
   paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
           if (parts$mean) "linear mean"), collapse = " + ")
@@ -192,8 +192,7 @@ open_leaf <- function(kernel) {
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
-with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
-  chosen <- kernel_of(profile, leaf$periods)
+with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term

@@ -345,8 +345,8 @@ likeliest_lambda <- function(transform, from, problem, theta) {
     at$rows$y <- part$y
     value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, at = at)$value
     if (!is.finite(value)) return(-1e300)
-    value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
-      sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
+    merged <- if (part$shift$rows > 0) merged_log_density(part$shift, now$noise) else 0
+    value + merged * length(counted) / problem$pool$n + sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
   }
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }

@@ -179,7 +179,8 @@ native_exact <- function(data, model, control = NULL) {
 # `at`: engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
-  as_value(with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control), to)
+  result <- with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control)
+  if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {

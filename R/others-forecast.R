@@ -67,7 +67,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   step <- min(diff(sort(unique(counted))))
   at <- round((counted - start) / step) + 1
   irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
-  if (irregular) abort_input("object", "a fit of irregular times", "one of times in regular steps")
+  if (irregular) abort_input("object", "a fit of irregular times", "a fit of one time in regular steps")
   count <- max(at)
   step <- (max(counted) - start) / (count - 1)
   seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else

@@ -77,7 +77,9 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     row <- switch(table$what[i], variance = {
       n <- length(terms)
-      over <- max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
+      own <- leaves[terms[[table$term[i]]]$leaves]
+      varying <- any(unlist(lapply(own, `[[`, "profile")) %in% varying_profiles)
+      over <- if (varying) max(prior_of_term(own, x), 1e-300) else 1
       list(unit = power / over, over = over, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
     }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
@@ -97,7 +99,6 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
 # Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an
 # offset get their unit.
 prior_of_term <- function(leaves, x) {
-  if (!any(unlist(lapply(leaves, `[[`, "profile")) %in% varying_profiles)) return(1)
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
     if (is_group(l)) {

@@ -10,7 +10,7 @@ check_which <- function(which) {
         (length(which) == 1L || !any(alone))) {
     return(unique(which))
   }
-  abort_input("which", describe(which), paste(list_quoted(figures_drawn, "\"", 7L), "or some of",
+  abort_input("which", describe(which), paste("one of", list_quoted(figures_drawn, "\"", 7L), "or some of",
                                               list_quoted(checks_drawn, "\"")),
               hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
 }

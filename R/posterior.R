@@ -277,7 +277,7 @@ needs_data <- function(fit, argument) {
   hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
-              message = sprintf("This needs the training rows, and %s.", if (source)
+              message = sprintf("This computation needs the training rows, and %s.", if (source)
                 "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 

@@ -70,7 +70,7 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
+  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit that uses all rows")
   family <- if (!response_of(fit)$conjugate) paste("family", response_of(fit)$label)
   needs <- c(family, if (!is.null(fit$factors$groupings)) "groups", if (!is.null(fit$transform)) "a transform")[1L]
   if (is.null(fit$data) && length(needs)) {
