@@ -208,10 +208,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("below", "joint"), as.double(about$draws))
       }))
   }
-  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
-  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
-  if (nrow(x) > length(rows)) cat(sprintf("... and %d more\n", nrow(x) - length(rows)))
-  invisible(x)
+  print_rows(x, n, digits, ...)
 }
 
 #' @export

@@ -107,13 +107,6 @@ loo_shares <- function(fit) {
 
 # ---- leave-one-out, residuals, draws --------------------------------------------------------------------------------
 
-loo_classes <- function(fit, response, loo, ask) {
-  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  said <- predict_classes(fit, response, loo[c("mean", "var")], names(training_data(fit)$response), ask)
-  padded <- function(v) if (length(dim(v)) == 3L) v else stats::napredict(fit$na.action, v)
-  if (ask$se.fit) lapply(said, padded) else padded(said)
-}
-
 # Returns the residuals of several classes: indicator of the class minus probability, a column for each class; the
 # deviance is a number for each row.
 residuals_labels <- function(fit, type) {

@@ -227,7 +227,6 @@ print.pfdtc_ranef <- function(x, ...) {
 #' @param x,n,digits A certificate, or some of its rows; how many rows to print, with how many significant digits.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
-  n <- check_count(n, "n", min = 0)
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
   if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
     print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
@@ -244,7 +243,12 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), toString(how)), exdent = 2),
       sep = "\n")
   print_fields(certificate_fields(x))
-  rows <- utils::head(seq_len(nrow(x)), n)
+  print_rows(x, n, digits, ...)
+}
+
+# Prints the first n rows of a data frame, and returns it invisibly.
+print_rows <- function(x, n, digits, ...) {
+  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
   if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
   more <- nrow(x) - length(rows)
   if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
