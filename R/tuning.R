@@ -171,7 +171,7 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 # `decrement` at which Newton's steps for several classes end while hyperparameters are searched
 # (bench/classes-table.R: the same NLPD to four digits).
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-5)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6)
 
 # Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
 # learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average

@@ -27,7 +27,7 @@ struct source {
 
 /* Returns the number of doubles for copies of n rows. */
 size_t source_size(const struct source *s, int n);
-/* rows start, ..., start + n - 1 of those to walk over; room: source_size() */
+/* Returns rows start, ..., start + n - 1 of the pass; room: source_size(). */
 struct block source_block(const struct source *s, int start, int n, double *room);
 /* Returns all rows as one block, without copies. */
 struct block source_whole(const struct source *s);
