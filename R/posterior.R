@@ -102,7 +102,7 @@ responses_used <- function(p) {
 # Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
 # the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
 posterior_evidence <- function(p) {
-  is <- if (isTRUE(p$sor) || isTRUE(p$fitc) || !is.null(p$chosen)) "own model" else
+  is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
       if (!is.null(p$fit$likelihood) || inherits(p, "near")) "estimate" else
         if (inherits(p, "exact")) "exact" else "lower bound"
