@@ -79,7 +79,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 
 # Refuses fits with a latent function for each of several classes.
 check_one_function <- function(fit) {
-  if (has_labels(response_of(fit))) abort_input("fit", "one of several classes", "one with one latent function")
+  if (has_labels(response_of(fit))) abort_input("fit", "a fit of several classes", "a fit with one latent function")
   fit
 }
 

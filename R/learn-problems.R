@@ -205,7 +205,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # `kernel` has its place: so has one factor over the same inputs
+    # `kernel` has been compiled for the inputs, and so has a factor over the same inputs
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
