@@ -348,8 +348,8 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
 tolerance_unmet <- function(fit) {
   if (!isFALSE(fit$tol$met)) return(NULL)
   words <- tolerance_words(fit)
-  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words$by,
-          words$share, words$statistics, fit$tol$needs)
+  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words[2L],
+          words[1L], words[3L], fit$tol$needs)
 }
 
 # Describes the larger of the two statistics; NA for a fit without tol.
@@ -358,8 +358,8 @@ describe_tolerance <- function(fit) {
   if (is.null(tol)) return(NA_character_)
   if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
   words <- tolerance_words(fit)
-  sprintf("certified %s %s, which %s `tol` = %s: %s", words$share, words$by, if (tol$met) "meets" else "misses",
-          show_percent(tol$asked), words$statistics)
+  sprintf("certified %s %s, which %s `tol` = %s: %s", words[1L], words[2L], if (tol$met) "meets" else "misses",
+          show_percent(tol$asked), words[3L])
 }
 
 # Returns texts: the larger statistic, the posterior with the bounds that certify it, and both statistics.
@@ -368,12 +368,12 @@ tolerance_words <- function(fit) {
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else
     sprintf("with %d inducing points%s (effort \"%s\")", fit$m,
             and_neighbours(if (fit$posterior == "far + near") fit$neighbours else 0L), tol$effort)
-  at <- paste0(if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
-               if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows), "training rows")
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
-  list(share = show_percent(max(tol$mean, tol$sd)), by = by, statistics = sprintf(
-    "at %s the exact %s is within %s of %s and the exact sd within %s of the fit's", at, of[1L],
-    show_percent(tol$mean), of[2L], show_percent(tol$sd)))
+  c(show_percent(max(tol$mean, tol$sd)), by, sprintf(
+    "at %s%straining rows the exact %s is within %s of %s and the exact sd within %s of the fit's",
+    if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
+    if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L],
+    show_percent(tol$sd)))
 }
 
 and_neighbours <- function(n) if (n > 0L) sprintf(" and %d nearest neighbours", n) else ""
