@@ -1,6 +1,6 @@
 # The search for the fewest inducing points that meet a tolerance:
 #
-#   grow_reference()  doubles the points of a reference until its certified error is small beside tol
+#   grow_reference()  doubles the points of a reference until its certified error is small relative to tol
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
 #   search_points()   moves greedy points until certified
 #
@@ -42,8 +42,9 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 # The certified error of the reference, as a share of tol, up to which fits with fewer points can meet tol.
 enough_of_tol <- 0.9
 
-# Returns the yardstick make(m2) with the smallest m2 for which enough() is TRUE, doubling m2 from 128, and the `limit`
-# that ended the growth. A search among at most `worth` points needs no larger reference.
+# Returns make(m2), a yardstick() by a reference of m2 points, with the smallest of m2 = 128, 256, ... for which
+# enough() is TRUE, and the `limit` that ended the growth. A search among at most `worth` points needs no larger
+# reference.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
