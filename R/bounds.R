@@ -218,13 +218,19 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   }
   family <- method_traits(fit)
   if (family$sor) return(Inf)
-  bound <- if (family$fitc) fitc_bound(fit) else fit$evidence
-  data <- if (family$some) needs_data(fit, "fit")
+  data <- if (family$some || family$fitc) needs_data(fit, "fit")
   rest <- setdiff(seq_along(data$y), fit$chosen)
-  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows outside the subsample, in units of y
+  noise <- model_of(fit)$noise
+  bound <- fit$evidence
+  if (family$fitc) { # minus KL(N(beta, V) || N(0, I)) of the whitened inducing values, V = s2 (C C')^{-1}
+    C <- fit$factors$C
+    m <- nrow(C)
+    bound <- (m * (1 + log(noise)) - noise * sum(forwardsolve(C, diag(m))^2) - sum(fit$factors$beta^2)) / 2 -
+      sum(log(diag(C)))
+  }
+  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` leaves out, in units of y
     p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
     w <- merged_weights(data)[rest]
-    noise <- model_of(fit)$noise
     bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
                         length(rest) * log(data$scale))
   }
@@ -235,22 +241,6 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
 kl_marginal <- function(a, b) {
   ratio <- a$var / b$var
   mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
-}
-
-# Returns the bound of the log marginal likelihood at FITC's distribution N(m, V) of the whitened inducing values:
-#   sum log N(y_n; a_n'm, s2/w_n) - (t + tr(V G))/(2 s2) - KL(N(m, V) || N(0, I)),  V = s2 (s2 I + G_fitc)^{-1}
-fitc_bound <- function(fit) {
-  data <- needs_data(fit, "fit")
-  model <- model_of(fit)
-  noise <- model$noise
-  plain <- native_posterior(fit$inducing, data, model, fit$jitter)
-  m <- fit$factors$beta
-  Ci <- forwardsolve(fit$factors$C, diag(nrow(fit$factors$C)))
-  V <- noise * crossprod(Ci)
-  square <- plain$yy - 2 * sum(m * plain$Ay) + sum(m * (plain$G %*% m))
-  kl <- (sum(diag(V)) + sum(m^2) - length(m)) / 2 - length(m) * log(noise) / 2 + sum(log(diag(fit$factors$C)))
-  -nrow(data$x) / 2 * log(2 * pi * noise) - square / (2 * noise) - (plain$t + sum(V * plain$G)) / (2 * noise) - kl +
-    data$shift$constant
 }
 
 #' @export

@@ -19,9 +19,7 @@ class_bounds <- function(fit, data) {
   model <- new_model(fit$kernel, 1)
   P <- at$probability
   w <- if (is.null(sites$weight)) rep(1, n) else sites$weight
-  hit <- 0 * P
-  hit[cbind(seq_len(n), sites$y + 1)] <- 1
-  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (hit - P),
+  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing))
   b$trace <- w * rowSums(P * (1 - P))
@@ -115,7 +113,7 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), e, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
 # log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
@@ -154,8 +152,8 @@ pair_certificate <- function(b, x) {
     others <- colSums(pairs == k) == 0
     sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sds$sd_upper, others) else 0
   }, prior)
-  c(list(pairs = pairs, mean = middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x)), e = e,
-         odds_sd = matrix(odds_sd, nrow(x))),
+  middle <- middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x))
+  c(list(pairs = pairs, mean = middle, lower = middle - e, upper = middle + e, odds_sd = matrix(odds_sd, nrow(x))),
     sds[c("sd_lower", "sd_upper")], share,
     list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
 }
@@ -207,12 +205,10 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     }
   }
   each <- lapply(used, pair_certificate, x = x)
-  highest <- function(what) do.call(pmax, lapply(each, what))
-  lowest <- function(what) do.call(pmin, lapply(each, what))
   fitted <- each[[1L]]
-  inside <- list(lower = highest(function(c) c$mean - c$e), upper = lowest(function(c) c$mean + c$e))
-  for (end in c("sd_lower", "share_lower")) inside[[end]] <- highest(function(c) c[[end]])
-  for (end in c("sd_upper", "share_upper", "odds_sd")) inside[[end]] <- lowest(function(c) c[[end]])
+  ends <- c(lower = "pmax", upper = "pmin", sd_lower = "pmax", sd_upper = "pmin", share_lower = "pmax",
+            share_upper = "pmin", odds_sd = "pmin")
+  inside <- Map(function(tighter, end) do.call(tighter, lapply(each, `[[`, end)), ends, names(ends))
   inside <- c(inside, probability_ends(fitted$pairs, inside))
   structure(list(fitted = fitted, inside = inside), t = used[[length(used)]]$t,
             m2 = if (length(used) > 1L) nrow(fit$inducing))
@@ -241,7 +237,7 @@ certify_classes <- function(fit, new, effort, m2) {
   if (!is.null(new$names)) out$row <- new$names[out$row]
   row.names(out) <- NULL
   structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
-            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
+            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label, moved = TRUE,
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
@@ -266,14 +262,12 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
   at <- function(v) v[rows$index, , drop = FALSE]
   first <- seq_along(fit$center[-1L]) # pairs of the first class with another
   function(latent, level) {
-    z <- stats::qnorm((1 + level) / 2)
     if (latent) {
-      half <- z * at(inside$sd_upper[, first, drop = FALSE])
-      return(list(lwr = at(inside$lower[, first, drop = FALSE]) - half,
-                  upr = at(inside$upper[, first, drop = FALSE]) + half))
+      of_pairs <- lapply(inside[c("lower", "upper", "sd_upper")], function(v) at(v[, first, drop = FALSE]))
+      return(ends_of_odds(of_pairs[1:2], of_pairs[[3L]], level, identity))
     }
-    list(lwr = stats::plogis(stats::qlogis(at(inside$mode_lower)) - z * at(inside$odds_sd)),
-         upr = stats::plogis(stats::qlogis(at(inside$mode_upper)) + z * at(inside$odds_sd)))
+    modes <- lapply(inside[c("mode_lower", "mode_upper")], function(v) stats::qlogis(at(v)))
+    ends_of_odds(modes, at(inside$odds_sd), level, stats::plogis)
   }
 }
 
@@ -281,16 +275,9 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
 bracket_of_classes <- function(fit) {
   b <- with_fixed_seed(class_bounds(fit, needs_data(fit, "fit")))
   at <- b$at
-  slack <- b$slack * b$most
   psi <- -(at$evidence + logdet(at$C) / 2)
-  alpha <- b$lo$times
-  c <- sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (alpha * b$w)) + sum((at$beta - at$residual)^2)
-  share <- if (c > 0) c / (c + b$g_E^2) else 0
-  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
-  most <- 1 + sum(b$lo$C^2) - nrow(b$lo$C)
-  low <- logdet(b$lo$C) + log1p(max(sum(alpha * b$trace * (at$left - slack)), 0) / most)
-  high <- logdet(b$hi$C) + 2 * b$hi$penalty + 2 * slack * sum(b$hi$times * b$trace)
-  room <- b$growth * (abs(psi) + nrow(b$P) + abs(low) + nrow(at$C) * sqrt(most)) +
-    sum(abs(b$g)) * slack * (1 + sqrt(sum(at$beta^2)))
-  c(lower = -psi - high / 2 - room, upper = -psi + gap - low / 2 + room)
+  b[c("W_lower", "W_upper")] <- lapply(b[c("lo", "hi")], function(post) post$times * b$trace)
+  evidence_ends(b, psi, sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (b$lo$times * b$w)),
+                1 + sum(b$lo$C^2) - nrow(b$lo$C), logdet(b$lo$C), logdet(b$hi$C) + 2 * b$hi$penalty,
+                abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
 }

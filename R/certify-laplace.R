@@ -218,7 +218,7 @@ distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
   prior <- prior_at(b$model, x)
   b$most <- pmax(b$most, prior)
-  between <- if (is.null(b$between)) b else b$between # a reference by an earlier version has one range for both
+  between <- b$between %||% b # a reference by an earlier version has one range for both
   lo <- variances_at(b, between$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
   if (!response_of(b$fit)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
@@ -233,7 +233,7 @@ distance_at <- function(b, x) {
       eta <- variances_at(b, b$middle, x)$eta
       spread <- effect_root(b, b$middle$factors, between$second, at)
     } else {
-      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, of_kernel(b$model$kernel)),
+      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, kernel = b$model$kernel),
                       list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
                       engine_control(nrow(x), b$fit$control))
       root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
@@ -249,7 +249,7 @@ distance_at <- function(b, x) {
 # any functional. A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
   if (fun$kind == "values") return(distance_at(b, fun$x))
-  between <- if (is.null(b$between)) b else b$between
+  between <- b$between %||% b
   most <- pmax(b$most, fun$size)
   top <- variances_of(b, between$lo, fun)$var_upper
   bottom <- if (is.null(between$hi)) 0 else
@@ -278,7 +278,7 @@ mode_interval <- function(b, fun) {
   e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
     b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   most <- variances_of(b, b$lo, fun)
-  new <- if (is.null(most$new)) 0 else most$new
+  new <- most$new %||% 0
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
   prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # the sum is rounded
   upper <- pmin(most$var_upper + new, prior) * b$stretch
@@ -300,12 +300,12 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
     laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
   fit$factors <- if (grouped) found$factors else
-    found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
+    found[intersect(parts_of_mode, names(found))]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  # what has a number for each row is left out
+  # elements with a number for each row are left out
   bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]
@@ -326,29 +326,35 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides. `psi` is minus the
-# log likelihood and prior density at the fit's mode.
+# Bounds the exact GP's Laplace evidence. `psi` is minus the log likelihood and prior density at the fit's mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
-  if (is.null(psi)) psi <- if (is.null(at$factors)) -(at$evidence + logdet(at$C) / 2) else
-    sum(at$beta^2, at$zeta^2) / 2 - sum(native_likelihood(b$sites, at$f)[1L, ])
-  logdet_P <- function(factors) if (is.null(factors$logdet)) logdet(factors$C) else factors$logdet
-  n <- nrow(b$data$x)
+  l <- native_likelihood(b$sites, at$f)[1L, ]
+  psi <- psi %||%
+    (if (is.null(at$factors)) -(at$evidence + logdet(at$C) / 2) else sum(at$beta^2, at$zeta^2) / 2 - sum(l))
+  logdet_P <- function(factors) factors$logdet %||% logdet(factors$C)
   slack <- b$slack * b$most
-  c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((c(at$beta, at$zeta) - at$residual)^2)
-  share <- if (c > 0) c / (c + b$g_E^2) else 0
-  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
   G <- b$lo$factors$G
   most <- min(sqrt(sum(G^2)), max(rowSums(abs(G))))
-  low <- logdet_P(b$lo$factors) + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / (1 + most))
-  high <- if (is.null(b$hi)) Inf else
-    logdet_P(b$hi$factors) + sum(log1p(b$W_upper * (at$left + slack))) + 2 * slack * sum(b$W_upper)
   constant <- sum(b$sites$constant)
-  room <- b$growth * (abs(psi) + sum(abs(native_likelihood(b$sites, at$f)[1L, ])) + abs(constant) + n + abs(low) +
-                        length(at$residual) * sqrt(1 + most)) +
-    sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
-  c(lower = -psi - high / 2 + constant - room,
-    upper = -psi + gap - low / 2 + constant + room + slack * sum(b$W_lower))
+  evidence_ends(b, psi, sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)), 1 + most, logdet_P(b$lo$factors),
+                if (is.null(b$hi)) Inf else logdet_P(b$hi$factors) + sum(log1p(b$W_upper * (at$left + slack))),
+                abs(psi) + sum(abs(l)) + abs(constant) + nrow(b$data$x),
+                sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset)), constant) + c(0, slack * sum(b$W_lower))
+}
+
+# Returns c(lower, upper) from bounds of log det(I + W^{1/2} K W^{1/2}), `low` (of inducing points, of trace `most`) and
+# `high`. `squares` is g'W^{-1} g at the least W, `size` the size of the numbers added, `off` bounds the rounding of f.
+evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
+  at <- b$at
+  slack <- b$slack * b$most
+  c <- squares + sum((c(at$beta, at$zeta) - at$residual)^2)
+  share <- if (c > 0) c / (c + b$g_E^2) else 0
+  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
+  low <- low + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / most)
+  high <- high + 2 * slack * sum(b$W_upper)
+  room <- b$growth * (size + abs(low) + length(at$residual) * sqrt(most)) + off
+  c(lower = -psi - high / 2 + constant - room, upper = -psi + gap - low / 2 + constant + room)
 }
 
 laplace_evidence_bounds <- function(fit) {

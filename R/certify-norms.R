@@ -113,11 +113,8 @@ quadratic_bracket <- function(p, norms, model) {
   v <- sqrt(norms$vv) + error$v
   kappa <- sqrt(norms$slack * (norms$most %||% prior_most(model)) * norms$weight) * v
   moved <- if (kappa > 0) (2 * norms$v_E + kappa) * kappa else 0
-  value <- function(e) e^2 / noise + beta2
-  upper <- min((1 + growth) * value(e + error$e) + moved, (1 + growth) * value(e + error$e + error$row),
-               (1 + growth) * p$yy / noise)
   by_row <- 2 * (v * error$row + kappa * norms$beta_error / noise) + kappa^2
-  lower <- (1 - growth) * value(max(e - error$e, 0)) - (norms$beta_error / noise)^2 - min(moved, by_row)
+  lower <- (1 - growth) * (max(e - error$e, 0)^2 / noise + beta2) - (norms$beta_error / noise)^2 - min(moved, by_row)
   least <- if (lower > 0) lower / (1 + norms$v_E^2 / lower) else 0
 
   tau <- noise + norms$t
@@ -132,7 +129,7 @@ quadratic_bracket <- function(p, norms, model) {
     moved <- min(2 * sqrt(norms$lam) * v * kappa, 2 * (v * row + kappa * b_error / tau)) + kappa^2
     least <- max(least, (p$yy - sum(u^2) - sums) / tau - moved)
   }
-  list(lower = max(lower, 0), upper = upper, least = max(least, 0))
+  list(lower = max(lower, 0), upper = norms$c, least = max(least, 0))
 }
 
 # Bounds the effect on any mean, in units of y, of rounding in the response, its offset, centring and merging:
@@ -171,7 +168,7 @@ own_posterior <- function(fit) {
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
   z <- if (is.null(p$z)) p$x else p$z
-  # a row of each level, up to 1,000 points: as points of the whole kernel they explain smooth part and levels
+  # add a row of each level, up to 1,000 points: points of the whole kernel explain the smooth part and the levels
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(fit$data$x[, g$column]))
     z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])

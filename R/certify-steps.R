@@ -163,7 +163,9 @@ narrowings <- list(
     more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
     flops <- 4 * as.double(nrow(job$data$x)) * (reference$m + length(more))^2
     if (!length(more) || seconds_for(reference, flops) > job$left()) return(inside)
-    job$reference <- extend_reference(job$fit, reference, fun$x[more, , drop = FALSE])
+    inner <- if (reference$scale == job$fit$scale) reference else list(jitter = reference$jitter)
+    points <- rbind(reference$inducing, fun$x[more, , drop = FALSE])
+    job$reference <- dtc_on_points(job$fit, job$data, points, NULL, fast = FALSE, inner = inner)
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
@@ -212,12 +214,12 @@ half_and_distance <- function(inside, at, what) {
 }
 
 # Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
-# the mean or of the sd is large beside the distance of the fit, there and at the median row, and its width comes from
-# the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst rows
-# chooses.
+# the mean or of the sd is large relative to the distance of the fit, there and at the median row, and its width comes
+# from the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst
+# rows chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # an sd is known if its interval is narrow beside the distance or, after kriging, beside the sd itself
+  # an sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -232,11 +234,6 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   left <- native_kernel_matrix(model$kernel, points, points) - crossprod(A)
   R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns where it stops
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
-}
-
-extend_reference <- function(fit, reference, x) {
-  inner <- if (reference$scale == fit$scale) reference else list(jitter = reference$jitter)
-  dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------

@@ -86,13 +86,9 @@ with_transformed <- function(out, fit, noise) {
   out[c("median", "median_lower", "median_upper")] <- c(list(untransformed(t, out$mean)), median)
   out$fit <- response_moments(response_of(fit), out$mean, out$sd^2, noise)$mean
   of_y <- function(sd, side) sqrt(sd^2 + noise) * (1 + side * 4 * .Machine$double.eps)
-  mean <- if (is.null(attr(out, "weights"))) {
+  out[c("fit_lower", "fit_upper")] <- if (!is.null(attr(out, "weights"))) list(-Inf, Inf) else
     mean_bounds(t, list(lower = out$mean_lower, upper = out$mean_upper),
                 list(lower = of_y(out$sd_lower, -1), upper = of_y(out$sd_upper, 1)))
-  } else {
-    list(lower = -Inf, upper = Inf)
-  }
-  out[c("fit_lower", "fit_upper")] <- mean
   out
 }
 
@@ -113,7 +109,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
-            claims = stated_claims(fit$likelihood),
+            claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
             weights = about$weights, noise = about$noise)
 }
 
@@ -142,13 +138,13 @@ with_response <- function(out, likelihood) {
     return(out)
   }
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
-  corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
-                   corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
+  last <- corner(out$mean_upper, out$sd_upper)
   top <- response$link$range[2L]
-  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
+  room <- response$link$error * if (is.finite(top)) 1 else pmax(last, 0)
   out$response <- corner(out$mean, out$sd)
-  out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
-  out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
+  low <- pmin(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper))
+  out$response_lower <- pmax(low - room, 0)
+  out$response_upper <- pmin(pmax(corner(out$mean_upper, out$sd_lower), last) + room, top)
   out
 }
 
@@ -167,25 +163,22 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.
 certificate_advice <- function(out, effort, about) {
   if (!nrow(out) || is.null(about$left)) return(NULL)
+  fast <- effort == "fast"
+  ratio <- (out$mean_upper - out$mean_lower) / (2 * out$sd_upper)
   wide <- out$mean_upper - out$mean_lower > 2 * out$sd_upper
   vague <- out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
-  said <- character()
-  if (any(wide, na.rm = TRUE)) {
-    ratio <- stats::median(((out$mean_upper - out$mean_lower) / (2 * out$sd_upper))[wide], na.rm = TRUE)
-    passes <- if (effort != "fast") passes_until(about$went, 0.1 / ratio) # to a tenth of the sd
-    said <- sprintf("The bound of the mean exceeds the sd at %s. %s", share(wide),
-                    if (effort == "fast") "Take effort = \"reference\"."
-                    else if (is.null(passes)) "refine() certifies the mean by passes over all pairs of rows."
-                    else sprintf("refine() would need about %d more passes over all pairs of rows.", passes))
-  }
-  if (any(vague, na.rm = TRUE)) {
-    said <- c(said, sprintf("The bounds of the sd differ by more than a factor of two at %s: %s.", share(vague),
-                            if (effort == "fast") "take effort = \"reference\""
-                            else if (about$left <= 0) "a larger `max_seconds` may narrow them"
-                            else "a larger reference (`m2`) narrows them"))
-  }
-  if (length(said)) said
+  is_wide <- any(wide, na.rm = TRUE)
+  # the passes until a tenth of the sd
+  passes <- if (!fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
+  c(if (is_wide) sprintf(
+    "The bound of the mean exceeds the sd at %s. %s", share(wide), if (fast) "Take effort = \"reference\"." else
+      if (is.null(passes)) "refine() certifies the mean by passes over all pairs of rows." else
+        sprintf("refine() would need about %d more passes over all pairs of rows.", passes)),
+    if (any(vague, na.rm = TRUE)) sprintf(
+      "The bounds of the sd differ by more than a factor of two at %s: %s.", share(vague),
+      if (fast) "take effort = \"reference\"" else if (about$left <= 0) "a larger `max_seconds` may narrow them" else
+        "a larger reference (`m2`) narrows them"))
 }
 
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------

@@ -45,10 +45,9 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  known <- Filter(function(fit) response_of(fit)$conjugate && !is.null(response_in(newdata, fit)), fits)
-  if (!is.null(y)) y <- check_vector(y, "y", NROW(newdata)) else if (length(known)) {
-    y <- as.double(eval(response_in(newdata, known[[1L]]), newdata, environment(known[[1L]]$terms)))
-  }
+  normal <- Filter(function(fit) response_of(fit)$conjugate, fits)
+  y <- if (!is.null(y)) check_vector(y, "y", NROW(newdata)) else
+    as.double(Find(Negate(is.null), lapply(normal, responses_in, newdata, needed = FALSE)))
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
@@ -89,8 +88,9 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  given <- if (response$conjugate) list(y = y) else if (!is.null(response_in(newdata, fit))) new_sites(fit, newdata)
-  if (is.null(given$y)) return(out)
+  given <- if (response$conjugate) list(y = y) else
+    if (!is.null(responses_in(fit, newdata, needed = FALSE))) new_sites(fit, newdata)
+  if (!length(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
@@ -121,13 +121,6 @@ certified_errors <- function(fits, newdata, effort) {
     error <- with_fixed_seed(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
   }, fits, references)
-}
-
-# Returns the response in the fit's formula if newdata has all its variables, else NULL.
-response_in <- function(newdata, fit) {
-  if (is.null(fit$terms) || !is.data.frame(newdata)) return(NULL)
-  response <- attr(fit$terms, "variables")[[1L + attr(fit$terms, "response")]]
-  if (all(all.vars(response) %in% names(newdata))) response
 }
 
 # ---- information criteria ------------------------------------------------------------------------------------------

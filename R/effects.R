@@ -49,11 +49,14 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
-# Returns the columns with the levels of the groups.
-group_columns <- function(kernel) {
+# Returns the factors of the kernel that are groups by themselves.
+group_leaves <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
+  lapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]])
 }
+
+# Returns the columns with the levels of the groups.
+group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
 
 # Returns TRUE if the kernel has groups and nothing else reads their columns of levels. Only then may levels be numbered
 # anew. Otherwise inducing points serve the whole kernel.
@@ -68,10 +71,9 @@ has_own_levels <- function(kernel) {
 
 # Returns the number of effects of all groups.
 count_effects <- function(kernel, x) {
-  if (is.null(kernel) || !has_groups(kernel)) return(0)
-  kernel <- as_sum(kernel)
-  rows <- vapply(kernel$terms[plain_groups(kernel)], function(t) table_rows(kernel$leaves[[t$leaves]]), 0)
-  sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
+  if (is.null(kernel)) return(0)
+  levels <- vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0)
+  sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
 # Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.
@@ -82,6 +84,9 @@ numbered <- function(x, groupings) {
   }
   x
 }
+
+# Returns the design, with a column for each row of x.
+design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
@@ -137,13 +142,21 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
   for (g in if (all) groupings else groupings[-1L]) {
-    root <- if (transpose) t(g$root) else g$root
-    p <- nrow(root)
-    own <- at + matrix(seq_len(p * g$levels), p)
-    parts <- lapply(seq_len(p), function(j) X[own[j, ], , drop = FALSE])
-    for (i in seq_len(p)) X[own[i, ], ] <- Reduce(`+`, Map(`*`, parts, root[i, ]))
+    own <- at + seq_len(effects_of_grouping(g))
+    X[own, ] <- times_blocks(if (transpose) t(g$root) else g$root, X[own, , drop = FALSE])
     at <- at + length(own)
   }
+  X
+}
+
+# Returns the product of a matrix for each level with the rows of X, p for each level. `root` is p x p, for all levels,
+# or p x p x levels.
+times_blocks <- function(root, X) {
+  p <- nrow(root)
+  root <- array(root, c(p, p, length(root) / p^2))
+  rows <- matrix(seq_len(nrow(X)), p)
+  parts <- lapply(seq_len(p), function(j) X[rows[j, ], , drop = FALSE])
+  for (i in seq_len(p)) X[rows[i, ], ] <- Reduce(`+`, lapply(seq_len(p), function(j) root[i, j, ] * parts[[j]]))
   X
 }
 
@@ -212,21 +225,16 @@ free_groups <- function(kernel, s) {
 #
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
-  inverse_traces <- coefficients <- 0
-  groups <- vapply(seq_along(f$groupings), function(i) {
-    g <- f$groupings[[i]]
-    own <- effects_of(f)[[i]]
+  parts <- mapply(function(g, effects) {
     inverse <- chol2inv(t(g$root))
-    trace <- sum(c(inverse) * matrix(own$covariance, length(inverse)))
-    inverse_traces <<- inverse_traces + trace
-    coefficients <<- coefficients + sum(own$b * (inverse %*% own$b))
-    (effects_of_grouping(g) - trace - sum(own$b * (inverse %*% own$b))) / 2
-  }, 0)
-  m <- nrow(f$L)
-  own <- seq_len(m)
-  trace <- inverse_traces + sum(f$W[own, ]^2)
-  rss <- f$quad - coefficients - sum(f$gamma[own]^2)
-  c(groups, (f$n - m - length(f$b) + trace - rss - f$t / f$noise) / 2)
+    c(effects_of_grouping(g), sum(c(inverse) * matrix(effects$covariance, length(inverse))),
+      sum(effects$b * (inverse %*% effects$b)))
+  }, f$groupings, effects_of(f))
+  own <- seq_len(nrow(f$L))
+  trace <- Reduce(`+`, parts[2L, ]) + sum(f$W[own, ]^2)
+  rss <- f$quad - Reduce(`+`, parts[3L, ]) - sum(f$gamma[own]^2)
+  c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2,
+    (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
 # Returns the model with the noise and the variances of the factors, if they have groups.

@@ -55,7 +55,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   if (draws && of == "response") {
-    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
+    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0", hint = "Joint sets are those of f.")
   }
   if (certified) {
     fit <- at_mode(fit)
@@ -79,7 +79,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 
 # Refuses fits with a latent function for each of several classes.
 check_one_function <- function(fit) {
-  if (has_labels(response_of(fit))) abort_input("fit", "one of several classes", "one with one latent function")
+  if (has_labels(response_of(fit))) abort_input("fit", "a fit of several classes", "a fit with one latent function")
   fit
 }
 
@@ -208,10 +208,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("below", "joint"), as.double(about$draws))
       }))
   }
-  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
-  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
-  if (nrow(x) > length(rows)) cat(sprintf("... and %d more\n", nrow(x) - length(rows)))
-  invisible(x)
+  print_rows(x, n, digits, ...)
 }
 
 #' @export
@@ -264,9 +261,9 @@ exceedance_figure <- function(x) {
                               plot_colours[c("mean", "certified")][kinds], 1, c(2, 6)[kinds]), regions)
   } else {
     panel <- exceedance_map(inputs[vary], data, shown, axes)
-    keys <- rbind(regions, if (!is.null(data)) data_key(FALSE))
+    keys <- rbind(regions, mark_keys(list(points = data)))
   }
-  figure(list(panel), x, keys, list(ncol = ceiling(nrow(keys) / 2)),
+  figure(list(panel), x, keys,
          foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 

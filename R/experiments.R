@@ -150,30 +150,7 @@ experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy"
 
 #' @export
 paper_datasets <- function() {
-  uci <- function(title, doi) sprintf("UCI Machine Learning Repository, %s, doi:%s", title, doi)
-  flights <- paste("US Bureau of Transportation Statistics and FAA, as in the ASA Data Expo 2009",
-                   "(doi:10.7910/DVN/HG7NV7)")
-  as_is <- "name the columns in a header line, the response `y` last; change nothing else"
-  joined <- paste("flights of January to April 2008 joined to aircraft by tail number; columns plane_age (2008 less",
-                  "its year), distance, air_time, dep_time and arr_time (minutes since midnight), day_of_week,",
-                  "day_of_month, month, and last `y`, arrival delay in minutes; rows with missing values left out,",
-                  "the others in random order;")
-  data.frame(
-    name = c("synthetic", "delays10k", "abalone", "airfoil", "ccpp", "wine", "protein", "delays"),
-    n_train = c(1000L, 8000L, 3177L, 1103L, 7568L, 3898L, 36584L, 700000L),
-    n_test = c(1000L, 2000L, 1000L, 400L, 2000L, 1000L, 9146L, 100000L),
-    d = c(1L, 8L, 8L, 5L, 4L, 11L, 9L, 8L),
-    n_aux = c(100L, 800L, 300L, 100L, 700L, 300L, 1000L, 1000L),
-    paper = rep(c(TRUE, FALSE), c(6L, 2L)),
-    file = c(NA, "delays10k", "abalone", "airfoil", "ccpp", "wine-white", "protein", "delays800k"),
-    source = c("drawn by load_dataset()", flights, uci("Abalone", "10.24432/C55C7W"),
-               uci("Airfoil Self-Noise", "10.24432/C5VW2C"), uci("Combined Cycle Power Plant", "10.24432/C5002N"),
-               uci("Wine Quality (white)", "10.24432/C56S3T"),
-               uci("Physicochemical Properties of Protein Tertiary Structure", "10.24432/C5QW3H"), flights),
-    prepare = c("nothing", paste(joined, "the first 10,000 of them"),
-                "write sex as 1 (male), -1 (female), 0 (infant); name the columns, the response (rings) `y` last",
-                as_is, as_is, as_is, "move the response to the last column and name it `y`",
-                paste(joined, "the first 800,000 of them")))
+  utils::read.csv(system.file("experiments", "datasets.csv", package = "pfdtc", mustWork = TRUE))
 }
 
 #' @export

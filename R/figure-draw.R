@@ -3,28 +3,33 @@
 # Makes a figure.
 #   panels       a list for each panel: args, arguments of plot.default(); layers; and, where wanted,
 #     levels     names of the values 1, 2, ... on the horizontal axis
-#     at         ticks of a logarithmic horizontal axis
-#     ticks      list(at, labels) of the horizontal axis
-#     blocks     TRUE: `xlim` is fixed
-#     powers     axes with powers of ten: "x", "y" or "xy"
-#     las, note  style of axis labels; arguments of mtext()
-#     keys, legend   the legend of this panel
+#     ticks      list(at, labels) of the horizontal axis; yticks, of the vertical one
+#     right      width of the right margin, in lines
 #   value        what the plotting function returns
-#   keys, legend     rows of legend_keys() and arguments of legend(), for all panels
-#   par          panels_par(), for several panels
+#   keys         rows of legend_keys(), for all panels
+#   shape        rows and columns of panels
 #   outer        axis titles of all panels together
 #   foot         text below the figure
-figure <- function(panels, value, keys = NULL, legend = list(), par = NULL, outer = NULL, foot = NULL) {
-  list(panels = panels, value = value, keys = keys, legend = legend, par = par, outer = outer, foot = foot)
+# Axes without limits contain all layers but ticks and lines with a slope.
+figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
+  panels <- lapply(unname(panels), function(p) {
+    shown <- Filter(function(l) l$verb != "tick" && is.null(l$slope), p$layers)
+    if (!is.null(p$levels)) p$args$xlim <- c(0.5, length(p$levels) + 0.5)
+    for (axis in setdiff(c("x", "y"), sub("lim", "", names(p$args)))) {
+      at <- unlist(lapply(shown, `[`, c(axis, paste0(axis, "1"))))
+      if (isTRUE(grepl(axis, p$args$log))) at <- positive(at)
+      p$args[[paste0(axis, "lim")]] <- range(at, finite = TRUE)
+    }
+    p
+  })
+  titled <- any(vapply(panels, function(p) !is.null(p$args$main), NA))
+  list(panels = panels, value = value, keys = keys, shape = shape, outer = outer, foot = foot, titled = titled,
+       several = length(panels) > 1L || titled && !is.null(keys))
 }
 
-# Returns graphical parameters of several panels; `top` is in lines.
-panels_par <- function(mfrow, mar = c(3.5, 3.5, 0.5, 1), top = 0, outer = c(0, 0), mgp = c(2.2, 0.7, 0), cex = 0.85) {
-  list(mfrow = mfrow, mar = mar, oma = c(outer, top, 0), mgp = mgp, cex = cex)
-}
-
-# Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), rule(y, slope) or
-# tick(x). It is a list of one, so that c() joins layers.
+# Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels),
+# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). It is a list of one, so
+# that c() joins layers.
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
@@ -38,8 +43,11 @@ band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"]
 # Returns black, more transparent for more points.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
-# Spreads the points of one level by multiples of the golden ratio, without random numbers.
-spread <- function(value) value + 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
+# Returns colours and line types that differ for up to 48 curves.
+series_looks <- function(n) {
+  data.frame(col = rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], n),
+             lty = rep(seq_len(6L), each = 8L, length.out = n))
+}
 
 # Returns the lower end of a logarithmic axis for values between these limits.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
@@ -53,9 +61,9 @@ data_layer <- function(points, size = 0.8) {
         col = data_colour(nrow(points)))
 }
 
-# Draws inducing points as ticks along the bottom.
-tick_layer <- function(value, col = plot_colours["inducing"], size = 0.04, lwd = 1.5) {
-  if (!is.null(value)) layer("tick", value, size = size, lwd = lwd, col = col)
+# Draws values, such as inducing points, as ticks along the bottom.
+tick_layer <- function(value, col = plot_colours["inducing"], lwd = 1.5) {
+  if (!is.null(value)) layer("tick", value, lwd = lwd, col = col)
 }
 
 # Returns a row for each key; NA means that the key has no such part.
@@ -63,123 +71,118 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
-data_key <- function(residuals) {
-  legend_keys(if (residuals) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
+# Returns the keys of the marks that a figure has: data (or partial residuals) and inducing points.
+mark_keys <- function(s) {
+  rbind(if (!is.null(s$points)) {
+    legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
+  }, if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
 }
-
-inducing_key <- function(col = plot_colours["inducing"]) legend_keys("inducing points", col, pch = 124, size = 0.8)
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# The arguments of plot.default(), image() and par() that users may give for every panel.
-graphics_arguments <- c(
-  names(formals(graphics::plot.default)), "adj", "bg", "breaks", "bty", "cex", "cex.axis", "cex.lab", "cex.main",
-  "cex.sub", "col", "col.axis", "col.lab", "col.main", "col.sub", "family", "fg", "font", "font.axis", "font.lab",
-  "font.main", "font.sub", "lab", "las", "lend", "lty", "lwd", "mgp", "pch", "srt", "tck", "tcl", "useRaster", "xaxp",
-  "xaxs", "xaxt", "xpd", "yaxp", "yaxs", "yaxt", "zlim")
-
-# Draws a figure. `args` are the arguments of the call, for every panel; `known` are those that the caller has itself.
-# par() is restored.
+# Draws a figure. `args` are the arguments of the call, for every panel: those of plot.default(), par() and image().
+# `known` are those that the caller has itself. par() is restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
-  check_dots_empty(names[!names %in% graphics_arguments], c(known, names(formals(graphics::plot.default))))
-  args <- args[!vapply(args, is.null, NA)]
-  if (!is.null(f$draw)) return(invisible(f$draw(f, args)))
-  several <- !is.null(f$par)
-  old <- graphics::par(no.readonly = TRUE)[if (several) TRUE else "mar"]
-  on.exit(graphics::par(old))
+  of_image <- names %in% c("useRaster", "zlim")
+  several <- f$several # errors of the figure come before a device is open
+  before <- graphics::par(no.readonly = TRUE)
+  of_plot <- names(formals(graphics::plot.default))
+  check_dots_empty(names[!of_image & !names %in% c(of_plot, names(before))], c(known, of_plot))
+  image <- args[of_image]
+  args <- Filter(Negate(is.null), args[!of_image])
+  on.exit(graphics::par(before[if (several) TRUE else "mar"]))
+  outer <- f$outer
+  joint <- if (is.null(outer)) 0 else 1.4
+  foot <- foot_lines(f$foot)
   if (several) {
-    f$par$oma[1L] <- f$par$oma[1L] + foot_height(f$foot)
-    do.call(graphics::par, f$par)
+    graphics::par(mfrow = f$shape, mgp = c(2.2, 0.7, 0), cex = 0.85,
+                  mar = c(if (joint) 2 else 3.5, 3.5, if (f$titled) 1.8 else 0.5, max(1, f$panels[[1L]]$right)),
+                  oma = c(joint + (length(foot) > 0L) * (0.8 * length(foot) + 0.3), joint,
+                          if (is.null(f$keys)) 0 else 1.2 + 0.9 * rows_of_keys(f$keys), 0))
   }
   margins <- graphics::par("mar")
-  if (!is.null(f$outer)) {
-    outer <- utils::modifyList(f$outer, args[intersect(names(args), c("xlab", "ylab"))])
+  if (joint) {
+    outer <- utils::modifyList(outer, args[intersect(names(args), c("xlab", "ylab"))])
     args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
   }
   for (p in f$panels) {
     open_panel(p, args, margins)
-    for (l in p$layers) draw_layer(l)
-    if (!is.null(p$note)) do.call(graphics::mtext, p$note)
-    if (!is.null(p$keys)) draw_keys(p$keys, p$legend, FALSE)
+    for (l in p$layers) draw_layer(l, image)
   }
-  if (!is.null(f$outer)) {
-    for (side in 1:2) graphics::mtext(outer[[c("xlab", "ylab")[side]]], side, 0.4, outer = TRUE, cex = 0.85)
+  if (joint) for (side in 1:2) graphics::mtext(outer[[c("xlab", "ylab")[side]]], side, 0.4, outer = TRUE, cex = 0.85)
+  bottom <- if (several) graphics::par("oma")[1L] else graphics::par("mar")[1L]
+  for (i in seq_along(foot)) {
+    graphics::mtext(foot[i], 1, bottom - 0.9 - 0.8 * (length(foot) - i), outer = several, adj = 0, cex = 0.65,
+                    col = "grey30")
   }
-  draw_foot(f$foot, several)
-  if (!is.null(f$keys)) draw_keys(f$keys, f$legend, several)
+  if (!is.null(f$keys)) draw_keys(f$keys, several)
   invisible(f$value)
 }
+
+# Returns the number of letters of size `cex` that a line of the device holds. The width of text is unknown before a
+# panel is open.
+letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
 
 # Breaks the text below a figure into at most two lines of the device's width.
 foot_lines <- function(foot) {
   if (!length(foot)) return(character())
-  letters <- floor(graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * 0.65))
+  letters <- floor(letters_in_line(0.65))
   lines <- strwrap(paste(foot, collapse = " "), letters)
-  if (length(lines) > 2L) lines <- c(lines[1L], clip(paste(lines[-1L], collapse = " "), letters))
-  lines
+  if (length(lines) > 2L) c(lines[1L], clip(paste(lines[-1L], collapse = " "), letters)) else lines
 }
 
-# Returns the height of the text below a figure, in lines of a margin.
-foot_height <- function(foot) {
-  n <- length(foot_lines(foot))
-  if (n) 0.8 * n + 0.3 else 0
-}
-
-draw_foot <- function(foot, outer) {
-  lines <- foot_lines(foot)
-  bottom <- if (outer) graphics::par("oma")[1L] else graphics::par("mar")[1L]
-  for (i in seq_along(lines)) {
-    graphics::mtext(lines[i], 1, bottom - 0.9 - 0.8 * (length(lines) - i), outer = outer, adj = 0, cex = 0.65,
-                    col = "grey30")
-  }
-}
-
-draw_layer <- function(l) {
-  draw <- function(f, ...) do.call(f, c(list(...), l[setdiff(names(l), c("verb", "x", "y", "x1", "y1", "slope"))]))
+draw_layer <- function(l, image) {
+  coordinates <- c("x", "y", "x1", "y1")
+  draw <- function(f, ...) do.call(f, c(list(...), l[setdiff(names(l), c("verb", "slope", coordinates))]))
+  at <- function(f) do.call(draw, c(list(f), unname(l[intersect(coordinates, names(l))])))
   switch(l$verb,
-         line = draw(graphics::lines, l$x, l$y),
+         line = at(graphics::lines), dots = at(graphics::points), text = at(graphics::text),
+         segment = at(graphics::segments), box = at(graphics::rect),
          band = graphics::polygon(c(l$x, rev(l$x)), c(l$y, rev(l$y1)), border = NA, col = l$col),
-         dots = draw(graphics::points, l$x, l$y),
-         segment = draw(graphics::segments, l$x, l$y, l$x1, l$y1),
-         box = draw(graphics::rect, l$x, l$y, l$x1, l$y1),
          rule = if (is.null(l$slope)) draw(graphics::abline, h = l$y) else draw(graphics::abline, l$y, l$slope),
-         tick = graphics::rug(l$x, ticksize = l$size, lwd = l$lwd, quiet = TRUE, col = l$col))
+         tick = graphics::rug(l$x, ticksize = 0.04, lwd = l$lwd, quiet = TRUE, col = l$col),
+         raster = {
+           axes <- list(unique(l$x), unique(l$y))
+           full <- utils::modifyList(list(breaks = l$breaks, col = l$colours, useRaster = TRUE, add = TRUE), image)
+           do.call(graphics::image, c(axes, list(matrix(l$z, length(axes[[1L]]))), full))
+         })
 }
 
 # Opens an empty panel. `margins` are those of panels without levels.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
-  own <- c(xaxt = !is.null(p$levels) || !is.null(p$at) || !is.null(p$ticks) || isTRUE(grepl("x", p$powers)),
-           yaxt = isTRUE(grepl("y", p$powers)))
   args <- utils::modifyList(c(p$args, if (!is.null(p$args$main)) list(cex.main = 1, font.main = 1)), args)
-  if (isTRUE(p$blocks)) args$xlim <- p$args$xlim
-  own <- own & vapply(names(own), function(axis) is.null(args[[axis]]), NA)
+  if (!is.null(text)) args$xlim <- p$args$xlim
+  log <- function(axis) isTRUE(grepl(axis, args$log))
+  own <- c(xaxt = !is.null(text) || !is.null(p$ticks) || log("x"), yaxt = !is.null(p$yticks) || log("y"))
+  own <- own & !names(own) %in% names(args)
   args[names(own)[own]] <- "n"
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  las <- if (is.null(p$las)) 1 else p$las
-  log <- function(axis) isTRUE(grepl(axis, args$log))
+  # draws powers of ten without `ticks`, or the ticks of R if there are fewer than two powers
+  draw_axis <- function(side, ticks) {
+    usr <- graphics::par("usr")[2 * side - 1:0]
+    powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
+    if (!is.null(ticks)) {
+      graphics::axis(side, ticks$at, if (is.null(ticks$labels)) TRUE else ticks$labels)
+    } else if (length(powers) < 2L || diff(usr) < 1.5) {
+      graphics::axis(side)
+    } else {
+      powers <- powers[seq(1L, length(powers), ceiling(length(powers) / 5))]
+      graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))))
+    }
+  }
   if (own[["xaxt"]] && !is.null(text)) {
     graphics::axis(1, seq_along(text$labels), text$labels, gap.axis = -1, cex.axis = text$size,
                    las = if (text$upright) 2 else 1)
     if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
   } else if (own[["xaxt"]]) {
-    if (!is.null(p$ticks)) graphics::axis(1, p$ticks$at, p$ticks$labels) else
-      if (is.null(p$at)) decades(1, las) else graphics::axis(1, if (log("x")) p$at)
+    draw_axis(1, p$ticks)
   }
-  if (own[["yaxt"]]) if (log("y")) decades(2, las) else graphics::axis(2, las = las)
-}
-
-# Draws powers of ten, or the ticks of R if there are fewer than two of them.
-decades <- function(side, las) {
-  usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
-  powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
-  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = las))
-  powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
-  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = las)
+  if (own[["yaxt"]]) draw_axis(2, p$yticks)
 }
 
 # Returns how the names of levels are written below an axis. They stand side by side if they have room, else upright.
@@ -199,25 +202,27 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
+# Returns how many rows a legend has. A row is drawn smaller, if it must be, down to nine tenths.
+rows_of_keys <- function(keys) ceiling(sum(nchar(keys$text) + 8) / (1.1 * letters_in_line(0.8)))
+
 # Draws the legend above the panel or above all panels, in rows as wide as the figure.
-draw_keys <- function(keys, args, outer, cex = 0.8) {
+draw_keys <- function(keys, outer, cex = 0.8) {
   if (outer) {
     graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
     graphics::plot.new()
   }
-  at <- if (outer) list(x = "top") else
-    list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0)
-  keys <- utils::modifyList(c(at, list(
-    legend = paste0(keys$text, strrep(" ", 7L)), # R leaves no room before the next key
-    pt.cex = if (!all(is.na(keys$size))) ifelse(is.na(keys$size), 1, keys$size), col = keys$col, lty = keys$lty,
-    lwd = keys$lwd, pch = keys$pch, pt.bg = keys$bg, ncol = nrow(keys), bty = "n", xpd = NA, seg.len = 1.5,
-    text.width = NA, x.intersp = 0.7)), args)
-  keys <- keys[lengths(keys) > 0L]
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
+  args <- c(
+    if (outer) list(x = "top") else
+      list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0),
+    list(legend = paste0(keys$text, strrep(" ", 7L)), # R leaves no room before the next key
+         pt.cex = ifelse(is.na(keys$size), 1, keys$size), col = keys$col, lty = keys$lty, lwd = keys$lwd,
+         pch = keys$pch, pt.bg = keys$bg, ncol = ceiling(nrow(keys) / rows_of_keys(keys)), bty = "n", xpd = NA,
+         seg.len = 1.8, text.width = NA, x.intersp = 0.7))
   room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
-  size <- do.call(graphics::legend, c(keys, list(cex = cex, plot = FALSE)))$rect
+  size <- do.call(graphics::legend, c(args, list(cex = cex, plot = FALSE)))$rect
   width <- size$w * (inches(1, "npc") - inches(0, "npc")) / diff(graphics::par("usr")[1:2])
-  do.call(graphics::legend, c(keys, list(cex = cex * min(1, 0.98 * room / width))))
+  do.call(graphics::legend, c(args, list(cex = cex * min(1, 0.96 * room / width))))
 }
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
@@ -225,7 +230,6 @@ draw_keys <- function(keys, args, outer, cex = 0.8) {
 # Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of the facet
 # titles.
 ggplot_figure <- function(f) {
-  if (!is.null(f$ggplot)) return(f$ggplot(f))
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
   shared <- function(what) {
@@ -233,17 +237,16 @@ ggplot_figure <- function(f) {
   }
   label <- list(x = shared("xlab"), y = shared("ylab"))
   titles <- make.unique(vapply(panels, function(p) {
-    text <- c(paste(c(p$note[[1L]], p$args$main), collapse = ", "),
-              paste(c(if (is.null(label$y)) p$args$ylab, if (is.null(label$x)) p$args$xlab), collapse = ", by "))
+    text <- c(p$args$main, paste(c(if (is.null(label$y)) p$args$ylab, if (is.null(label$x)) p$args$xlab),
+                                 collapse = ", by "))
     paste(text[nzchar(text)], collapse = "\n")
   }, ""))
-  strips <- factor(titles, titles)
   places <- level_places(panels)
-  coordinates <- c("x", "y", "x1", "y1")
+  coordinates <- c("x", "y", "x1", "y1", "labels", "z")
   layers <- unlist(lapply(seq_along(panels), function(i) {
     lapply(panels[[i]]$layers, function(l) {
       values <- l[intersect(names(l), coordinates)]
-      d <- if (all(lengths(values))) data.frame(values, panel = strips[i]) else data.frame()
+      d <- if (all(lengths(values))) data.frame(values, panel = factor(titles[i], titles)) else data.frame()
       for (at in intersect(names(d), c("x", "x1"))) d[[at]] <- d[[at]] + places$shift[i]
       list(data = d, look = l[setdiff(names(l), coordinates)])
     })
@@ -251,55 +254,64 @@ ggplot_figure <- function(f) {
   layers <- layers[vapply(layers, function(l) nrow(l$data) > 0L, NA)]
   looks <- lapply(layers, `[[`, "look")
   layers <- lapply(split(layers, match(looks, unique(looks))), ggplot_layer) # layers with the same look become one
-  free <- vapply(c("xlim", "ylim"), function(what) length(unique(each(what))) > 1L, NA)
-  limits <- function(what) if (!free[[what]] && is.null(places$scale)) panels[[1L]]$args[[what]]
-  log <- panels[[1L]]$args$log
   several <- length(panels) > 1L
-  scales <- c("fixed", "free_x", "free_y", "free")[1 + sum(free * 1:2)]
+  free <- c(length(unique(each("xlim"))) > 1L || length(unique(places$shift)) > 1L, length(unique(each("ylim"))) > 1L)
+  first <- panels[[1L]]
+  asp <- first$args$asp
+  beside <- !is.null(first$right) # layers stand in the margin
+  frame <- c(list(if (!free[1L]) first$args$xlim + places$shift[1L], if (!free[2L]) first$args$ylim),
+             if (isTRUE(is.finite(asp))) list(ratio = asp), if (beside) list(clip = "off", expand = FALSE))
+  log <- function(axis) isTRUE(grepl(axis, first$args$log))
+  small <- ggplot2::element_text(size = 7)
   ggplot2::ggplot() + unname(layers) + ggplot_keys(f$keys) + places$scale +
-    (if (isTRUE(grepl("x", log))) ggplot2::scale_x_log10()) + (if (isTRUE(grepl("y", log))) ggplot2::scale_y_log10()) +
-    (if (several) ggplot2::facet_wrap("panel", drop = FALSE, scales = scales)) +
-    ggplot2::coord_cartesian(limits("xlim"), if (!free[["ylim"]]) panels[[1L]]$args$ylim) +
+    (if (log("x")) ggplot2::scale_x_log10()) + (if (log("y")) ggplot2::scale_y_log10()) +
+    (if (!is.null(first$yticks)) ggplot2::scale_y_continuous(breaks = first$yticks$at, labels = first$yticks$labels)) +
+    (if (several) {
+      ggplot2::facet_wrap("panel", drop = FALSE, scales = c("fixed", "free_x", "free_y", "free")[1 + sum(free * 1:2)])
+    }) +
+    do.call(if (is.null(frame$ratio)) ggplot2::coord_cartesian else ggplot2::coord_fixed, frame) +
     ggplot2::labs(x = label$x, y = label$y, title = if (!several && nzchar(titles)) titles,
-                  caption = ggplot_foot(f$foot)) +
-    ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = ggplot2::element_text(size = 7),
-                                         strip.text = ggplot2::element_text(size = 7))
+                  caption = if (length(f$foot)) paste(strwrap(paste(f$foot, collapse = " "), 100L), collapse = "\n")) +
+    ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = small, strip.text = small) +
+    (if (beside) ggplot2::theme(panel.spacing.x = ggplot2::unit(4, "lines"),
+                                plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
-ggplot_foot <- function(foot) {
-  if (length(foot)) paste(strwrap(paste(foot, collapse = " "), 100L), collapse = "\n")
-}
+# The geoms of the verbs of layers: their names, their aesthetics as columns of the data, and the parts of a look.
+ggplot_kinds <- list(
+  line = list("path", c(x = "x", y = "y", group = "group"), c("colour", "linetype", "linewidth")),
+  band = list("ribbon", c(x = "x", ymin = "y", ymax = "y1", group = "group"), "fill"),
+  dots = list("point", c(x = "x", y = "y"), c("colour", "shape", "size", "fill")),
+  segment = list("segment", c(x = "x", y = "y", xend = "x1", yend = "y1"), c("colour", "linewidth")),
+  box = list("rect", c(xmin = "x", ymin = "y", xmax = "x1", ymax = "y1"), c("fill", "colour")),
+  text = list("text", c(x = "x", y = "y", label = "labels"), c("colour", "size", "hjust")),
+  raster = list("raster", c(x = "x", y = "y"), "fill"),
+  rule = list("hline", c(yintercept = "y"), c("colour", "linetype", "linewidth")),
+  slope = list("abline", c(intercept = "y", slope = "slope"), c("colour", "linetype", "linewidth")),
+  tick = list("rug", c(x = "x"), c("colour", "sides")))
 
 ggplot_layer <- function(same) {
-  x <- y <- x1 <- y1 <- slope <- group <- NULL     # columns, for R CMD check
   d <- do.call(rbind, lapply(seq_along(same), function(i) cbind(same[[i]]$data, group = i)))
   l <- same[[1L]]$look
   d$slope <- l$slope
-  aes <- ggplot2::aes
-  geom <- function(make, aes, ..., colour = l$col) {
-    look <- list(..., colour = colour, na.rm = TRUE, show.legend = FALSE)
-    do.call(make, c(list(aes, d), look[lengths(look) > 0L]))
-  }
-  width <- 0.4 * l$lwd
-  dots <- function() {
-    geom(ggplot2::geom_point, aes(x, y), shape = l$pch, size = if (is.null(l$cex)) 1.5 else 1.5 * l$cex,
-         fill = if (!is.null(l$bg)) rep_len(l$bg, nrow(d)))
-  }
-  path <- function() {
+  if (l$verb == "line") { # ggplot2 has a message for lines of one point
     own <- split(stats::complete.cases(d), d$group)
-    d <<- d[d$group %in% names(own)[vapply(own, sum, 0) > 1], ]
-    if (nrow(d)) geom(ggplot2::geom_path, aes(x, y, group = group), linetype = l$lty, linewidth = width)
+    d <- d[d$group %in% names(own)[vapply(own, sum, 0) > 1], ]
+    if (!nrow(d)) return(NULL)
   }
-  rule <- function(make, aes) geom(make, aes, linetype = l$lty, linewidth = width)
-  switch(l$verb,
-         line = list(if (!is.null(l$pch)) dots(), path()),
-         band = geom(ggplot2::geom_ribbon, aes(x, ymin = y, ymax = y1, group = group), fill = l$col, colour = NA),
-         dots = dots(),
-         segment = geom(ggplot2::geom_segment, aes(x, y, xend = x1, yend = y1), linewidth = width),
-         box = geom(ggplot2::geom_rect, aes(xmin = x, ymin = y, xmax = x1, ymax = y1), fill = l$col, colour = l$border),
-         rule = if (is.null(l$slope)) rule(ggplot2::geom_hline, aes(yintercept = y)) else
-           rule(ggplot2::geom_abline, aes(intercept = y, slope = slope)),
-         tick = geom(ggplot2::geom_rug, aes(x), sides = "b"))
+  if (l$verb == "raster") d <- d[!is.na(d$z), ]
+  filled <- l$verb %in% c("band", "box")
+  cex <- if (is.null(l$cex)) 1 else l$cex
+  look <- list(
+    colour = if (l$verb == "box") l$border else l$col, linetype = l$lty, linewidth = 0.4 * l$lwd, shape = l$pch,
+    size = (if (l$verb == "text") 3.5 else 1.5) * cex, hjust = if (isTRUE(l$pos == 4)) -0.3, sides = "b",
+    fill = if (l$verb == "raster") l$colours[findInterval(d$z, l$breaks, all.inside = TRUE)] else
+      if (filled) l$col else if (!is.null(l$bg)) rep_len(l$bg, nrow(d)))
+  kind <- ggplot_kinds[[if (is.null(l$slope)) l$verb else "slope"]]
+  look <- look[intersect(kind[[3L]], names(look))]
+  do.call(getExportedValue("ggplot2", paste0("geom_", kind[[1L]])),
+          c(list(do.call(ggplot2::aes, lapply(kind[[2L]], as.name)), d), look[lengths(look) > 0L],
+            list(na.rm = TRUE, show.legend = FALSE)))
 }
 
 # Adds a line and a point for each key that appear only in the legend.
@@ -324,7 +336,7 @@ level_places <- function(panels) {
   if (!any(has)) return(list(shift = numeric(length(panels)), scale = NULL))
   at <- Map(function(p, l) if (is.null(p$ticks)) seq_along(l) else p$ticks$at, panels, labels)
   far <- 10 * (1 + max(abs(unlist(c(at, lapply(panels, function(p) p$args$xlim))))))
-  shift <- ifelse(has, far * (1 + cumsum(has)), 0)
+  shift <- ifelse(has, far * (1 + match(labels, unique(labels))), 0)
   at <- unlist(Map(`+`, at, shift))
   text <- vapply(unlist(labels), function(l) clip(l, 24L), "")
   named <- function(breaks) {

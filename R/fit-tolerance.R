@@ -117,13 +117,12 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
         plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
         construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())
       }
-      if (exact && !is.null(fit)) {
-        inside <- certificate_of(fit, rows, "reference", NULL)
-        job$yard <- yardstick(inside, rows, data$sd_y, goal$quantile, effort = "exact")
+      if (!is.null(fit)) {
+        if (count == counts[1L]) job$yard <- if (!exact) near_yardstick(fit, data, rows, goal, job$left) else
+          yardstick(certificate_of(fit, rows, "reference", NULL), rows, data$sd_y, goal$quantile, effort = "exact")
+        error <- job$yard$error_of(fit, rows$x)
+        new_candidate(fit$m, error, goal$tol, started, fit$neighbours, fit$posterior, fit = fit)
       }
-      if (is.null(job$yard) && !exact) job$yard <- near_yardstick(fit, data, rows, goal, job$left)
-      if (!is.null(fit)) new_candidate(fit$m, job$yard$error_of(fit, rows$x), goal$tol, started, fit$neighbours,
-                                       fit$posterior, fit = fit)
     }, otherwise = NULL)
   }, function(tried) {
     open <- !tried[[length(tried)]]$met && max(job$yard$floor) <= goal$tol

@@ -6,7 +6,7 @@ run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = functi
   suspendInterrupts({
     state <- no_state()
     data <- response_stage(data, asked, state)
-    asked <- complete_settings(data, asked)
+    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response is as given
     fit <- make(data, asked, state)
   })
   if (!is.null(state$stopped)) {

@@ -182,7 +182,7 @@ read_boxes <- function(fit, lower, upper) {
     own
   }
   if (!all(own %in% intersect(plain, c(names(given))))) {
-    abort_input("upper", sprintf("other values of %s", list_quoted(setdiff(own, plain))), "those of `lower` there",
+    abort_input("upper", sprintf("other values of %s", list_quoted(setdiff(own, plain))), "those of `lower`",
                 hint = "A box has widths in numeric inputs of the formula, not in functions of them or in factors.")
   }
   if (any(lower > upper)) abort_input("upper", "below `lower`", "at least `lower`")

@@ -86,14 +86,6 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns the matrix B for which the sums are B f, with f at the rows of x.
-weights_of_sums <- function(fun) {
-  W <- matrix(0, fun$n, nrow(fun$x))
-  for (i in seq_len(fun$n)) W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))),
-                                              c(fun$rows[[i]], seq_len(nrow(fun$x))))
-  W
-}
-
 # Returns f(x) for blocks of the rows of x, bound together by `bind`.
 in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
@@ -101,8 +93,8 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 }
 
 # Calls use(rows, cross(u[rows, ], all)) for blocks of many rows u.
-cross_at <- function(fun, u, use, most = 2048L) {
-  for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% most)) {
+cross_at <- function(fun, u, use) {
+  for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% 2048L)) {
     use(rows, fun$cross(u[rows, , drop = FALSE], seq_len(fun$n)))
   }
 }

@@ -48,8 +48,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   wrong <- if (all(y > 0, na.rm = TRUE)) "without zeros" else if (!length(above)) "0 in all rows" else
     if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
   if (!is.null(wrong)) {
-    abort_input(name, wrong, "numbers with zeros and several others",
-                hint = if (all(y > 0, na.rm = TRUE)) "Fit the family of positive numbers by pfdtc().")
+    abort_input(name, wrong, "numbers of which some are 0 and several are above 0",
+                hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
   }
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   home <- parent.frame()
@@ -95,7 +95,7 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
   table <- Map(function(one, part) transform(one$table, what = paste(part, what, sep = ".")), each, names(each))
-  structure(list(text = paste("Above 0, or 0:", each$zero$text, "Responses above 0:", each$positive$text),
+  structure(list(text = paste("Is a response above 0?", each$zero$text, "Responses above 0:", each$positive$text),
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
@@ -135,7 +135,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   if (interval != "none" && !type %in% c("response", "median")) {
-    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out there")
+    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out")
   }
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
@@ -172,9 +172,10 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle of two fits; log marginal likelihood ", format(x$evidence, digits = 5), "\n\nAbove 0, or 0:\n", sep = "")
+  cat("Hurdle model of two fits; log marginal likelihood ", format(x$evidence, digits = 5),
+      "\n\nFit `zero`: is a response above 0?\n", sep = "")
   print(x$zero, ...)
-  cat("\nResponses above 0:\n")
+  cat("\nFit `positive`: responses above 0\n")
   print(x$positive, ...)
   invisible(x)
 }

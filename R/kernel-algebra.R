@@ -1,6 +1,6 @@
 #' Sums, products and matrices of kernels
 #'
-#' `k1 + k2` is the kernel of a sum of two independent functions, and `k1 * k2` the product of two kernels. `0.5 * k`
+#' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the (elementwise) product. `0.5 * k`
 #' multiplies the variance. `kernel_matrix()` returns the matrix of covariances between two sets of points.
 #'
 #' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose
@@ -19,8 +19,6 @@
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
 #'   with a `variance` and the positions of its factors. `kernel_matrix()`: the matrix with elements
 #'   \eqn{k(x_i, z_j)}, in squared units of the response.
-#' @section Invariants: `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise
-#'   product.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples
@@ -33,7 +31,7 @@
 Ops.pfdtc_kernel <- function(e1, e2) {
   if (missing(e2) || !.Generic %in% c("+", "*")) {
     abort_input("kernel", sprintf("`%s`", .Generic), "used with + and * alone",
-                message = sprintf("`%s` does not make a kernel of kernels: + and * do.", .Generic))
+                message = sprintf("Kernels cannot be combined by `%s`. Use + or *.", .Generic))
   }
   numbers <- !vapply(list(e1, e2), inherits, NA, "pfdtc_kernel")
   if (!any(numbers)) {
@@ -56,7 +54,7 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   kernel <- list(e1, e2)[[which(!numbers)]]
   if (.Generic == "+") {
     abort_input("kernel", describe(number), "a kernel",
-                hint = "kernel_constant(<variance>) is one that is the same everywhere.")
+                hint = "For an unknown constant add kernel_constant().")
   }
   number <- check_positive(number, "number", 1L)
   kernel <- as_sum(kernel)

@@ -58,7 +58,6 @@
 #'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
 #'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
 #'   each of the G inputs with lengthscale l_j / ratio. A categorical variable counts as one input.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
 #'   kernel_constant kernel_white kernel_categorical
@@ -290,7 +289,8 @@ sphere_root <- function(n, p = NULL) {
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
   if (is.function(kernel)) kernel <- kernel()
   if (!inherits(kernel, "pfdtc_kernel") || !isTRUE(kernel$profile %in% kernels_of_before)) {
-    abort_input("kernel", describe(kernel), "kernel_se() or kernel_matern()")
+    abort_input("kernel", if (inherits(kernel, "pfdtc_kernel")) "another kernel" else describe(kernel),
+                "kernel_se() or kernel_matern()")
   }
   if (!is.numeric(pairs)) pairs <- check_flag(pairs, "pairs")
   with_pairs <- !isFALSE(pairs)

@@ -40,7 +40,7 @@ laplace_check <- function(fit, draws = 2000) {
   m <- nrow(fit$inducing)
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
-  l <- native(ffi_paths, engine_posterior(at, fit$inducing, of_kernel(fit$kernel)), data$x, sites, t(U),
+  l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
   # log p(y, u) - log q(u), both without their 2 pi
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)

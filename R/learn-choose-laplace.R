@@ -13,6 +13,9 @@ choose_learned <- function(found, price) {
   choice
 }
 
+# Returns the model with the least value, the first of several.
+lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
+
 # Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
 choose_smooth <- function(rows, s, start, state, given) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
@@ -27,18 +30,15 @@ choose_smooth <- function(rows, s, start, state, given) {
       if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
       one$kernel <- as_kernel(kernel)
     }
-    best <- NULL
-    for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
-      try <- one
-      if (scale != 1) try$kernel <- change_leaves(one$kernel, function(leaf) {
+    lowest(lapply(if (given || !length(s$free)) 1 else c(0.3, 1), function(scale) {
+      if (scale != 1) one$kernel <- change_leaves(one$kernel, function(leaf) {
         if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
         leaf
       })
-      try <- search_laplace(few, s, try, start, state, tied = !given)
-      if (is.null(best) || try$value < best$value) best <- try
-      if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
-    }
-    best
+      try <- search_laplace(few, s, one, start, state, tied = !given)
+      if (is.null(state$so_far) || isTRUE(try$value < state$so_far$value)) state$so_far <- try
+      try
+    }))
   })
   choice <- choose_learned(found, function(model) 0)
   choice$table$score <- choice$table$score / nrow(few$x)
@@ -56,7 +56,6 @@ choose_terms <- function(rows, s, smooth, kernels, start, state) {
   from <- function(model, kernel, tied = FALSE) {
     search_laplace(rows, s, replace(model, c("kernel", "value"), list(as_kernel(kernel), Inf)), start, state, tied)
   }
-  lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
   found <- c(smooth, line_beside(rows, s, now, start, state))
   if (few && ncol(rows$x) >= laplace_sizes$inputs) {
     # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale

@@ -35,6 +35,9 @@ join_choices <- function(table, later, n) {
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
+# Returns the mean gain of one model over another at some rows, and its standard error.
+measured <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+
 # ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
@@ -128,17 +131,11 @@ has_little_noise <- function(problem, theta) {
 # log density of these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks
 # like noise. Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
-  model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
-  choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),
-                        exact = function(tried) model("exact", learn_exactly(now$problem, run)$theta)),
-                   function(model) {
-                     scores <- conditional_scores(now$problem, model$theta, learning_sizes$exact)
-                     list(scores = scores, score = mean(scores))
-                   })
-  gain <- choice$tried$neighbours$scores - choice$tried$exact$scores
-  list(theta = choice$best$theta, exact = if (all(is.finite(gain))) {
-    c(rows = max(exact_sizes(now$problem$pool)), gain = mean(gain), se = se_of_mean(gain))
-  })
+  thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
+  scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
+  gain <- scores[[1L]] - scores[[2L]]
+  list(theta = thetas[[which.min(vapply(scores, mean, 0))]],
+       exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), measured(gain)[-3L]))
 }
 
 # Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
@@ -189,8 +186,8 @@ smoother_kernel <- function(tried, best) {
 # larger
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
 # Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
-# the Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as
-# the kernel did. With so few rows that priors decide, a parameter costs nothing more.
+# the Vecchia likelihood ended. With many rows only the linear mean alone is tried, because a linear mean beside a
+# kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -198,7 +195,7 @@ choose_line <- function(now, s, run) {
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
-  price <- parameter_nats * (1 - prior_share(pool$n, ncol(pool$x)))
+  price <- parameter_nats * (1 - pool$fade)
   judge <- function(model) list(score = price * model$parameters - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)

@@ -7,12 +7,11 @@
 #' maximised, with the priors.
 #'
 #' That density is up to 2,000 rows the exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000
-#' rows, scaled to all rows. If an additive
-#' kernel was chosen on 800 rows, it is the exact log marginal likelihood of these rows. For `hyper = "pilot"` and
-#' `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000
-#' rows. Coefficients of a linear `mean` come first, those of a formula for `noise` last. Coefficients are not on the
-#' log scale, and their covariances with hyperparameters are set to 0. A direction without information has sd 4. The
-#' variance of a hyperparameter at the end of its range is too small.
+#' rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood of
+#' these rows. For `hyper = "pilot"` and `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation
+#' (or the variational bound) of 3,000 rows. Coefficients of a linear `mean` come first, those of a formula for `noise`
+#' last. Coefficients are not on the log scale, and their covariances with hyperparameters are set to 0. Combinations of
+#' hyperparameters without information have sd 4. The variance of a hyperparameter at the end of its range is too small.
 #'
 #' @param object,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
 #' @param parm,level names as in `vcov()` or as in `coef()`, or row numbers of `vcov()` (default: all); probability of
@@ -119,20 +118,20 @@ density_of_evidence <- function(fit, data, s) {
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
-  held <- if (pool$few) exact_density(problem) else
-    given_neighbours(problem, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]))
+  near <- if (!pool$few) problem$neighbours(theta, rows, learning_sizes$whole[["near"]])
+  evaluate <- if (pool$few) exact_density(problem)$evaluate else function(theta) problem$vecchia(theta, rows, near)
   times <- if (pool$few) 1 else pool$n / length(rows) / pool$share
   prior <- function(par) problem$prior(all(par))$value
   list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
        upper = problem$upper[problem$free], exact = pool$few && !some, prior = prior, value = function(par) {
-         now <- held$evaluate(all(par))
+         now <- evaluate(all(par))
          if (is.finite(now$value)) times * now$likelihood + prior(par) else -Inf
        }, information = function() {
          if (pool$few) {
-           return(differences(function(par) -held$evaluate(all(par))$gradient[problem$free], theta[problem$free]))
+           return(differences(function(par) -evaluate(all(par))$gradient[problem$free], theta[problem$free]))
          }
          prior <- diag(problem$prior(theta)$information, length(theta))
-         (times * (held$evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
+         (times * (evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
        })
 }
 
@@ -154,8 +153,8 @@ density_of_objective <- function(fit, data, s) {
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   if (!is.null(fit$near)) {
-    abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
-                hint = "Beside near rows the kernel is learned of Gaussian responses at the mode: neighbours = 0.")
+    abort_input("object", "a fit with neighbours", sprintf("without neighbours with family %s", fit$likelihood$label),
+                hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
   }
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")

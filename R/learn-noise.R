@@ -17,7 +17,9 @@ problem_with_trend <- function(problem, trend, v) {
   wide$lower <- c(problem$lower, rep(-6, q))
   wide$upper <- c(problem$upper, rep(6, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
+  wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    input <- problem$input(length(rows))
     now <- problem$by_number(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)

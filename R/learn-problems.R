@@ -3,8 +3,8 @@
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
 # theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them.
-# given_neighbours() and exact_problem() make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher
-# information, or the exact one, without.
+# A learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
+# evaluate(). exact_density() makes it from the exact likelihood, without information.
 
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
@@ -35,7 +35,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   season <- !is.null(kernel$season)
-  fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
+  fade <- rep(pool$fade, last)
   composite <- length(kernel$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(variances)] <- if (composite) 1 else 4
   free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
@@ -67,16 +67,18 @@ kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
   open <- open_leaf(s$kernel)
-  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open))
+  chosen <- if (!is.null(profile)) kernel_of(profile, open$periods)
+  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen))
   table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # the kernel has its periods
   made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
-               label = if (!is.null(profile)) profile_label(profile, open$periods))
+               label = if (!is.null(profile)) profile_label(profile, open$periods, chosen))
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
 }
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
-# vecchia(theta, rows, neighbours, slopes, input) evaluates, with input(n) made once for n rows.
+# vecchia(theta, rows, neighbours, slopes) returns the log density of `rows` given these neighbours, with priors. With
+# `slopes` 2 the information is an estimate from a quarter of the rows. input(n) is made once for n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
@@ -121,25 +123,14 @@ with_likelihood <- function(problem, precision) {
     if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
     made
   }
-  problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
+  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    input <- problem$input(length(rows))
     now <- problem$by_number(theta)
     result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
       integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
-  }
-  problem
-}
-
-# Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
-# priors. With `some` and many parameters the information is an estimate from a quarter of the rows.
-given_neighbours <- function(problem, rows, neighbours, some = FALSE) {
-  count <- problem$pool$count
-  input <- problem$input(length(rows))
-  some <- some && problem$last > sampled_parameters
-  problem$evaluate <- function(theta, slopes = TRUE) {
-    count$evaluations <- count$evaluations + 1L
-    problem$vecchia(theta, rows, neighbours, if (slopes && some) 2L else slopes, input)
   }
   problem
 }
@@ -185,10 +176,9 @@ kernel_of <- function(profile, periods = NULL) {
   if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
 }
 
-profile_label <- function(profile, periods = NULL) {
-  plain <- plain_kernels[[profile]]
-  if (!is.null(plain)) return(plain$label)
-  if (!is_season(profile)) return(sum_label(kernel_of(profile)))
+profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
+  if (is.null(kernel$leaves)) return(kernel$label)
+  if (!is_season(profile)) return(sum_label(kernel))
   parts <- parts_of_season(profile, periods)
   paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
           if (parts$mean) "linear mean"), collapse = " + ")
@@ -202,8 +192,7 @@ open_leaf <- function(kernel) {
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
-with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
-  chosen <- kernel_of(profile, leaf$periods)
+with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
@@ -216,7 +205,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel)) {
       }
       l
     })
-    # `kernel` has its place: so has one factor over the same inputs
+    # `kernel` has been compiled for the inputs, and so has a factor over the same inputs
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
@@ -317,8 +306,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
-       natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
-       evaluate = evaluate)
+       natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
+       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
 }
 
 laplace_prior <- function(kernel, x, unit, wanted) {

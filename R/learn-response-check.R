@@ -113,15 +113,18 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # ---- transforms beside the additive kernel --------------------------------------------------------------------------
 
 # A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
-# sum. Returns the candidates with merits that include the gain of the additive kernel for their transform, if rows are
-# few, the best candidate has constant noise, and the kernel gains `additive_nats` for it or for the first candidate.
+# sum; noise that differs hides it too. Returns the candidates, where merits of constant noise include the gain of the
+# additive kernel for their transform. This requires few rows, that smooth noise gains less than `additive_nats` beside
+# the best transform, and that the kernel gains more for this or for the first transform.
 # `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at
 # the first of these kernels.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
-  best <- best_of(tried)
+  leader <- best_of(tried)
+  best <- sub(", smooth noise$", "", leader)
   pool <- tried[[1L]]$problem$pool
-  open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant
+  open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant &&
+    tried[[leader]]$score > tried[[best]]$score - additive_nats
   few <- open && pool$n <= response_rule[["terms"]] && in_time(pool) && may_be_additive(from$s$kernel)
   if (!few) return(tried)
   terms <- list()
@@ -130,8 +133,10 @@ with_terms_in_merit <- function(tried, from) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
       problem <- learning_problem(some, from$s, from$profile)
       run <- learn_exactly(problem, climb(problem, tried[[label]]$theta, "few", 8L))
-      wide <- learn_additive("additive", model_of_run(problem, run), from$s, if (length(terms)) terms[[1L]])
-      terms[[label]] <<- c(wide, gain = max(0, wide$value - run$value, na.rm = TRUE) * pool$n / some$n)
+      first <- Find(function(one) !is.null(one$theta), terms)
+      wide <- learn_additive("additive", model_of_run(problem, run), from$s, first)
+      gain <- max(0, wide$value - run$value, na.rm = TRUE) * pool$n / some$n
+      terms[[label]] <<- c(wide, list(gain = gain))
     }
   }
   add(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)))
@@ -199,7 +204,7 @@ rows_transformed <- function(rows, transform) {
   r <- if (is.null(rows$offset)) y else y - rows$offset
   unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
   out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
-              scale = unit$scale, shift = log_density_shift(length(r), sum_of_logs(rows$w), unit$scale),
+              scale = unit$scale, shift = list(constant = 0, rows = 0, ss = 0),
               offset = rows$offset, transform = transform, given_response = rows$y)
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }

@@ -25,7 +25,7 @@ response_stage <- function(data, asked, state) {
                   tol = , noise = , kernel = , offset = , mean = , center = ,
                   scale = sprintf("`%s` is given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("Response: as given, with constant noise: %s.", why))
+      state$because <- c(response = sprintf("Response: as given, with constant noise, because %s.", why))
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
@@ -134,7 +134,8 @@ find_response <- function(data, asked, open, first, state) {
   on.exit(tell(NULL), add = TRUE)
   tell("starts")
   start <- data_as_modelled(data, list(transform = first), asked)
-  s <- first_plan(start, asked)$learn
+  plan <- first_plan(start, asked)
+  s <- plan$learn
   pool <- learning_rows(start, s)
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
@@ -174,7 +175,10 @@ find_response <- function(data, asked, open, first, state) {
                                         describe_transform(best$transform),
                                         "`transform = \"none\"` keeps the response as given."))
   }
-  if (unchanged) return(best)
+  if (unchanged) {
+    state$asked <- plan$asked
+    return(best)
+  }
   count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
   state$so_far <- NULL
   best
@@ -334,15 +338,15 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
   now <- problem$at(theta)
-  control <- problem$input(length(counted))$control
+  at <- list(rows = engine_rows(problem$pool), control = problem$input(length(counted))$control)
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- rows_transformed(from$rows, transform)
-    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE,
-                            at = list(rows = engine_rows(part), control = control))$value
+    at$rows$y <- part$y
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, at = at)$value
     if (!is.finite(value)) return(-1e300)
-    value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
-      sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
+    merged <- if (part$shift$rows > 0) merged_log_density(part$shift, now$noise) else 0
+    value + merged * length(counted) / problem$pool$n + sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
   }
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }

@@ -21,7 +21,7 @@ pool_of_rows <- function(data, s) {
   n <- nrow(x)
   pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
                count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
-               until = proc.time()[["elapsed"]] + s$steps$max_seconds)
+               fade = prior_share(n, ncol(x)), until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(n, learning_sizes$first)
   early <- which(pool$rank <= first)
   early <- early[order(pool$rank[early])]
@@ -59,7 +59,8 @@ some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
-  some[c("spreads", "made")] <- list(spreads_of(some$x), new.env(parent = emptyenv()))
+  some[c("spreads", "fade", "made")] <- list(spreads_of(some$x), prior_share(some$n, ncol(some$x)),
+                                             new.env(parent = emptyenv()))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
@@ -93,7 +94,7 @@ response_units <- function(data) {
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,
        floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
-       weight = mean_weight(data))
+       weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)

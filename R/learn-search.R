@@ -6,9 +6,11 @@
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
+  slopes <- if (problem$last > sampled_parameters) 2L else TRUE
+  problem$evaluate <- function(theta) problem$vecchia(theta, rows, neighbours, slopes)
   for (maxit in steps) {
     if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, size[["near"]])
-    run <- ascend(given_neighbours(problem, rows, neighbours, some = TRUE), theta, maxit, enough)
+    run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
     if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
@@ -231,7 +233,7 @@ lengthened <- function(problem, theta) {
     replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
   })
   value <- vapply(c(list(theta), tried), function(theta) {
-    given_neighbours(problem, rows, problem$neighbours(theta, rows, size[["near"]]))$evaluate(theta, FALSE)$value
+    problem$vecchia(theta, rows, problem$neighbours(theta, rows, size[["near"]]), FALSE)$value
   }, 0)
   best <- which.max(value)
   if (best > 1L) tried[[best - 1L]]

@@ -25,7 +25,7 @@ choose_season <- function(now, s) {
                            best$parameters - here$parameters, if (!pool$few) some$n)
   if (!few) {
     problem <- learning_problem(pool, s, best$problem$profile)
-    if (pool$few) { # the exact log marginal likelihood of all rows has the last word
+    if (pool$few) { # the exact log marginal likelihood of all rows decides
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]
@@ -93,7 +93,7 @@ learn_season <- function(pool, s, profile, from) {
   theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
   rows <- seq_len(pool$n)
   near <- problem$neighbours(theta, rows, learning_sizes$few[["near"]])
-  start <- c(list(theta = theta), given_neighbours(problem, rows, near)$evaluate(theta)[c("value", "information")])
+  start <- c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")])
   run <- learn_exactly(problem, start)
   c(model_of_run(problem, run), list(information = run$information))
 }

@@ -86,93 +86,89 @@ weights_given <- function(data) data$prior_weights %||% rep(1, length(data$respo
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# For any likelihood; NA for rows of weight 0.
-#' @importFrom stats rstandard
-#' @export
-rstandard.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
+# Returns a method for a generic. `answer(model)` has a value for each row of the data.
+loo_method <- function(answer) {
+  function(model, ...) {
+    check_dots_empty(list(...), "model")
+    model <- check_any_fit(model, "model")
+    stats::naresid(model$na.action, answer(model))
+  }
+}
+
+# Returns the posterior, which must tell how the fitted values depend on each row.
+posterior_of_rows <- function(model) {
+  if (is.null(model$near)) return(posterior_of(model))
+  abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
+              hint = "rstandard() and hatvalues() work for this fit.")
+}
+
+# Returns rstandard() for any likelihood; NA for rows of weight 0.
+residuals_in_sds <- function(model) {
   response <- response_of(model)
   if (has_labels(response)) row_parts(posterior_of(model)) # row_parts() refuses several classes
   check_distribution(model)
   loo <- loo_rows(model)
-  if (response$conjugate) return(stats::naresid(model$na.action, standardised(loo)))
+  if (response$conjugate) return(standardised(loo))
   data <- training_data(model)
   p <- response_moments(response, loo$mean, loo$var)
   # a weight does not change the variance of ordered classes
   var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
     response$variance(p$mean, p$sd, sizes_given(data), response$theta) / weights_given(data) + p$sd^2
-  stats::naresid(model$na.action, (data$response - p$mean) / sqrt(var))
+  (data$response - p$mean) / sqrt(var)
 }
+
+#' @importFrom stats rstandard
+#' @export
+rstandard.gp_fit <- loo_method(residuals_in_sds)
 
 #' @importFrom stats hatvalues
 #' @export
-hatvalues.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, loo_rows(model)$hat)
-}
+hatvalues.gp_fit <- loo_method(function(model) loo_rows(model)$hat)
 
 #' @importFrom stats cooks.distance
 #' @export
-cooks.distance.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- refuse_neighbours(model)
-  data <- training_data(model)
-  p <- posterior_of(model)
+cooks.distance.gp_fit <- loo_method(function(model) {
+  p <- posterior_of_rows(model)
   part <- without_rounded(row_parts(p))
   distance <- (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q)
-  stats::naresid(model$na.action, all_rows(data, distance, 0))
-}
+  all_rows(training_data(model), distance, 0)
+})
 
 #' @importFrom stats rstudent
 #' @export
-rstudent.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  if (!response_of(model)$conjugate) return(stats::rstandard(model))
-  model <- refuse_neighbours(model)
-  r <- standardised(loo_rows(model))
-  stats::naresid(model$na.action, r / scale_without(model, r))
-}
+rstudent.gp_fit <- loo_method(function(model) {
+  r <- residuals_in_sds(model)
+  if (response_of(model)$conjugate) r / scale_without(model, r) else r
+})
 
 #' @importFrom stats dfbetas
 #' @export
-dfbetas.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- refuse_neighbours(model)
+dfbetas.gp_fit <- loo_method(function(model) {
+  p <- posterior_of_rows(model)
   b <- mean_functionals(model)
   if (is.null(b)) {
     abort_input("model", "a fit without a linear mean", "a fit with `mean = ~ x`, which has coefficients")
   }
-  loo <- loo_rows(model)
-  p <- posterior_of(model)
   part <- without_rounded(row_parts(p))
   fun <- some_functionals(b$fun, seq_along(b$names))
   change <- covariance_with_rows(p, fun)[part$group, , drop = FALSE] * (part$g / part$rest)
   change <- in_units(model, change %*% t(b$to)) / rep(mean_coefficients(model)$sd, each = nrow(change))
-  scale <- if (response_of(model)$conjugate) scale_without(model, standardised(loo)) else 1
+  scale <- if (response_of(model)$conjugate) scale_without(model, standardised(loo_rows(model))) else 1
   out <- apply(change, 2L, function(v) all_rows(training_data(model), v, 0)) / scale
   dimnames(out) <- list(names(training_data(model)$response), b$names)
-  stats::naresid(model$na.action, out)
-}
+  out
+})
 
 # Returns the estimate of the scale of kernel and noise from all other rows, relative to the fit's scale. With y'K^{-1}
 # y = sum(g y) and the squared standardised residual r^2 the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for p
 # coefficients of the mean, as for lm().
 scale_without <- function(fit, r) {
-  p <- posterior_of(fit)
+  p <- posterior_of_rows(fit)
   part <- row_parts(p)
   used <- part$q > 0 # the rows of a subsample
   coefficients <- max(length(mean_functionals(fit)$names), fit$center != 0)
   seen <- all_rows(training_data(fit), as.double(used), 0)
   sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / (sum(used) - coefficients - seen))
-}
-
-refuse_neighbours <- function(fit) {
-  fit <- check_any_fit(fit, "model")
-  if (is.null(fit$near)) return(fit)
-  abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
-              hint = "rstandard() and hatvalues() work for this fit.")
 }
 
 # ---- scores ---------------------------------------------------------------------------------------------------------

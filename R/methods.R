@@ -26,11 +26,9 @@
 #' @param object A fit.
 #' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
 #'   of `"latent"` f.
-#' @param nsim Number of draws.
-#' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
+#' @param nsim,seed Number of draws; `NULL`, or a number for [set.seed()], after which R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML See `logLik()` in Details.
-#' @param k Penalty for a parameter.
+#' @param REML,k See `logLik()` in Details; penalty for a parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
 #'   attribute `seed`; `summary()`: an object with a print method.
@@ -105,23 +103,42 @@ fitted.gp_fit <- function(object, ...) {
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
-  if (!response_of(object)$conjugate) return(residuals_other(check_any_fit(object, "object"), type))
+  object <- check_any_fit(object, "object")
+  response <- response_of(object)
+  if (has_labels(response)) return(residuals_labels(object, type))
+  normal <- response$conjugate
+  given <- type %in% c("response", "loo") # others are those of a transformed response
+  if (!normal && !given) check_distribution(object, "object")
+  padded <- function(v) stats::naresid(object$na.action, v)
   if (type == "pit") {
     loo <- loo_rows(object)
-    return(stats::naresid(object$na.action, noisy_cdf(loo$residual, loo)))
+    return(padded(if (normal) noisy_cdf(loo$residual, loo) else pit_of(object, loo)))
   }
   data <- training_data(object)
-  if (type == "loo") {
-    fit <- check_fit(object, "object")
-    loo <- loo_rows(fit)
-    r <- if (is.null(fit$transform)) loo$residual else
-      given_response(data) - response_moments(response_of(fit), loo$mean, loo$var + loo$noise)$mean
-    return(stats::naresid(object$na.action, r))
+  mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
+    if (given) "mean" else "latent")
+  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
+  r <- padded(if (given) given_response(data) else data$response) - mean
+  if (given) return(r)
+  w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
+  if (normal) return(r * sqrt(w))
+  size <- padded(sizes_given(data))
+  if (type == "pearson" && is.null(response$variance)) {
+    latent <- stats::predict(object, se.fit = TRUE)
+    return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
   }
-  r <- if (type == "response") stats::naresid(object$na.action, given_response(data)) - stats::fitted(object) else
-    stats::naresid(object$na.action, data$response) - stats::predict(object, type = "latent")
-  if (type == "response" || is.null(data$prior_weights)) return(r)
-  r * sqrt(stats::weights(object))
+  if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
+  deviance <- if (!is.null(response$deviance)) {
+    w * response$deviance(padded(data$response), mean, size, response$theta)
+  } else { # the difference from the largest log likelihood, at the latent mean
+    sites <- engine_sites(object$likelihood, data$sites, object$center)
+    f <- latent_at(object, data$x)$mean + data$sites$offset
+    best <- response$best(data$sites, response$theta)
+    open <- !is.finite(best)
+    top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
+    padded(all_rows(data, 2 * (top - native_likelihood(sites, f)[1L, ]), NA))
+  }
+  sign(r) * sqrt(pmax(deviance, 0))
 }
 
 #' @export
@@ -235,37 +252,6 @@ draws_at <- function(object, rows, nsim, type, training) {
     draws <- lapply(as.data.frame(draws), function(k) factor(response$levels[k], response$levels, ordered = TRUE))
   }
   data.frame(draws)
-}
-
-# Returns the residuals of a non-Gaussian likelihood.
-residuals_other <- function(fit, type) {
-  if (has_labels(response_of(fit))) return(residuals_labels(fit, type))
-  if (!type %in% c("response", "loo")) check_distribution(fit, "object")
-  if (type == "pit") return(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
-  response <- response_of(fit)
-  data <- training_data(fit)
-  padded <- function(v) stats::naresid(fit$na.action, v)
-  mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
-  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
-  r <- padded(data$response) - mean
-  if (type %in% c("response", "loo")) return(r)
-  w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
-  size <- padded(sizes_given(data))
-  if (type == "pearson" && is.null(response$variance)) {
-    latent <- stats::predict(fit, se.fit = TRUE)
-    return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
-  }
-  if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
-  if (is.null(response$deviance)) { # the difference from the largest log likelihood, at the latent mean
-    sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-    f <- latent_at(fit, data$x)$mean + data$sites$offset
-    best <- response$best(data$sites, response$theta)
-    open <- !is.finite(best)
-    top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
-    deviance <- pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0)
-    return(sign(r) * padded(all_rows(data, sqrt(deviance), NA)))
-  }
-  sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
 }
 
 # Methods that functions for lm() and glm() use.
@@ -389,19 +375,14 @@ frame_of_update <- function(object, call, new, caller) {
   }
   lacking <- Filter(function(argument) !all(vapply(all.vars(call[[argument]]), known, NA)), asked)
   if (!length(lacking)) return(caller)
-  frame <- new.env(parent = if (is.null(object$terms)) caller else environment(object$terms))
   if (is.null(object$terms)) {
     data <- training_data(object)
     inputs <- training_inputs(data)
     own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = given_response(data), weights = data$prior_weights,
                 offset = data$offset)
-    for (argument in lacking) {
-      if (is.symbol(call[[argument]])) assign(as.character(call[[argument]]), own[[argument]], envir = frame)
-    }
-    return(frame)
+    symbols <- Filter(is.symbol, as.list(call)[lacking])
+    return(list2env(stats::setNames(own[names(symbols)], vapply(symbols, as.character, "")), parent = caller))
   }
-  for (name in all.vars(as.call(c(quote(list), as.list(call)[new])))) {
-    if (exists(name, envir = caller)) assign(name, get(name, envir = caller), envir = frame)
-  }
-  frame
+  names <- Filter(function(name) exists(name, envir = caller), all.vars(as.call(c(quote(list), as.list(call)[new]))))
+  list2env(mget(names, envir = caller, inherits = TRUE), parent = environment(object$terms))
 }

@@ -61,11 +61,13 @@ engine_model <- function(model, jitter = 0, kernel = model$kernel) {
        noise = if (missing(model)) 1 else as.double(model$noise), jitter = as.double(jitter))
 }
 
-engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
+engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
+  c(engine_model(model, jitter, kernel), list(z = z))
+}
 
 # `posterior` is the result of native_posterior(), native_near(), native_laplace() or native_exact() at these points.
-engine_posterior <- function(posterior, z, model) {
-  c(engine_points(z, model), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
+engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
+  c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
 # Returns rows with `scale`, the roots of their weights. Rows multiplied by `scale` are rows of weight 1.
@@ -74,9 +76,6 @@ engine_rows <- function(data) {
 }
 
 engine_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
-
-# Returns a model for C entry points that read the kernel only.
-of_kernel <- function(kernel) list(kernel = kernel, noise = 1)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
 
@@ -121,11 +120,12 @@ native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = 
                  engine_control(nrow(data$x), control)), to)[c("gradient", "theta", "rss")]
 }
 
-# Adds the sums of two sets of rows. Both were made with the same model, points and objective.
+# Adds the sums of two sets of rows, lists within lists too. Both were made with the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
-  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else u + v, a[parts], b[parts])
+  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else if (is.list(u)) sums_merge(u, v) else u + v, a[parts],
+                  b[parts])
   a
 }
 
@@ -179,11 +179,12 @@ native_exact <- function(data, model, control = NULL) {
 # `at`: engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
-  as_value(with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control), to)
+  result <- with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control)
+  if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_predict, engine_posterior(posterior, x, of_kernel(kernel)), x_new, engine_control(nrow(x_new)))
+  .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new)))
 }
 
 # Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
@@ -200,7 +201,7 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
-         doing = "The posterior on inducing points and near rows")
+         doing = "The posterior on inducing points and neighbours")
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
@@ -209,12 +210,12 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 # the numbers of these rows, and r.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
-         as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from near rows")
+         as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
 }
 
 native_near_covariance <- function(near, z, data, model, s, x_new, control = NULL) {
   native(ffi_near_covariance, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
-         engine_control(16 * nrow(x_new), control), doing = "Covariance from near rows")
+         engine_control(16 * nrow(x_new), control), doing = "Covariance from neighbours")
 }
 
 native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, control = NULL) {
@@ -286,7 +287,7 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
-  to <- engine_points(z, of_kernel(kernel), jitter)
+  to <- engine_points(z, jitter = jitter, kernel = kernel)
   result <- .Call(if (is.null(sites$contrasts)) ffi_laplace else ffi_softmax, to, x, sites,
                   list(beta = start$beta, G = start$G, C = start$C),
                   list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
@@ -298,7 +299,7 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
 # rows can reduce, `left` the rest of the variance.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
-  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x, control)
+  .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
 }
 
 # Returns log p, its slope, minus its curvature and its third derivative at f (offset included), in four rows.

@@ -7,8 +7,8 @@
 #'
 #' @param x a univariate [ts]; missing values are left out.
 #' @param object a fit of one input, a time in regular steps: a ts, dates, times or numbers.
-#' @param h number of steps ahead. Default: two periods, or 10 steps.
-#' @param level probabilities of the prediction intervals, in percent.
+#' @param h,level number of steps ahead, by default two periods or 10 steps; probabilities of the prediction intervals,
+#'   in percent.
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
@@ -67,7 +67,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   step <- min(diff(sort(unique(counted))))
   at <- round((counted - start) / step) + 1
   irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
-  if (irregular) abort_input("object", "a fit of irregular times", "one of times in regular steps")
+  if (irregular) abort_input("object", "a fit of irregular times", "a fit of one time in regular steps")
   count <- max(at)
   step <- (max(counted) - start) / (count - 1)
   seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else

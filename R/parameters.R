@@ -28,14 +28,8 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
-  list(start = unname(start[free]), at = at, natural = function(par) as_users_see(at(par)), too_far = too_far,
-       free = which(free), kernel = kernel)
-}
-
-# Returns list(kernel, noise), with the kernel in the form that users see.
-as_users_see <- function(model) {
-  model$kernel <- as_kernel(model$kernel)
-  model
+  natural <- function(par) list(kernel = as_kernel(at(par)$kernel), noise = at(par)$noise)
+  list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free), kernel = kernel)
 }
 
 # Checks `fix`. `names` has the names of all parameters.
@@ -77,7 +71,9 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     row <- switch(table$what[i], variance = {
       n <- length(terms)
-      over <- max(prior_of_term(leaves[terms[[table$term[i]]]$leaves], x), 1e-300)
+      own <- leaves[terms[[table$term[i]]]$leaves]
+      varying <- any(unlist(lapply(own, `[[`, "profile")) %in% varying_profiles)
+      over <- if (varying) max(prior_of_term(own, x), 1e-300) else 1
       list(unit = power / over, over = over, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
     }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
@@ -97,7 +93,6 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
 # Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an
 # offset get their unit.
 prior_of_term <- function(leaves, x) {
-  if (!any(unlist(lapply(leaves, `[[`, "profile")) %in% varying_profiles)) return(1)
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
     if (is_group(l)) {

@@ -16,7 +16,8 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; the response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: none (exact posterior) to 5,000 or 8,000 rows, else 200 or 50.
+#' @param m maximum number of inducing points. Default: none (exact posterior) up to 5,000 rows, or 8,000 if that
+#'   predicts better, else 200, or 50 beside neighbours.
 #' @param tol accuracy to certify, in sd of the modelled response.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
@@ -104,7 +105,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
 #'     `transform`, `noise_trend`; `noise_tail`, the variance of the log noise that inputs do not explain. `response`, a
 #'     data frame of the transforms and noise models compared: `merit`, log density of the given responses less at least
-#'     2 for each of the `parameters`; `chosen`; `refused`, by held-out rows; `tail`, what `noise_tail` would be.
+#'     2 for each of the `parameters`; `chosen`; `refused`, for poor predictions of held-out rows; `tail`, the
+#'     `noise_tail` learned with it.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a penalty for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within
@@ -193,7 +195,7 @@ source_fit <- function(method, source, call, args, envir) {
                 hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
   }
   if (!is.null(args$noise_trend)) {
-    abort_input("like", "a fit with noise of several sizes", "one with constant noise where rows come from a source")
+    abort_input("like", "a fit with heteroscedastic noise", "a fit with constant noise where rows come from a source")
   }
   given <- c(tol = !is.null(args$tol), family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform))

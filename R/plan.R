@@ -44,10 +44,10 @@ decide <- function(facts, asked, look = list()) {
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
-# Returns the plan before any measurement.
+# Returns the plan before any measurement, with the settings `asked` as the data complete them.
 first_plan <- function(data, asked) {
   asked <- complete_settings(data, asked)
-  decide(facts_of(data, asked), asked)
+  c(decide(facts_of(data, asked), asked), list(asked = asked))
 }
 
 # Returns a plan with other settings of the posterior.
@@ -169,7 +169,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used. There are so many that more would change the posterior by rounding errors only."
+    "Inducing points are used: more of them would change the posterior by rounding errors only."
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
@@ -194,7 +194,7 @@ because_near <- function(asked, look, near, alone) {
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
       if (look$rho < enough_unexplained) "nearest neighbours would not change predictions" else
-        "nearest neighbours are not used")
+        "nearest neighbours would change predictions, but are not used")
   }
   c(neighbours = text)
 }

@@ -3,7 +3,7 @@
 #' For one fit, draws where [certify()] guarantees that the exact GP lies: its mean in the filled orange band, its
 #' credible band between the orange dashed lines. For a list of fits with different numbers of inducing points, draws
 #' the largest possible errors beside the actual ones: median (solid) and maximum (dashed) over `newdata`, on
-#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood, the exact GP is its Laplace approximation.
+#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood the exact GP is its Laplace approximation.
 #'
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.
@@ -94,7 +94,7 @@ certified_rows_figure <- function(d, most = 300L) {
   layers <- c(bar(inside(lower - 2 * shown$sd_upper), inside(upper + 2 * shown$sd_upper), col = band_colour(), lwd = 2),
               bar(lower, upper, col = plot_colours["certified"], lwd = 5, lend = 2),
               layer("dots", at, shown$mean, pch = 16, cex = 0.5, col = plot_colours["mean"]))
-  panel <- list(args = list(xlab = "row, in order of the mean", ylab = "posterior mean", xlim = range(at),
+  panel <- list(args = list(xlab = "row, in order of the mean", ylab = "posterior mean",
                             ylim = range(lower - 2 * shown$sd, upper + 2 * shown$sd, finite = TRUE)), layers = layers)
   keys <- legend_keys(c("mean", "certified: exact mean", "certified: exact mean and 2 sd"),
                       c(plot_colours["mean"], plot_colours["certified"], band_colour()), c(NA, 1, 1), c(NA, 5, 2),
@@ -169,17 +169,17 @@ certified_curves_figure <- function(data, s) {
   range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
   has_exact <- !all(is.na(data$exact))
   far <- clip_to(range + c(-1, 1) * diff(range)) # a band without an end could not be filled
-  band <- function(p, lower, upper, col) layer("band", p$value, far(p[[lower]]), y1 = far(p[[upper]]), col = col)
+  cut <- setdiff(names(data), c("input", "value", "label"))
+  drawn <- cbind(replace(data, cut, lapply(data[cut], far)), outside = FALSE)
   orange <- plot_colours["certified"]
   pale <- grDevices::adjustcolor(orange, 0.3)
-  panels <- slice_panels(s, data, s$response, range, function(p) {
-    c(band(p, "mean_lower", "mean_upper", pale), band(p, "lwr", "upr", band_colour()))
+  panels <- slice_panels(s, drawn, s$response, range, function(p) {
+    c(credible_layer(p, "mean_lower", "mean_upper", pale), credible_layer(p))
   }, function(p) {
-    line <- function(what, ...) layer("line", p$value, p[[what]], ...)
-    of_mean <- function(what) line(what, lwd = 3.5, col = orange)
-    of_band <- function(what) line(what, lwd = 2, lty = 2, col = orange)
-    c(of_mean("mean_lower"), of_band("lwr_certified"), of_mean("mean_upper"), of_band("upr_certified"), mean_layer(p),
-      if (!anyNA(p$exact)) c(line("lwr_exact", lty = 3), line("exact"), line("upr_exact", lty = 3)))
+    c(curve_layers(p, c("mean_lower", "mean_upper"), lwd = 3.5, col = orange),
+      curve_layers(p, c("lwr_certified", "upr_certified"), lwd = 2, lty = 2, col = orange), mean_layer(p),
+      if (has_exact) c(curve_layers(p, "exact", col = "black"),
+                       curve_layers(p, c("lwr_exact", "upr_exact"), lty = 3, col = "black")))
   })
   percent <- paste(format(100 * s$level), "% credible")
   keys <- rbind(
@@ -187,11 +187,8 @@ certified_curves_figure <- function(data, s) {
     legend_keys(paste("fit's", percent), NA, pch = 22, size = 2, bg = band_colour()),
     if (has_exact) legend_keys(c("exact mean", paste("exact", percent)), "#000000", c(1, 3), 1),
     legend_keys("certified: exact mean", orange, NA, 2, 22, 1.6, pale),
-    legend_keys(paste("certified: exact", percent), orange, 2, 2),
-    if (!is.null(s$points)) data_key(isTRUE(s$residuals)), if (!is.null(s$inducing)) inducing_key())
-  k <- length(panels)
-  figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), foot = s$foot,
-         par = panels_par(rev(grDevices::n2mfrow(k)), top = 2.8, cex = if (k > 1L) 0.85 else 1))
+    legend_keys(paste("certified: exact", percent), orange, 2, 2), mark_keys(s))
+  figure(panels, data, keys, rev(grDevices::n2mfrow(length(panels))), foot = s$foot)
 }
 
 # ---- several fits ---------------------------------------------------------------------------------------------------
@@ -265,16 +262,12 @@ certified_errors_figure <- function(data, log) {
     layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) c(draw("max", look), draw("median", look)))
     title <- if (nrow(cases) > 2L) paste0(posterior_title(list(method = method)), ": ", what) else
       paste("posterior", what)
-    list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), at = unique(all$m), powers = "y",
+    list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), ticks = list(at = unique(all$m)),
          layers = unlist(unname(layers), FALSE))
   }, cases$what, cases$method)
   zero <- log && any(data$median == 0)
   keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
                       c(looks$col, "grey30", "grey30", if (zero) "grey30"),
                       c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
-  figure(unname(panels), data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)),
-         over_m_par(c(nrow(cases) / 2, 2L), 2.8, 0.85), list(xlab = "inducing points", ylab = "error"))
+  figure(panels, data, keys, c(nrow(cases) / 2, 2L), list(xlab = "inducing points", ylab = "error"))
 }
-
-# Returns panels_par() for panels over the number of inducing points, with common axis titles.
-over_m_par <- function(shape, top, cex) panels_par(shape, c(2, 3.4, 1.6, 0.6), top, c(1.4, 1.4), c(2.1, 0.6, 0), cex)

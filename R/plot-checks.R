@@ -10,7 +10,7 @@ check_which <- function(which) {
         (length(which) == 1L || !any(alone))) {
     return(unique(which))
   }
-  abort_input("which", describe(which), paste(list_quoted(figures_drawn, "\"", 7L), "or some of",
+  abort_input("which", describe(which), paste("one of", list_quoted(figures_drawn, "\"", 7L), "or some of",
                                               list_quoted(checks_drawn, "\"")),
               hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
 }
@@ -44,19 +44,18 @@ checks_figure <- function(fit, which) {
     switch(
       which,
       residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
-                                                                           c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
+                                                                           c(2, 1, 2)), FALSE)),
       qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal),
       observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
       pit = pit_panel(d$pit),
       semivariogram = list(
         args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
                     ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
-        layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16))))
+        layers = c(level(1), layer("line", d$distance, d$semivariance),
+                   layer("dots", d$distance, d$semivariance, pch = 16))))
   }
   panels <- Map(panel, which, tables)
-  k <- length(panels)
-  figure(panels, if (k == 1L) tables[[1L]] else tables,
-         par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
+  figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
 # Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
@@ -79,9 +78,9 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
 
 diagonal <- layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
-scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
+scatter_panel <- function(d, title, xlab, ylab, lines) {
   d <- d[evenly(nrow(d), 2000L), , drop = FALSE]
-  list(args = list(main = title, xlab = xlab, ylab = ylab, xlim = range(d[[1L]]), ylim = range(d[[2L]], ends)),
+  list(args = list(main = title, xlab = xlab, ylab = ylab),
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
@@ -92,7 +91,7 @@ pit_panel <- function(pit) {
   at <- (seq_len(classes) - 1) / classes
   height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
   band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
-  list(args = list(main = "PIT histogram", xlab = "probability below", ylab = "density", xlim = c(0, 1),
+  list(args = list(main = "PIT histogram", xlab = "probability below", ylab = "density",
                    ylim = c(0, max(height, band))),
        layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
                   layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",
@@ -126,10 +125,10 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
 # Makes a panel of estimates, in their order, with bars about them.
-bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16, ...) {
+bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
-  list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab,
-                   xlim = c(0.5, length(i) + 0.5), ylim = range(0, at, lwr, upr)), levels = labels, ...,
+  list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
+       levels = labels,
        layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]),
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
@@ -157,8 +156,7 @@ choices_figure <- function(fit) {
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
                ifelse(d$chosen, 16, 1))
   }, tables, names(tables))
-  figure(panels, if (length(tables) == 1L) tables[[1L]] else tables,
-         par = if (length(tables) > 1L) panels_par(c(1L, length(tables)), c(3.5, 3.5, 1.8, 1)))
+  figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = c(1L, length(tables)))
 }
 
 # Draws the effects of groups: a panel for each effect, its levels in the order of their estimates. Up to forty levels
@@ -172,10 +170,7 @@ groups_figure <- function(fit, level) {
   table <- `rownames<-`(table[by, ], NULL)
   name <- paste(table$group, table$effect, sep = ": ")
   parts <- split(table, factor(name, unique(name)))
-  columns <- ceiling(sqrt(length(parts)))
   figure(Map(function(d, title) {
-    few <- nrow(d) <= 40L
-    bars_panel(title, "effect", d$estimate, d$lwr, d$upr, if (few) d$level, las = if (few) 2)
-  }, parts, names(parts)), table,
-  par = if (length(parts) > 1L) panels_par(c(ceiling(length(parts) / columns), columns), c(3.5, 3.5, 1.8, 1)))
+    bars_panel(title, "effect", d$estimate, d$lwr, d$upr, if (nrow(d) <= 40L) d$level)
+  }, parts, names(parts)), table, shape = rev(grDevices::n2mfrow(length(parts))))
 }

@@ -4,20 +4,17 @@
 classes_figure <- function(fit, inputs, at, n, xlim) {
   s <- slice_frame(fit, inputs, at, n, xlim)
   levels <- response_of(fit)$levels
-  p <- class_moments(latent_at(fit, s$grid$x))$mean
-  colours <- grDevices::hcl.colors(length(levels), "Dark 3")
-  curves <- lapply(seq_along(levels), function(k) {
-    cbind(s$grid[c("input", "value", "label")], class = levels[k], probability = p[, k], outside = s$grid$outside)
+  curves <- s$grid[c("input", "value", "label", "outside")]
+  columns <- paste("class", seq_along(levels))
+  curves[columns] <- class_moments(latent_at(fit, s$grid$x))$mean
+  looks <- series_looks(length(levels))
+  label <- paste("probability of", response_name(fit))
+  panels <- slice_panels(s, curves, label, c(0, 1), function(p) NULL, function(p) {
+    unlist(Map(function(k, col, lty) mean_layer(p, k, col, lty), columns, looks$col, looks$lty), FALSE)
   })
-  panels <- Map(function(d, colour) {
-    slice_panels(s, d, paste("probability of", response_name(fit)), c(0, 1), function(p) NULL,
-                 function(p) mean_layer(p, p$probability, colour))
-  }, curves, colours)
-  panels <- Reduce(function(a, b) Map(function(a, b) replace(a, "layers", list(c(a$layers, b$layers))), a, b), panels)
-  curves <- do.call(rbind, curves)
-  k <- length(panels)
-  figure(panels, curves, legend_keys(levels, colours, 1, 2), foot = s$foot,
-         par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
+  value <- data.frame(s$grid[c("input", "value", "label")], class = rep(levels, each = nrow(curves)),
+                      probability = unlist(curves[columns], use.names = FALSE), outside = curves$outside)
+  figure(panels, value, legend_keys(levels, looks$col, looks$lty, 2), foot = s$foot)
 }
 
 # Draws for each class its share among rows with about the same leave-one-out probability.
@@ -32,7 +29,7 @@ class_calibration_figure <- function(fit) {
     data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
                sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
   }))
-  colours <- grDevices::hcl.colors(length(levels), "Dark 3")
+  colours <- series_looks(length(levels))$col
   own <- colours[match(d$class, levels)]
   figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
          legend_keys(levels, colours, pch = 16))
@@ -54,10 +51,10 @@ confusion_figure <- function(fit) {
   x <- rep(seq_len(K), each = K)
   y <- rep(rev(seq_len(K)), K)
   shade <- vapply(share, function(v) grDevices::adjustcolor(plot_colours["mean"], 0.05 + 0.9 * v), "")
-  boxes <- layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = shade)
   figure(list(list(
-    args = list(main = "Confusion", xlab = "most probable class by the other rows", xlim = c(0.5, K + 0.5),
-                ylab = paste(response_name(fit), "(first class at the top)"), ylim = c(0.5, K + 0.5)),
-    levels = levels, blocks = TRUE, layers = boxes)), counts,
+    args = list(main = "Confusion", xlab = "most probable class by the other rows", ylab = response_name(fit)),
+    levels = levels, yticks = list(at = rev(seq_len(K)), labels = levels),
+    layers = c(layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = shade),
+               layer("text", x, y, labels = c(counts), col = ifelse(share > 0.5, "white", "black"))))), counts,
     foot = sprintf("%d of %d rows in their class", sum(diag(counts)), sum(counts)))
 }

@@ -37,16 +37,6 @@ comparison_base <- function(fits, exact) {
   if (is.null(with_data)) candidates[[1L]] else with_data
 }
 
-compared <- function(fits, exact, base, newdata, input, at, n, points) {
-  s <- slice_frame(base, input, at, n, most = 1L)
-  if (length(s$variables) != 1L) abort_input("input", describe(input), "one input")
-  v <- s$variables[[1L]]
-  if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, new_inputs(base, newdata)$x)
-  middle <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
-  list(variable = v, data = compared(fits, exact, s$grid), foot = s$foot,
-       points = with_marks(c(s, list(curves = middle)), without_transform(base, "link"), base, points, "link")$points)
-}
-
 compared <- function(fits, exact, grid) {
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, grid$x)
   panels <- lapply(names(fits), function(panel) {
@@ -57,63 +47,54 @@ compared <- function(fits, exact, grid) {
   do.call(rbind, panels)
 }
 
-exact_band <- band_colour(0.25)
-
 # Draws the values `d` of the fits and of the exact GP: along the variable of `s`, or without one as errors at rows.
-comparison_figure <- function(s, d, fits, base, has_exact) {
+comparison_figure <- function(s, value, fits, base, has_exact) {
+  d <- value
   v <- s$variables[[1L]]
   by_row <- is.null(v)
-  levels <- !is.null(v$labels)
-  curves <- !by_row && is.na(d$label[1L])
   blue <- plot_colours["mean"]
   red <- plot_colours["fit"]
+  shade <- band_colour(0.25)
+  d$outside <- FALSE
   middle <- if (by_row) d$exact else 0
-  ends <- function(mean, sd) c(mean - middle - 2 * sd, mean - middle + 2 * sd)
-  range <- range(ends(d$fit, d$se.fit), ends(d$exact, d$se.exact), s$points$y, finite = TRUE)
-  data <- data_layer(s$points, 0.7)
+  ends <- function(mean, sd) list(mean - middle - 2 * sd, mean - middle, mean - middle + 2 * sd)
+  d[c("exact_lower", "exact_middle", "exact_upper")] <- ends(d$exact, d$se.exact)
+  d[c("fit_lower", "fit_middle", "fit_upper")] <- ends(d$fit, d$se.fit)
+  range <- range(unlist(d[grep("_(lower|upper)", names(d))]), s$points$y, finite = TRUE)
   panels <- lapply(names(fits), function(label) {
     one <- d[d$panel == label, ]
-    line <- function(y, col, ...) layer("line", one$value, y, col = col, ...)
-    drawn <- drawn_points(fits[[label]])
-    layers <- if (by_row) bar_layers(one$exact, one, one$exact, diff(range(one$exact)) / 250) else
-      if (levels || nrow(one) == 1L) c(data, bar_layers(one$value, one, 0, 0.2)) else
-        c(if (!anyNA(one$exact)) {
-          layer("band", one$value, one$exact - 2 * one$se.exact, y1 = one$exact + 2 * one$se.exact, col = exact_band)
-        }, data, line(one$exact, blue, lwd = 2.5), line(one$fit - 2 * one$se.fit, red, lty = 2, lwd = 1.2),
-        line(one$fit, red, lwd = 1.5), line(one$fit + 2 * one$se.fit, red, lty = 2, lwd = 1.2))
-    if (!by_row && !levels && !is.null(drawn)) layers <- c(layers, tick_layer(value_along(v, drawn), red, 0.06, 2))
-    list(args = if (by_row) {
-      list(xlab = "exact mean", ylab = "mean less exact mean", xlim = range(one$exact), ylim = range)
+    if (by_row) {
+      at <- one$exact
+      broad <- diff(range(at)) / 250
+      panel <- list(args = list(xlab = "exact mean", ylab = "mean less exact mean", ylim = range), layers = c(
+        layer("box", at - broad, one$exact_lower, x1 = at + broad, y1 = one$exact_upper, border = NA, col = shade),
+        layer("segment", at - broad, one$exact_middle, x1 = at + broad, y1 = one$exact_middle, lwd = 2, col = blue),
+        layer("segment", at, one$fit_lower, x1 = at, y1 = one$fit_upper, lwd = 1.2, col = red),
+        layer("dots", at, one$fit_middle, pch = 16, cex = 0.6, col = red)))
     } else {
-      list(xlab = v$name, xlim = range(one$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
-           ylab = slice_label(base, "link"))
-    }, blocks = levels, levels = if (levels) one$label, ticks = if (!by_row) variable_ticks(v, range(one$value)),
-    layers = layers, note = list(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9))
+      points <- drawn_points(fits[[label]])
+      s$inducing <- if (is.null(v$values) && !is.null(points)) {
+        data.frame(input = v$name, value = value_along(v, points))
+      }
+      panel <- slice_panels(s, one, slice_label(base, "link"), range, function(p) {
+        if (has_exact) credible_layer(p, "exact_lower", "exact_upper", shade)
+      }, function(p) {
+        c(if (has_exact) curve_layers(p, "exact", lwd = 2.5),
+          curve_layers(p, c("fit_lower", "fit_upper"), lwd = 1.2, lty = 2, col = red),
+          curve_layers(p, "fit", lwd = 1.5, col = red))
+      })[[1L]]
+    }
+    panel$args$main <- label
+    panel
   })
-  k <- length(fits)
-  inducing <- curves && !all(vapply(fits, function(fit) is.null(drawn_points(fit)), NA))
+  s$inducing <- if (!by_row && is.null(v$values)) unlist(lapply(fits, drawn_points))
   sd <- "\u00b1 2 sd"
   keys <- rbind(
-    if (!is.null(s$points)) data_key(length(s$foot) > 0L),
-    if (has_exact) rbind(legend_keys("exact mean", blue, 1, 2.5), legend_keys(sd, exact_band, pch = 15, size = 2)),
-    legend_keys("fit's mean", red, if (curves) 1 else NA, if (curves) 1.5 else NA, if (curves) NA else 16, 0.6),
-    legend_keys(sd, red, if (curves) 2 else 1, 1.2), if (inducing) inducing_key(red))
-  figure(panels, d, keys, foot = s$foot,
-         par = panels_par(if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), c(3.4, 3.6, 1.8, 1), 1.8,
-                          mgp = c(2.1, 0.7, 0)))
-}
-
-# Draws means and bands as bars: those of the exact GP are 2 * `broad` wide, those of the fit thin.
-bar_layers <- function(at, d, middle, broad) {
-  exact <- d$exact - middle
-  fit <- d$fit - middle
-  red <- plot_colours["fit"]
-  c(if (!anyNA(exact)) {
-    c(layer("box", at - broad, exact - 2 * d$se.exact, x1 = at + broad, y1 = exact + 2 * d$se.exact, border = NA,
-            col = exact_band),
-      layer("segment", at - broad, exact, x1 = at + broad, y1 = exact, lwd = 2, col = plot_colours["mean"]))
-  }, layer("segment", at, fit - 2 * d$se.fit, x1 = at, y1 = fit + 2 * d$se.fit, lwd = 1.2, col = red),
-  layer("dots", at, fit, pch = 16, cex = 0.6, col = red))
+    if (has_exact) rbind(legend_keys("exact mean", blue, 1, 2.5), legend_keys(sd, shade, pch = 15, size = 2)),
+    legend_keys("fit's mean", red, if (by_row) NA else 1, 1.5, if (by_row) 16 else NA, 0.6),
+    legend_keys(sd, red, if (by_row) 1 else 2, 1.2), mark_keys(s))
+  k <- length(fits)
+  figure(panels, value, keys, if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), foot = s$foot)
 }
 
 # Returns the fits as a list with unique names; `name` makes a name for a fit without one.

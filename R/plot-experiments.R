@@ -188,14 +188,13 @@ errors_figure <- function(d, xlab, ylab, level = NULL) {
         layer("dots", at, positive(here$middle), col = look$col, pch = look$pch))
     })
     list(args = list(main = set, log = "xy", xlim = logarithmic(if (lines) d$m else d$error) * range(shift),
-                     ylim = ylim), at = if (lines) unique(d$m), powers = "xy",
+                     ylim = ylim), ticks = if (lines) list(at = unique(d$m)),
          layers = c(if (!is.null(level)) layer("rule", NULL, level[[set]], lty = 3, col = "grey40", lwd = 1.5),
                     unlist(layers, FALSE)))
   })
-  keys <- legend_keys(paste0(looks$label, " "), looks$col, if (lines) looks$lty else NA, 1.5, looks$pch)
-  if (!is.null(level)) keys <- rbind(keys, legend_keys("exact ", "grey40", 3L, 1.5))
-  figure(unname(panels), d, keys, list(seg.len = 2.4, x.intersp = 0.6), outer = list(xlab = xlab, ylab = ylab),
-         par = over_m_par(sort(grDevices::n2mfrow(length(panels))), 2, 0.8)) # wider than high
+  keys <- legend_keys(looks$label, looks$col, if (lines) looks$lty else NA, 1.5, looks$pch)
+  if (!is.null(level)) keys <- rbind(keys, legend_keys("exact", "grey40", 3L, 1.5))
+  figure(panels, d, keys, sort(grDevices::n2mfrow(length(panels))), list(xlab = xlab, ylab = ylab)) # wider than high
 }
 
 # ---- along optimisations --------------------------------------------------------------------------------------------
@@ -244,13 +243,11 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
     }, runs, repetition_colours(length(runs)))
     x <- range(d$divergence)
     fit <- slope[[what]]
-    list(args = list(xlab = label, ylab = paste("RMSE of the posterior", what), log = "xy", xlim = x,
-                     ylim = range(d$error)), powers = "xy",
-         layers = c(unlist(unname(layers), FALSE), layer("line", x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)),
-         note = list(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9))
+    list(args = list(main = sprintf("slope %.2f", fit[2L]), xlab = label, ylab = paste("RMSE of the posterior", what),
+                     log = "xy", xlim = x, ylim = range(d$error)),
+         layers = c(unlist(unname(layers), FALSE), layer("line", x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)))
   })
-  figure(panels, structure(out, slope = slope, label = label),
-         par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0), cex = 1))
+  figure(panels, structure(out, slope = slope, label = label), shape = 1:2)
 }
 
 #' @export
@@ -269,41 +266,38 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     }
   }, fits, names(fits))))
   if (is.null(trace)) {
-    abort_input("fits", "without a trace", "fits for which something was searched",
+    abort_input("fits", "without a trace", "fits with an optimisation to draw",
                 hint = "Hyperparameters were given or held, and inducing points not moved.")
   }
-  panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), function(p) {
-    names <- unique(p$fit)
-    looks <- data.frame(
-      col = rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], length(names)),
-      lty = rep(seq_len(6L), each = 8L, length.out = length(names)), lwd = 2)
-    above <- p$objective - min(p$objective)
-    comparable <- all(p$round == 1L) && any(above > 0)
-    log <- if (!comparable) "" else if (is.null(list(...)$log)) "y" else list(...)$log
-    if (comparable) p$objective <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
-    p$look <- match(p$fit, names)
-    panel <- trace_panel(p, split(p, list(p$round, p$look), drop = TRUE), against,
-                         if (comparable) "objective above its lowest value" else "objective", log, looks)
-    c(panel, list(
-      las = 0, note = list(posterior_title(list(method = p$objective_of[1L])), 3, 0.4, adj = 1, cex = 0.9),
-      keys = if (length(names) > 1L) legend_keys(names, looks$col, looks$lty, 2),
-      legend = list(ncol = min(4L, length(names)), x.intersp = 1, text.width = NULL, pch = NULL)))
-  })
-  k <- length(panels)
-  par <- if (k > 1L) panels_par(grDevices::n2mfrow(k), c(5.1, 4.1, 4.1, 2.1), mgp = c(3, 1, 0), cex = 1)
-  draw_figure(figure(unname(panels), trace, par = par), list(...))
+  fit <- factor(trace$fit, unique(trace$fit))
+  looks <- series_looks(nlevels(fit))
+  first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L
+  above <- trace$objective - stats::ave(trace$objective, trace$objective_of, FUN = min)
+  comparable <- first & stats::ave(above, trace$objective_of, FUN = max) > 0
+  log <- if (is.null(list(...)$log)) "y" else list(...)$log
+  f <- trace_figure(trace, against, ifelse(comparable, above, trace$objective),
+                    interaction(fit, trace$round, drop = TRUE), looks[fit, ], vapply(trace$objective_of, function(m) posterior_title(list(method = m)), ""),
+                    ifelse(comparable, "objective above its lowest", "objective"), ifelse(comparable, log, ""))
+  if (nlevels(fit) > 1L) f <- figure(f$panels, trace, legend_keys(levels(fit), looks$col, looks$lty, 2), f$shape)
+  draw_figure(f, list(...))
 }
 
-# Draws a line for each run, with the look of the number in its column `look`; a run of a single value is a dot.
-trace_panel <- function(p, runs, against, ylab, log, looks) {
-  layers <- lapply(runs, function(run) {
-    single <- nrow(run) == 1L
-    look <- looks[run$look[1L], ]
-    layer(if (single) "dots" else "line", run[[against]], run$objective, pch = if (single) 1, col = look$col,
-          lty = look$lty, lwd = look$lwd)
+# Draws a panel for each title with a line for each run; a run of a single value is a dot. `looks` has a row for each
+# value `y`, as have the other arguments.
+trace_figure <- function(value, against, y, run, looks, title, ylab, log) {
+  at <- value[[against]]
+  panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
+    logarithmic <- log[own[1L]] == "y"
+    layers <- lapply(split(own, run[own], drop = TRUE), function(i) {
+      shown <- if (logarithmic) positive(y[i]) else y[i]
+      single <- sum(!is.na(shown)) < 2L
+      layer(if (single) "dots" else "line", at[i], shown, pch = if (single) 1, col = looks$col[i[1L]],
+            lty = looks$lty[i[1L]], lwd = 2)
+    })
+    list(args = list(main = title[own[1L]], xlab = against, ylab = ylab[own[1L]], log = log[own[1L]]),
+         layers = unlist(unname(layers), FALSE))
   })
-  list(args = list(xlab = against, ylab = ylab, xlim = range(p[[against]]), ylim = range(p$objective, na.rm = TRUE),
-                   log = log), powers = "y", layers = unlist(unname(layers), FALSE))
+  figure(panels, value, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
 # Draws the repetitions of an experiment: the divergence where it is known, else the objective above the lowest value of
@@ -318,15 +312,8 @@ repetitions_figure <- function(results, against = c("evaluation", "seconds"), me
                   seconds = t$seconds, objective = ifelse(known, t$divergence, above),
                   axis = ifelse(known, "pF divergence", "objective above its lowest"), along = against,
                   repetition = t$repetition)
-  panels <- lapply(split(d, factor(d$objective_of, unique(d$objective_of))), function(p) {
-    p$objective <- positive(p$objective)
-    runs <- sort(unique(p$repetition))
-    p$look <- match(p$repetition, runs)
-    panel <- trace_panel(p, split(p, p$look), against, p$axis[1L], "y",
-                         data.frame(col = repetition_colours(length(runs)), lty = 1L, lwd = 1.5))
-    panel$args$main <- method_looks$label[method_looks$method == p$objective_of[1L]]
-    panel
-  })
-  figure(unname(panels), d,
-         par = panels_par(c(1L, length(panels)), c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0), cex = 1))
+  repetitions <- unique(t$repetition)
+  looks <- data.frame(col = repetition_colours(length(repetitions))[match(t$repetition, repetitions)], lty = 1L)
+  trace_figure(d, against, d$objective, run, looks, method_looks$label[match(t$method, method_looks$method)], d$axis,
+               rep("y", nrow(d)))
 }

@@ -87,7 +87,9 @@ partial_points <- function(fit, s, terms, most = 2000L) {
         if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
           untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
                           transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
-    data.frame(input = v$name, value = value, y = y, at = if (is.null(v$values)) value else spread(value))
+    # points of one level are spread by multiples of the golden ratio, without random numbers
+    spread <- if (is.null(v$values)) 0 else 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
+    data.frame(input = v$name, value = value, y = y, at = value + spread)
   }))
 }
 
@@ -135,18 +137,15 @@ slices_figure <- function(s, level, interval, own, certified, label) {
   panels <- slice_panels(
     s, s$curves, label,
     if (!own) range else function(v) slice_range(lapply(s[c("curves", "points")], rows_of, v), interval),
-    function(p) band_layers(p, interval), mean_layer)
-  band <- paste0(format(100 * level), " % ", if (certified) "certified ")
+    function(p) if (interval != "prediction") credible_layer(p),
+    function(p) c(if (interval != "credible") curve_layers(p, c("lwr_y", "upr_y"), lty = 2), mean_layer(p)))
+  keys_of <- sprintf("%s %% %s%s (%s)", format(100 * level), if (certified) "certified " else "",
+                     c("credible", "prediction"), s$of %||% c("f", "y"))
   blue <- plot_colours["mean"]
-  keys_of <- sprintf("%s%s (%s)", band, c("credible", "prediction"), s$of %||% c("f", "y"))
-  keys <- rbind(
-    if (!is.null(s$points)) data_key(s$residuals), legend_keys("mean", blue, 1, 2),
-    if (any(s$curves$outside)) legend_keys("beyond the data", blue, 3, 2),
+  figure(panels, s$curves, foot = s$foot, keys = rbind(
+    legend_keys("mean", blue, 1, 2), if (any(s$curves$outside)) legend_keys("beyond the data", blue, 3, 2),
     if (interval != "prediction") legend_keys(keys_of[1L], band_colour(), pch = 15, size = 2),
-    if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1),
-    if (!is.null(s$inducing)) inducing_key())
-  k <- length(panels)
-  figure(panels, s$curves, keys, foot = s$foot, par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
+    if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1), mark_keys(s)))
 }
 
 # Returns a panel for each variable of `s`, with a curve along it: layers of `below` for each piece of the curve, then
@@ -155,13 +154,13 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
     blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value, which are short lines
-    wide <- function(i) within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
-    pieces <- if (blocks) lapply(seq_len(nrow(curve)), wide) else pieces_of(curve)
+    pieces <- if (!blocks) pieces_of(curve) else lapply(seq_len(nrow(curve)), function(i) {
+      within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
+    })
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
     list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
-         levels = if (!is.null(v$labels)) curve$label, blocks = blocks,
-         ticks = variable_ticks(v, range(curve$value)),
+         levels = if (!is.null(v$labels)) curve$label, ticks = variable_ticks(v, range(curve$value)),
          layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),
                     tick_layer(rows_of(s$inducing, v)$value)))
   })
@@ -173,22 +172,21 @@ pieces_of <- function(curve) {
   ends <- cumsum(rle(curve$outside)$lengths)
   outside <- curve$outside[ends]
   from <- c(1L, ends[-length(ends)] + 1L)
-  Map(function(from, to, outside) {
-    piece <- curve[from:to, ]
-    piece$outside <- outside
-    piece
-  }, pmax(1, from - outside), pmin(nrow(curve), ends + outside), outside)
+  Map(function(from, to, outside) `$<-`(curve[from:to, ], "outside", outside),
+      pmax(1, from - outside), pmin(nrow(curve), ends + outside), outside)
 }
 
-band_layers <- function(p, interval) {
-  dashed <- function(y) layer("line", p$value, y, lty = 2, col = plot_colours["mean"])
-  c(if (interval != "prediction") {
-    layer("band", p$value, p$lwr, y1 = p$upr, col = band_colour(if (p$outside[1L]) 0.15 else 0.3))
-  }, if (interval != "credible") c(dashed(p$lwr_y), dashed(p$upr_y)))
+credible_layer <- function(p, lower = "lwr", upper = "upr", col = band_colour(if (p$outside[1L]) 0.15 else 0.3)) {
+  layer("band", p$value, p[[lower]], y1 = p[[upper]], col = col)
 }
 
-mean_layer <- function(p, y = p$fit, col = plot_colours["mean"]) {
-  layer("line", p$value, y, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = col)
+# Returns a line for each of some columns of a piece of a curve.
+curve_layers <- function(p, columns, ..., col = plot_colours["mean"]) {
+  unlist(lapply(columns, function(column) layer("line", p$value, p[[column]], ..., col = col)), FALSE)
+}
+
+mean_layer <- function(p, y = "fit", col = plot_colours["mean"], lty = 1) {
+  curve_layers(p, y, lwd = 2, lty = if (p$outside[1L]) 3 else lty, col = col)
 }
 
 # ---- partial dependence ---------------------------------------------------------------------------------------------
@@ -217,11 +215,12 @@ dependence_figure <- function(d) {
     curve$mean_lower <- pmax(d$mean_lower, 2 * range[1L] - range[2L])
     curve$mean_upper <- pmin(d$mean_upper, 2 * range[2L] - range[1L])
   }
-  line <- function(p, what) layer("line", p$value, p[[what]], lwd = 3.5, col = plot_colours["certified"])
-  s <- list(variables = list(list(name = names(d)[1L], labels = labels)))
-  panels <- slice_panels(s, curve[order(curve$value), ], attr(d, "label"), range,
-                         function(p) band_layers(p, "credible"),
-                         function(p) c(if (certified) c(line(p, "mean_lower"), line(p, "mean_upper")), mean_layer(p)))
+  panels <- slice_panels(
+    list(variables = list(list(name = names(d)[1L], labels = labels))), curve[order(curve$value), ], attr(d, "label"),
+    range, credible_layer, function(p) {
+      c(if (certified) curve_layers(p, c("mean_lower", "mean_upper"), lwd = 3.5, col = plot_colours["certified"]),
+        mean_layer(p))
+    })
   keys <- legend_keys(c("average", "\u00b1 2 sd", "certified: exact average"),
                       c(plot_colours["mean"], band_colour(), plot_colours["certified"]), c(1, NA, 1), c(2, NA, 3.5),
                       c(NA, 15, NA), c(1, 2, 1))

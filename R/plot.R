@@ -27,7 +27,7 @@
 #' @param xlim Range of the horizontal axis, or a list by the names of inputs. Beyond the data the mean is dotted.
 #' @param terms Should each term of a sum of kernels have its panels?
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
-#' @param ... Arguments of [plot.default()]; for a map of [image()].
+#' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
 #' @return Invisibly, the data of the figure without offsets: for slices `input`, `value`, `label` (level), `fit`,
 #'   `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data), as in
 #'   [predict()][predict.gp_fit]; for a map the inputs, `fit` and `se.fit`; for checks a data frame or a list of them.
@@ -82,7 +82,7 @@ figure_of_fit <- function(fit, ask) {
       if (all(is.na(s$curves$lwr_y))) interval <- "credible"
       slices_figure(s, ask$level, interval, scales == "own", certified, slice_label(fit, type))
     },
-    map = c(map_table(fit, ask$inputs, ask$at, n, points, type), draw = draw_map, ggplot = ggplot_map),
+    map = map_figure(map_table(fit, ask$inputs, ask$at, n, points, type)),
     calibration = if (labels || is_ordered(response_of(fit))) class_calibration_figure(fit) else
       calibration_figure(fit),
     confusion = confusion_figure(fit), choices = choices_figure(fit), groups = groups_figure(fit, ask$level),

@@ -52,6 +52,6 @@ posterior_without.classes <- function(p) {
 
 posterior_certificate.classes <- row_parts.classes <- function(p, ...) {
   abort_input("model", "a fit of several classes", "a fit with one latent function",
-              message = "This does not exist for a fit of several classes.",
-              hint = "hatvalues(), residuals() and predict(type = \"loo\") do.")
+              message = "This computation does not exist for a fit of several classes.",
+              hint = "Use predict(), certify(), residuals() or hatvalues().")
 }

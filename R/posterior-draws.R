@@ -20,20 +20,15 @@ posterior_draws <- function(p, x, n) {
   if (by_paths) return(posterior_paths(p, x, n, function(rows, n) matrix(stats::rnorm(rows * n), rows)))
   check_memory(16 * as.double(nrow(x))^2, sprintf("draws at %d rows", nrow(x)))
   at <- posterior_values(p, x, joint = TRUE)
-  draw_normal(n, at$mean, at$cov)
-}
-
-# Returns n columns of draws from N(mean, cov). Pivoting copes with a covariance that is singular to rounding:
-# cov[p, p] = R'R, and rows of R beyond the rank are rounding.
-draw_normal <- function(n, mean, cov) {
-  rows <- length(mean)
+  rows <- nrow(x)
   if (!rows) return(matrix(0, 0L, n))
-  R <- suppressWarnings(chol(cov, pivot = TRUE))
+  # Pivoting copes with a covariance that is singular to rounding: cov[q, q] = R'R, and rows of R beyond the rank are
+  # rounding.
+  R <- suppressWarnings(chol(at$cov, pivot = TRUE))
   R[seq_len(rows) > attr(R, "rank"), ] <- 0
-  z <- matrix(stats::rnorm(rows * n), rows)
   f <- matrix(0, rows, n)
-  f[attr(R, "pivot"), ] <- crossprod(R, z)
-  mean + f
+  f[attr(R, "pivot"), ] <- crossprod(R, matrix(stats::rnorm(rows * n), rows))
+  at$mean + f
 }
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")

@@ -29,7 +29,10 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     })
   }, sums = {
     if (near) return(sums_with_neighbours(p, fun))
-    W <- weights_of_sums(fun)
+    W <- matrix(0, fun$n, nrow(fun$x))
+    for (i in seq_len(fun$n)) {
+      W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))), c(fun$rows[[i]], seq_len(nrow(fun$x))))
+    }
     at <- posterior_values(p, fun$x, TRUE)
     list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
   }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for
@@ -105,9 +108,6 @@ within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
-
-# Returns the design, with a column for each row of x.
-design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 row_parts.grouped <- function(p) {
   apart <- responses_used(p)
@@ -200,15 +200,9 @@ drawn_levels <- function(f, gamma, normal) {
   q <- effects_of_grouping(g)
   r <- utils::tail(f$sums, length(f$b))[seq_len(q)]
   U <- array(f$U, c(p, p, g$levels))
-  times <- function(U, X) { # the blocks U of all levels times X, q x nsim
-    rows <- matrix(seq_len(q), p)
-    for_row <- function(i) Reduce(`+`, lapply(seq_len(p), function(j) U[i, j, ] * X[rows[j, ], , drop = FALSE]))
-    out <- X
-    for (i in seq_len(p)) out[rows[i, ], ] <- for_row(i)
-    out
-  }
   H <- effect_sums(f$sums, nrow(f$L), f$groupings)
-  times(aperm(U, c(2L, 1L, 3L)), times(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
+  times_blocks(aperm(U, c(2L, 1L, 3L)),
+               times_blocks(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
 }
 
 # Adds to `value` the effects at the rows of x, for draws `gamma` of the coefficients of the features. Each new level
@@ -278,13 +272,6 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }
 
-# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
-smooth_near <- function(p) {
-  m <- nrow(p$z)
-  p$model <- smooth_model(p$model)
-  p$near[c("C", "beta")] <- list(diag(1e150, m), numeric(m))
-  structure(p, class = c("near", "posterior"))
-}
 
 # Returns moments of f at the rows of x, or of `given` functionals of the smooth part, as in predict_given().
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
@@ -303,37 +290,4 @@ near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   own <- native_near_covariance(smooth$near, p$z, p$rows, smooth$model, near$neighbours, x, p$control)$covariance
   cov <- own + crossprod(half) + new
   list(mean = mean, var = diag(cov), cov = cov)
-}
-
-# Returns z - Z_S'u, a column for each row of x: `rows` and `u` have its neighbours. Without `design`, z is 0.
-decorrelated_design <- function(groupings, x, data, rows, u, design) {
-  all <- seq_len(nrow(x))
-  parts <- lapply(groupings, function(g) {
-    p <- nrow(g$root)
-    Z <- matrix(0, p * g$levels, nrow(x))
-    add <- function(at, level, values, sign) {
-      known <- at[level[at] >= 1 & level[at] <= g$levels]
-      for (j in seq_len(p)) {
-        cell <- cbind((level[known] - 1) * p + j, known)
-        Z[cell] <<- Z[cell] + sign[known] * values[j, known]
-      }
-    }
-    if (design) add(all, x[, g$column], design_of(g, x), rep(1, nrow(x)))
-    of_data <- design_of(g, data)
-    for (s in seq_len(nrow(rows))) {
-      row <- pmax(rows[s, ], 1L)
-      add(all[rows[s, ] > 0L], data[row, g$column], of_data[, row, drop = FALSE], -u[s, ])
-    }
-    Z
-  })
-  do.call(rbind, parts)
-}
-
-smooth_view.grouped_near <- function(p) {
-  groupings <- p$near$groupings
-  list(smooth = smooth_near(p), features = function(A) {
-    x <- numbered(p$rows$x, groupings)
-    Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, nrow(x)), NULL, TRUE)
-    times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
-  })
 }

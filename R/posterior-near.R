@@ -105,18 +105,45 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns list(smooth, features(A)): the posterior of the smooth part, and all features of the rows for those of the
-# inducing points.
-smooth_view <- function(p) UseMethod("smooth_view")
+# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
+smooth_near <- function(p) {
+  m <- nrow(p$z)
+  p$model <- smooth_model(p$model)
+  p$near[c("C", "beta")] <- list(diag(1e150, m), numeric(m))
+  structure(p, class = c("near", "posterior"))
+}
 
-smooth_view.near <- function(p) list(smooth = p, features = identity)
+# Returns z - Z_S'u, a column for each row of x: `rows` and `u` have its neighbours. Without `design`, z is 0.
+decorrelated_design <- function(groupings, x, data, rows, u, design) {
+  all <- seq_len(nrow(x))
+  parts <- lapply(groupings, function(g) {
+    p <- nrow(g$root)
+    Z <- matrix(0, p * g$levels, nrow(x))
+    add <- function(at, level, values, sign) {
+      known <- at[level[at] >= 1 & level[at] <= g$levels]
+      for (j in seq_len(p)) {
+        cell <- cbind((level[known] - 1) * p + j, known)
+        Z[cell] <<- Z[cell] + sign[known] * values[j, known]
+      }
+    }
+    if (design) add(all, x[, g$column], design_of(g, x), rep(1, nrow(x)))
+    of_data <- design_of(g, data)
+    for (s in seq_len(nrow(rows))) {
+      row <- pmax(rows[s, ], 1L)
+      add(all[rows[s, ] > 0L], data[row, g$column], of_data[, row, drop = FALSE], -u[s, ])
+    }
+    Z
+  })
+  do.call(rbind, parts)
+}
 
 # Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
-  view <- smooth_view(p)
-  kernel <- view$smooth$model$kernel
+  groupings <- near$groupings
+  smooth <- if (is.null(groupings)) p else smooth_near(p)
+  kernel <- smooth$model$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours
   if (s > 0L && is.null(near$rank)) {
@@ -124,13 +151,18 @@ near_terms <- function(p) {
   }
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
-  A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
+  A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
+  if (!is.null(groupings)) { # the features of effects beside those of the inducing points
+    x <- numbered(data$x, groupings)
+    Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, n), NULL, TRUE)
+    features <- times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
+  }
   lists <- if (s == 0L) matrix(0L, 0L, n) else
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
   # rows that are close to each other occur in the lists of the same rows
   in_order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
-  list(posterior = view$smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
-       U = forwardsolve(near$C, view$features(A)), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
+  list(posterior = smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
+       U = forwardsolve(near$C, features), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
        lists = lists, children = split(col(lists)[lists > 0L], factor(lists[lists > 0L], levels = seq_len(n))),
        around = native_neighbours(kernel, data$x, near$neighbours[1L], query = data$x, control = p$control),
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))

@@ -29,12 +29,11 @@ class_chances <- function(response, f, se = FALSE) {
     square <- normal_average(function(f) class_shares(response, f)^2, at$mean, s)
     found$sd <- sqrt(pmax(square - found$mean^2, 0))
   }
-  lapply(found, function(v) {
-    out <- matrix(NA_real_, NROW(f$mean), ncol(v))
-    out[known, ] <- v
-    out
-  })
+  lapply(found, pad_rows, known, NROW(f$mean))
 }
+
+# Returns a matrix of n rows, of which those in `known` are the rows of v and the others NA.
+pad_rows <- function(v, known, n) unname(v)[match(seq_len(n), known), , drop = FALSE]
 
 # Returns the ends of credible intervals of the probabilities of ordered classes where f is in its interval: list(lwr,
 # upr). A probability is largest where its class is most likely, and falls from there on both sides.
@@ -46,32 +45,31 @@ ordered_ends <- function(response, f, latent, level) {
     best <- pmin(pmax(response$best(list(y = k), response$theta), of_f$lwr), of_f$upr)
     class_shares(response, best)[, k]
   }, of_f$lwr)
-  lapply(list(lwr = pmin(at$lwr, at$upr), upr = top), function(v) {
-    replace(matrix(NA_real_, length(f$mean), length(response$levels)), cbind(known, c(col(at$lwr))), v)
-  })
+  lapply(list(lwr = pmin(at$lwr, at$upr), upr = matrix(top, length(known))), pad_rows, known, length(f$mean))
 }
 
 # Returns the ends of credible intervals: of log odds; of the probability of class k through the normal distribution of
 # its log odds against all others, log(p_k / (1 - p_k)), at the mean and with the slopes there.
 class_ends <- function(response, f, latent, level) {
-  z <- stats::qnorm((1 + level) / 2)
   q <- ncol(f$mean)
   if (latent) {
-    half <- z * sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0))
-    return(list(lwr = f$mean - half, upr = f$mean + half))
+    return(ends_of_odds(list(f$mean, f$mean), sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0)), level, identity))
   }
   p <- softmax_of(f$mean)
-  ends <- lapply(seq_len(q + 1L), function(k) {
-    share <- p / (1 - p[, k]) # of the other classes among themselves; the class itself has slope 1
-    slope <- -share[, -1L, drop = FALSE]
+  sd <- vapply(seq_len(q + 1L), function(k) {
+    slope <- -(p / (1 - p[, k]))[, -1L, drop = FALSE] # shares of the other classes; the class itself has slope 1
     if (k > 1L) slope[, k - 1L] <- 1
     along <- 0
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
-    half <- z * sqrt(pmax(along, 0))
-    odds <- stats::qlogis(p[, k])
-    cbind(stats::plogis(odds - half), stats::plogis(odds + half))
-  })
-  list(lwr = vapply(ends, function(e) e[, 1L], p[, 1L]), upr = vapply(ends, function(e) e[, 2L], p[, 1L]))
+    sqrt(pmax(along, 0))
+  }, p[, 1L])
+  ends_of_odds(list(stats::qlogis(p), stats::qlogis(p)), sd, level, stats::plogis)
+}
+
+# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], shown by show().
+ends_of_odds <- function(odds, sd, level, show) {
+  half <- stats::qnorm((1 + level) / 2) * sd
+  list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))
 }
 
 # Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most
@@ -109,13 +107,6 @@ loo_shares <- function(fit) {
 
 # ---- leave-one-out, residuals, draws --------------------------------------------------------------------------------
 
-loo_classes <- function(fit, response, loo, ask) {
-  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  said <- predict_classes(fit, response, loo[c("mean", "var")], names(training_data(fit)$response), ask)
-  padded <- function(v) if (length(dim(v)) == 3L) v else stats::napredict(fit$na.action, v)
-  if (ask$se.fit) lapply(said, padded) else padded(said)
-}
-
 # Returns the residuals of several classes: indicator of the class minus probability, a column for each class; the
 # deviance is a number for each row.
 residuals_labels <- function(fit, type) {
@@ -126,11 +117,9 @@ residuals_labels <- function(fit, type) {
   }
   p <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
   y <- stats::naresid(fit$na.action, data$response)
-  own <- cbind(seq_along(y), y)
   w <- if (is.null(data$prior_weights)) 1 else stats::naresid(fit$na.action, data$prior_weights)
-  if (type == "deviance") return(stats::setNames(sqrt(-2 * w * log(p[own])), rownames(p)))
-  hit <- 0 * p
-  hit[own[!is.na(y), , drop = FALSE]] <- 1
+  if (type == "deviance") return(stats::setNames(sqrt(-2 * w * log(p[cbind(seq_along(y), y)])), rownames(p)))
+  hit <- outer(unname(y), seq_len(ncol(p)), "==")
   if (type == "pearson") (hit - p) * sqrt(w / (p * (1 - p))) else hit - p
 }
 
@@ -170,10 +159,9 @@ survival_asked <- function(response, f, names, times, ask) {
   times <- check_vector(times, "times")
   known <- which(!is.na(f$mean))
   each <- function(probability) {
-    columns <- format(times, trim = TRUE, digits = 15)
-    out <- matrix(NA_real_, length(f$mean), length(times), dimnames = list(names, columns))
-    for (k in seq_along(times)) out[known, k] <- 1 - probability(rep(times[k], length(known)))
-    out
+    there <- vapply(times, function(t) 1 - probability(rep(t, length(known))), 0 * known)
+    out <- pad_rows(matrix(there, length(known), length(times)), known, length(f$mean))
+    `dimnames<-`(out, list(names, format(times, trim = TRUE, digits = 15)))
   }
   size <- rep(1, length(known))
   fit <- each(function(t) predictive_cdf(response, t, size, f$mean[known], sqrt(pmax(f$var[known], 0))))

@@ -45,10 +45,10 @@
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is computed with y cut off at the outermost training response, or 1 sd before its mean if that is further
-#' out. For other families, prediction intervals are quantiles of a new response: whole numbers for counts, shares for
-#' numbers of trials, which `newdata` must have.
-#' For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
+#' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
+#' response, the limit is 1 sd before that mean. For other families, prediction intervals are quantiles of a new
+#' response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. For classes, f has its
+#' posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
@@ -80,7 +80,6 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
-  if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
   answer_asked(object, response, new, ask, na.action)
 }
 
@@ -97,7 +96,9 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
       stats::napredict(fit$na.action, sizes_given(training_data(fit))))
   }
-  f <- latent_asked(fit, rows, ask)
+  loo <- startsWith(ask$type, "loo")
+  if (loo) ask$type <- if (ask$type == "loo_latent") "latent" else "response"
+  f <- if (loo) latent_without(fit, rows) else latent_asked(fit, rows, ask)
   if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
     return(predict_classes(fit, response, f, rows$names, ask))
   }
@@ -172,6 +173,13 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
+# Returns what latent_asked() does for each training row, given all other rows.
+latent_without <- function(fit, rows) {
+  loo <- loo_rows(fit)
+  f <- lapply(loo[intersect(c("mean", "var", "noise", "spread"), names(loo))], stats::napredict, omit = fit$na.action)
+  c(f, list(lower = f$mean, upper = f$mean, top = f$var, size = rows$size))
+}
+
 # Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
 log_densities <- function(fit, response, newdata, f, rows) {
   given <- if (response$conjugate) {
@@ -192,15 +200,18 @@ log_densities <- function(fit, response, newdata, f, rows) {
   out
 }
 
-responses_in <- function(fit, newdata) {
-  if (is.null(fit$terms)) {
+# Returns the responses of new rows, by the fit's formula. If they are not `needed`, NULL where newdata has none.
+responses_in <- function(fit, newdata, needed = TRUE) {
+  if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
+    if (!needed) return(NULL)
     abort_input("newdata", "rows for a fit from a matrix, without responses", "rows for a fit from a formula",
                 hint = "Responses of new rows, and numbers of trials, are known by a formula alone.")
   }
   expression <- attr(fit$terms, "variables")[[2L]]
   lacking <- setdiff(all.vars(expression), names(newdata))
   if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response")
+    if (!needed) return(NULL)
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "a data frame with the response")
   }
   eval(expression, newdata, environment(fit$terms))
 }
@@ -237,102 +248,73 @@ new_trials <- function(fit, newdata) {
               "with the numbers of trials, which were the weights of the fit")
 }
 
-# ---- leave-one-out ---------------------------------------------------------------------------------------------------
-
-# Computes predict(type = "loo") for any fit.
-predict_loo <- function(fit, response, ask) {
-  padded <- function(v) stats::napredict(fit$na.action, v)
-  loo <- loo_rows(fit)
-  if (has_labels(response) || is_ordered(response) && ask$type == "loo") return(loo_classes(fit, response, loo, ask))
-  f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
-            spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
-  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  said <- response_say(response, f, f, ask)
-  value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))
-  if (ask$se.fit) list(fit = value, se.fit = padded(said$sd)) else value
-}
-
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms", "derivative",
-                   "median", "mean", "survival", "quantile")
-predict_intervals <- c("none", "credible", "prediction", "conformal")
-
-# The combinations that exist. Each kind of response has a row for each type, with the intervals and the arguments that
-# go with it. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
+# The combinations that exist, for each type and kind of response: letters of the intervals, then of the arguments that go
+# with the type. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
 # "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and "own" (a
 # likelihood that the user defines).
-allowed <- local({
-  each <- c("none", "credible", "prediction")
-  row <- function(intervals, ...) list(intervals = intervals, with = c(...))
-  all <- c("se.fit", "certified", "full_cov", "hyper_uncertainty", "newdata")
-  plain <- list(
-    terms = row("none", "se.fit", "newdata"),
-    derivative = row(c("none", "credible"), "se.fit", "certified", "newdata"),
-    density = row("none", "hyper_uncertainty", "newdata"))
-  every <- c(each, "conformal")
-  normal <- c(plain, list(
-    latent = row(every, all), mean = row(every, all), response = row(every, all), median = row(every, all),
-    loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
-  transformed <- utils::modifyList(normal, list(
-    response = row(every, setdiff(all, "full_cov")), median = row(every, setdiff(all, c("full_cov", "se.fit")))))
-  plain$derivative$with <- setdiff(plain$derivative$with, "certified")
-  plain$density$with <- "newdata"
-  other <- c(plain, list(
-    latent = row(each, all), mean = row(each, setdiff(all, "full_cov")), response = row(each, setdiff(all, "full_cov")),
-    median = row(each, "hyper_uncertainty", "newdata"), quantile = row("none", "hyper_uncertainty", "newdata"),
-    loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
-  classes <- lapply(other[setdiff(names(other), c("median", "quantile"))], function(row) {
-    replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
-  })
-  classes$class <- row("none", "hyper_uncertainty", "newdata")
-  ordered <- utils::modifyList(other[setdiff(names(other), c("median", "quantile"))], list(
-    response = row(c("none", "credible"), "se.fit", "certified", "hyper_uncertainty", "newdata"),
-    loo = row("none", "se.fit"), class = row(c("none", "prediction", "conformal"), "hyper_uncertainty", "newdata")))
-  own <- other[setdiff(names(other), c("median", "quantile"))]
-  own <- lapply(own, function(row) replace(row, "intervals", list(setdiff(row$intervals, "prediction"))))
-  times <- c(other, list(survival = row(c("none", "credible"), "certified", "hyper_uncertainty", "newdata")))
-  each_class <- row(c("none", "credible"), "se.fit", "certified", "newdata")
-  labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
-                 class = row(c("none", "prediction", "conformal"), "newdata"),
-                 loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))
-  list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels,
-       ordered = ordered, times = times, own = own)
-})
+predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
+predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
+allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
+             normal      transformed  other      classes   labels  ordered    times      own
+  terms      n/sd        n/sd         n/sd       n/sd      -       n/sd       n/sd       n/sd
+  derivative nc/scd      nc/scd       nc/sd      nc/sd     -       nc/sd      nc/sd      nc/sd
+  density    n/hd        n/hd         n/d        n/d       n/d     n/d        n/d        n/d
+  latent     ncpf/scvhd  ncpf/scvhd   ncp/scvhd  nc/scvhd  nc/scd  ncp/scvhd  ncp/scvhd  nc/scvhd
+  mean       ncpf/scvhd  ncpf/scvhd   ncp/schd   nc/schd   nc/scd  ncp/schd   ncp/schd   nc/schd
+  response   ncpf/scvhd  ncpf/schd    ncp/schd   nc/schd   nc/scd  nc/schd    ncp/schd   nc/schd
+  median     ncpf/scvhd  ncpf/chd     ncp/hd     -         -       -          ncp/hd     -
+  quantile   -           -            n/hd       -         -       -          n/hd       -
+  loo        ncp/s       ncp/s        ncp/s      nc/s      nc/s    n/s        ncp/s      nc/s
+  loo_latent ncp/s       ncp/s        ncp/s      nc/s      nc/s    ncp/s      ncp/s      nc/s
+  class      -           -            -          n/hd      npf/d   npf/hd     -          -
+  survival   -           -            -          -         -       -          nc/chd     -"))
+
+# Returns list(intervals, with) for a type, NULL where there is none.
+allowed_with <- function(type, kind) {
+  letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
+  if (length(letters) < 2L) return(NULL)
+  of <- function(table, letters) names(table)[vapply(table, grepl, NA, letters, fixed = TRUE)]
+  list(intervals = of(predict_intervals, letters[1L]), with = of(predict_arguments, letters[2L]))
+}
 
 # Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
 check_asked <- function(response, ask) {
-  flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
+  flags <- setdiff(names(predict_arguments), "newdata")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
   other <- !response$conjugate
-  if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (other) "latent" else "mean"
-  rows <- allowed[[response_kind(response)]]
-  type <- if (is.character(ask$type) && length(ask$type) == 1L) predict_types[pmatch(ask$type, predict_types)]
+  types <- eval(formals(predict.gp_fit)$type)
+  if (is.null(ask$type) || identical(ask$type, types)) ask$type <- if (other) "latent" else "mean"
+  kind <- response_kind(response)
+  type <- if (is.character(ask$type) && length(ask$type) == 1L) types[pmatch(ask$type, types)]
   if (identical(type, "link")) type <- "latent"
   of <- sprintf("with %s responses", response$label)
-  row <- if (is.character(type)) rows[[type]]
+  row <- allowed_with(type, kind)
   if (is.null(row)) {
-    hint <- if (is.character(type)) did_you_mean(ask$type, names(rows), TRUE)
+    known <- rownames(allowed)[allowed[, kind] != "-"]
+    hint <- if (is.character(type)) did_you_mean(ask$type, known, TRUE)
     if (is.character(type) && isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
-    abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(names(rows), "\"", 12L)), hint)
+    abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(known, "\"", 12L)), hint)
   }
   ask$type <- type
   if (identical(ask$interval, "confidence")) ask$interval <- "credible"
   ask$level <- check_level(ask$level)
-  known <- is.character(ask$interval) && all(ask$interval %in% predict_intervals)
-  ask$interval <- check_choice(ask$interval, if (known) predict_intervals else row$intervals, "interval")
+  known <- is.character(ask$interval) && all(ask$interval %in% names(predict_intervals))
+  ask$interval <- check_choice(ask$interval, if (known) names(predict_intervals) else row$intervals, "interval")
   beside <- sprintf("beside type = \"%s\" %s", type, of)
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
-    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), list_quoted(row$intervals, "\""), hint =
+    want <- paste0(if (length(row$intervals) > 1L) "one of ", list_quoted(row$intervals, "\""))
+    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), want, hint =
                   if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
-  for (flag in c(flags, "newdata")) {
-    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
+  for (flag in names(predict_arguments)) {
+    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")
   }
   # pairs of arguments that exclude each other, whatever the type
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE there", hint = hint)
+    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE", hint = hint)
   }
   refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
          "Certificates need interval = \"credible\" or \"prediction\".")

@@ -127,7 +127,7 @@ fit_fields <- list(
     text <- switch(fit$hyper, fixed = "fixed as given",
                    evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
                      describe_starts(fit$learned),
-                   pilot = "pilot VFE fit, then fixed",
+                   pilot = "VFE with fixed random inducing points (pilot)",
                    joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                      "jointly with the inducing points", fit$hyper)
     code <- fit$pilot$convergence

@@ -227,7 +227,6 @@ print.pfdtc_ranef <- function(x, ...) {
 #' @param x,n,digits A certificate, or some of its rows; how many rows to print, with how many significant digits.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
-  n <- check_count(n, "n", min = 0)
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
   if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
     print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
@@ -244,7 +243,12 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), toString(how)), exdent = 2),
       sep = "\n")
   print_fields(certificate_fields(x))
-  rows <- utils::head(seq_len(nrow(x)), n)
+  print_rows(x, n, digits, ...)
+}
+
+# Prints the first n rows of a data frame, and returns it invisibly.
+print_rows <- function(x, n, digits, ...) {
+  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
   if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)
   more <- nrow(x) - length(rows)
   if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
@@ -257,7 +261,7 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
-  of_sd <- if (isTRUE(unit > 0) && any(known)) {
+  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
     sprintf(" (%s times the sd of the modelled response)", number(largest / unit))
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
@@ -267,13 +271,15 @@ certificate_fields <- function(x) {
     "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
       sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
-      paste("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
-            "For classes predict() moves f from the mode to its mean, so that its probabilities differ.")
+      paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
+              if (isTRUE(attr(x, "moved"))) paste("predict() moves f from the mode to the posterior mean, so that its",
+                                                  "probabilities differ from these.")), collapse = " ")
     },
     Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
-      sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))
+      sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
+                    "of the exact GP"), nrow(weights))
     },
     Advice = attr(x, "advice"))
 }

@@ -124,7 +124,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
-  found <- pass(sums_with_signature, merge_sums, z, model, as_start(start), FALSE, fit$control)
+  found <- pass(sums_with_signature, sums_merge, z, model, as_start(start), FALSE, fit$control)
   if (!same_sums(fit$signature, signature_of(found$signature, fit$center))) refuse_other_rows()
   posterior <- posterior_of_sums(z, found$sums, model, start)
   tell("norms")

@@ -130,7 +130,7 @@ center_start <- function(likelihood, sites) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   response <- as_response(likelihood)
   if (has_labels(response)) {
-    log_share <- log(vapply(seq_along(response$levels), function(k) sum(w * (sites$y == k)), 0) + 0.5)
+    log_share <- log(counts_of_classes(sites$y, w, length(response$levels)))
     return(log_share - mean(log_share))
   }
   start <- if (is.null(response$start)) response$link$start else response$start

@@ -89,8 +89,11 @@ ordinal_row <- function(noise, link) {
     expected = function(f, theta) 1 + Reduce(`+`, lapply(c(0, cumsum(theta)), function(c) 1 - e$cdf(c - f))))
 }
 
+# Returns the weighted number of rows of each class, plus a half.
+counts_of_classes <- function(y, w, K) vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5
+
 cuts_of_shares <- function(noise, sites, w, K) {
-  counts <- vapply(seq_len(K), function(k) sum(w * (sites$y == k)), 0) + 0.5
+  counts <- counts_of_classes(sites$y, w, K)
   noise$quantile(cumsum(counts)[-K] / sum(counts))
 }
 

@@ -25,7 +25,7 @@ asked_noise_trend <- function(noise, data, s) {
                 hint = "`weights` may have the sizes of their noise.")
   }
   if (!s$hyper[1L] %in% "evidence") {
-    abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL there",
+    abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL",
                 hint = "It is learned by `hyper = \"evidence\"`. `weights` may have what is known.")
   }
   noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) noise else label))
@@ -154,9 +154,9 @@ with_noise_trend <- function(data, trend) {
 # Returns what print() says behind the noise sd, or behind the range of the noise sds if they are a smooth function.
 describe_noise_trend <- function(trend) {
   if (is.null(trend)) return("")
-  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", paste(trend$names, collapse = ", ")))
-  sprintf(" at the mean of %s; log variance per standardised unit: %s", paste(trend$names, collapse = ", "),
-          paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
+  variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
+  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", variables))
+  sprintf(" at the mean of %s; its logarithm is linear in the inputs", variables)
 }
 
 # Returns the slope of the log noise variance along each input, in its units, with its sd; NULL for smooth noise.

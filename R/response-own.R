@@ -72,10 +72,10 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
   lapply(programs, program_of, values = values(rep(1, length(learned)))) # this refuses what the engine cannot compute
-  row <- list(
-    name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", conjugate = FALSE,
-    concave = concave, discrete = FALSE, middle = 1, shown = identity, site = if (concave) "own" else "own_expected",
-    shape = if (length(learned)) learned, support = support, kappa = kappa, curvature = curvature,
+  row <- with_defaults(list(
+    name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", concave = concave,
+    site = if (concave) "own" else "own_expected", shape = if (length(learned)) learned, support = support,
+    kappa = kappa, curvature = curvature,
     constant = if (!all(in_f)) {
       rest <- sum_of(terms[!in_f])
       function(y, size, theta) eval(rest, c(values(theta), list(y = y)), baseenv_with_stats)
@@ -88,7 +88,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
       function(f, theta) eval(mean_given, c(values(theta), list(f = f)), baseenv_with_stats) + 0 * f
     } else {
       function(f, theta) NA_real_ * f
-    })
+    }))
   new_family("own", "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean))
 }
 

@@ -101,8 +101,8 @@ as_likelihood <- function(family, approx = "laplace") {
             "numbers for transform = \"log\"."))
   }
   if (row$conjugate && approx == "vi") {
-    abort_input("approx", "\"vi\" with Gaussian responses", "left out, or beside another `family`",
-                hint = "Their posterior is a normal distribution: nothing is to be approximated.")
+    abort_input("approx", "\"vi\" with Gaussian responses", "left out",
+                hint = "With Gaussian noise the posterior has a closed form. `approx` is for other families.")
   }
   if (row$conjugate) return(NULL)
   if (row$reads == "labels" && approx == "vi") {

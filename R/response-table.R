@@ -27,7 +27,7 @@
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
 #   zeros, from          TRUE: positive numbers may be 0; the smallest count, where it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for what is given
-#   ratio(theta)         the power of e^f that is a ratio between rows, named by what it is of; default: by the link
+#   ratio(theta)         the power of e^f that is a ratio between rows; its name is the quantity (default: by the link)
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
@@ -37,12 +37,14 @@
 
 # `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: the relative error of both, absolute for a
 # bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
+identity_link <- list(
+  fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
+  moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
+
 links <- list(
-  identity = list(
-    fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
-    moments = function(mean, var) list(mean = mean, sd = sqrt(var)),
+  identity = c(identity_link, list(
     start = function(sites, w) stats::median(sites$y - sites$offset),
-    unit = function(sites) spread_of(sites$y - sites$offset)),
+    unit = function(sites) spread_of(sites$y - sites$offset))),
   log = list(
     fun = log, inv = exp, range = c(0, Inf), error = 1e-12,
     moments = function(mean, var) {
@@ -53,24 +55,16 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = list( # for a likelihood of the user's
-    fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
-    moments = function(mean, var) list(mean = mean, sd = sqrt(var)), start = function(sites, w) 0),
+  latent = c(identity_link, list(start = function(sites, w) 0)), # for a likelihood of the user's
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
-    # averages over f if f varies little, otherwise over the link's own distribution: that integrand is then smooth
     moments = function(mu, var) {
       s <- sqrt(var)
-      mean <- slope <- 0 * mu
-      wide <- which(s > 4)
-      narrow <- setdiff(seq_along(mu), wide)
-      mean[narrow] <- normal_average(stats::plogis, mu[narrow], s[narrow])
-      slope[narrow] <- normal_average(stats::dlogis, mu[narrow], s[narrow])
-      for (t in seq(-40, 40, by = 0.25)) {
-        mass <- 0.25 * stats::dlogis(t)
-        mean[wide] <- mean[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
-        slope[wide] <- slope[wide] + mass * stats::dnorm((mu[wide] - t) / s[wide]) / s[wide]
+      average <- function(h, by) {
+        average_of(h, mu, s, seq(-40, 40, by = 0.25), function(t, z, s) by(0.25 * stats::dlogis(t), z, s))
       }
+      mean <- average(stats::plogis, function(mass, z, s) mass * stats::pnorm(z))
+      slope <- average(stats::dlogis, function(mass, z, s) mass * stats::dnorm(z) / s)
       list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
     },
     start = function(sites, w) stats::qlogis(share_of(sites, w)) - mean(sites$offset),
@@ -78,16 +72,10 @@ links <- list(
   probit = list(
     fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
-      s <- sqrt(var)
-      mean <- stats::pnorm(mu / sqrt(1 + s^2))
-      wide <- which(s > 4)
-      narrow <- setdiff(seq_along(mu), wide)
-      square <- 0 * mu
-      square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
-      for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
-        mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
-        square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
-      }
+      mean <- stats::pnorm(mu / sqrt(1 + sqrt(var)^2))
+      square <- average_of(function(f) stats::pnorm(f)^2, mu, sqrt(var), seq(-9, 9, by = 0.1), function(t, z, s) {
+        0.1 * 2 * stats::dnorm(t) * stats::pnorm(t) * stats::pnorm(z) # by parts: the slope of Phi^2 times P(f > t)
+      })
       list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
     },
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
@@ -118,6 +106,17 @@ spread_of <- function(y) {
 normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
+  out
+}
+
+# Returns E h(f), f ~ N(mean, sd^2), also for large sd: the integrand over f is then not smooth, but that over the grid
+# is, where term(t, (mean - t) / sd, sd) has the slope of h at t or, by parts, h itself.
+average_of <- function(h, mean, sd, grid, term) {
+  wide <- which(sd > 4)
+  narrow <- setdiff(seq_along(mean), wide)
+  out <- 0 * mean
+  out[narrow] <- normal_average(h, mean[narrow], sd[narrow])
+  for (t in grid) out[wide] <- out[wide] + term(t, (mean[wide] - t) / sd[wide], sd[wide])
   out
 }
 
@@ -260,17 +259,18 @@ multinomial_row <- list(
   name = "multinomial", label = "multinomial", call = "multinomial()", links = "softmax", reads = "labels",
   discrete = TRUE)
 
+with_defaults <- function(row) {
+  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
+  c(row, defaults[setdiff(names(defaults), names(row))])
+}
+
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
        nb = nb_row, student = student_row, Gamma = gamma_row, tweedie = tweedie_row,
        truncated_poisson = truncated_row, ordinal = ordinal_row("logistic", "logit"),
        ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog"),
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
-       "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row),
-  function(row) {
-    defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
-    c(row, defaults[setdiff(names(defaults), names(row))])
-  })
+       "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row), with_defaults)
 
 # Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
 response_row <- function(likelihood) {

@@ -14,8 +14,7 @@ asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
-# Returns (exp(lambda v) - 1) / lambda, v = log(1 + |u|); the next function is the inverse.
-power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
+# Returns v = log(1 + |u|) for the power z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
 transformed <- function(transform, y) {
@@ -23,7 +22,9 @@ transformed <- function(transform, y) {
   if (transform$kind == "log") return(log(y))
   u <- (y - transform$centre) / transform$unit
   v <- log1p(abs(u))
-  ifelse(u >= 0, power_of(v, transform$lambda), -power_of(v, 2 - transform$lambda))
+  lambda <- ifelse(u >= 0, transform$lambda, 2 - transform$lambda)
+  size <- ifelse(abs(lambda) < 1e-8, v, expm1(lambda * v) / lambda)
+  ifelse(u >= 0, size, -size)
 }
 
 # Returns log dT / dy.
@@ -44,8 +45,9 @@ untransformed <- function(transform, z) {
 # Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. With
 # a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
 # more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. The sd is
-# the root of the mean squared distance of the cut y from that mean. Normal intervals of 95 % where the cut counts have
-# 94 % of new responses, with the sd before any cut 96 % (bench/response.R, bench/second-moments.R).
+# the root of the mean squared distance of the cut y from that mean. Where the cut matters, normal intervals of 95 %
+# contain 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R,
+# bench/second-moments.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -187,7 +189,7 @@ gauss_rule <- function(n, recursion, total) {
 check_positive_response <- function(y, argument = "transform") {
   if (!all(y > 0)) {
     abort_input(argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
+                "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
   }
 }
 

@@ -245,7 +245,7 @@ posterior_needs <- list(
                   hint = "With Gaussian noise the posterior is a normal distribution."))
 
 # Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
-check_posterior <- function(fit, need, argument = "fit", what = "This") {
+check_posterior <- function(fit, need, argument = "fit", what = "This computation") {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
   if (response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups)) {

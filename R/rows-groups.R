@@ -48,17 +48,12 @@ split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
     bars <<- c(bars, call("(", bar))
-    by <- bar[[3L]]
-    nested <- list() # the innermost first
-    while (is_call_of(by, "/")) {
-      nested <- c(nested, by[[3L]])
-      by <- by[[2L]]
-    }
-    nested <- rev(c(nested, by))
-    for (i in seq_along(nested)) {
-      groups[[length(groups) + 1L]] <<- list(by = Reduce(function(a, b) call(":", a, b), rev(nested[seq_len(i)])),
-                                             design = bar[[2L]], correlated = is_call_of(bar, "|"))
-    }
+    nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
+    parts <- nested(bar[[3L]]) # the outermost first
+    groups <<- c(groups, lapply(seq_along(parts), function(i) {
+      list(by = Reduce(function(a, b) call(":", a, b), rev(parts[seq_len(i)])), design = bar[[2L]],
+           correlated = is_call_of(bar, "|"))
+    }))
   }
   walk <- function(term) {
     if (is_call_of(term, "(") && is_call_of(term[[2L]], c("|", "||"))) {
@@ -117,7 +112,7 @@ coded_variables <- function(mf, used, grouped) {
       abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
                   "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
     }
-    levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
+    levels <- if (kind == "factor") levels(as.factor(v))
     if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
       tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
                                          "as.numeric() makes a numeric input of it."),
@@ -143,8 +138,8 @@ coded_variables <- function(mf, used, grouped) {
     v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name, apart = TRUE,
               plain = parts[vapply(values, is.numeric, NA)])
     values <- values[!duplicated(values), , drop = FALSE]
-    order <- do.call(order, unname(lapply(values, function(u) as.integer(factor(u)))))
-    c(v, list(levels = group_keys(v, values)[order]))
+    in_order <- do.call(order, unname(lapply(values, function(u) as.integer(factor(u)))))
+    c(v, list(levels = group_keys(v, values)[in_order]))
   })
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
@@ -153,18 +148,15 @@ coded_variables <- function(mf, used, grouped) {
 # identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
 # factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
+  refuse <- function(got, want, hint = NULL) abort_input("formula", got, want, hint)
   for (v in variables) {
     k <- length(v$levels)
     if (v$kind == "group") {
       what <- sub("^[(](.*)[)]$", "\\1", v$name)
-      if (k < 2L) {
-        abort_input("formula", sprintf("a group `%s` with %d level", what, k),
-                    "one by a variable with two levels or more")
-      }
+      if (k < 2L) refuse(sprintf("a group `%s` with %d level", what, k), "one by a variable with two levels or more")
       if (gaussian && k == n) {
-        abort_input("formula", sprintf("a group `%s` with a level for each row", what),
-                    "one by a variable with fewer levels",
-                    hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
+        refuse(sprintf("a group `%s` with a level for each row", what), "one by a variable with fewer levels",
+               "Such effects equal the noise: only the sum of the two variances can be learned.")
       }
       if (length(v$plain)) {
         tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
@@ -172,15 +164,15 @@ check_levels <- function(variables, n, gaussian = TRUE) {
       }
     } else if (v$kind == "factor") {
       if (k > max(50, 0.9 * n)) {
-        abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
-                    "made of factors and text with repeated values",
-                    hint = if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else
-                      "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+        refuse(sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
+               "made of factors and text with repeated values", if (is_dates_as_text(v$levels))
+                 reason_not_numeric(v$levels) else
+                 "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
       }
       if (k >= many_levels) {
-        text <- paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
-                      "for an effect of each level, learned from its rows.")
-        tell_classed("levels", sprintf(text, v$name, k, v$name))
+        tell_classed("levels", sprintf(paste(
+          "`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place for an effect of each level,",
+          "learned from its rows."), v$name, k, v$name))
       }
     }
   }
@@ -198,12 +190,10 @@ group_keys <- function(v, values) {
 # level of its own.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
-  code <- as.double(match(keys, v$levels))
-  new <- unique(keys[is.na(code) & !is.na(keys)])
-  numbers <- vapply(new, name_number, 0)
+  new <- setdiff(keys, c(v$levels, NA))
+  numbers <- vapply(new, name_number, 0, USE.NAMES = FALSE)
   while (any(twice <- duplicated(numbers))) numbers[twice] <- numbers[twice] - 1
-  at <- match(keys, new)
-  code[!is.na(at)] <- numbers[at[!is.na(at)]]
+  code <- c(seq_along(v$levels), numbers)[match(keys, c(v$levels, new))]
   missing <- which(is.na(keys))
   code[missing] <- -2^52 - 2^32 - seq_along(missing)
   code

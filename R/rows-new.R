@@ -62,13 +62,15 @@ match_columns <- function(frame, newdata) {
                 sprintf("a matrix or data frame with %d column%s as in the fit", d, plural_s(d)))
   }
   if (is.data.frame(newdata) && any(vapply(newdata, is.matrix, NA))) return(newdata)
+  check_columns(frame$columns, make.unique(names))
   at <- match(frame$columns, make.unique(names))
-  if (anyNA(at)) lacks_columns(frame$columns[is.na(at)])
   if (identical(at, seq_len(ncol(newdata)))) newdata else newdata[, at, drop = FALSE]
 }
 
-lacks_columns <- function(lacking) {
-  abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
+# Checks that new rows have the columns that a fit needs.
+check_columns <- function(needed, names) {
+  lacking <- setdiff(needed, names)
+  if (length(lacking)) abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
               message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
 }
 
@@ -81,8 +83,7 @@ rows_by_formula <- function(frame, newdata, re) {
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
   if (!re) rows[setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))] <- NA
-  lacking <- setdiff(frame$required, names(rows))
-  if (length(lacking)) lacks_columns(lacking)
+  check_columns(frame$required, names(rows))
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
   if (nrow(mf) != n) {
@@ -188,8 +189,7 @@ formula_rows_again <- function(fit, newdata, asked) {
   if (!is.data.frame(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
   }
-  lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-  if (length(lacking)) lacks_columns(lacking)
+  check_columns(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
   given <- as.list(fit$call)[intersect(asked, names(fit$call))]
   mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
                               na.action = quote(stats::na.omit)), given), environment(fit$terms))

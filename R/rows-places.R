@@ -149,9 +149,6 @@ times_of <- function(spec, days) {
 
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
 
-longitude_names <- "^(lon|long|lng|longitude)$"
-latitude_names <- "^(lat|latitude)$"
-
 # Names of coordinates, flat or not.
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
@@ -159,7 +156,7 @@ vertical_names <- "^(lat|latitude|y|northing)$"
 # Sends a message if columns named as longitude and latitude are plain numbers and that distorts distances: a degree of
 # longitude is half as long again at one place than at another, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
-  at <- c(grep(longitude_names, colnames(x), TRUE)[1L], grep(latitude_names, colnames(x), TRUE)[1L])
+  at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())
   lon <- range(x[, at[1L]])
   lat <- x[, at[2L]]
@@ -182,11 +179,14 @@ spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars"
 
 is_spatial <- function(x) inherits(x, spatial_classes)
 
+# Returns the class of a spatial object among these.
+spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
+
 # Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) of a spatial object.
 # Lines and polygons stand at their centroids.
 spatial_parts <- function(x, argument) {
   none <- function(n) data.frame(row.names = seq_len(n))
-  kind <- spatial_classes[vapply(spatial_classes, function(class) inherits(x, class), NA)][1L]
+  kind <- spatial_class(x)
   if (kind %in% c("sf", "sfc")) {
     places <- sf::st_geometry(x)
     if (!all(sf::st_is(places, "POINT"))) places <- suppressWarnings(sf::st_centroid(places))
@@ -261,10 +261,7 @@ rows_at_places <- function(frame, newdata) {
   to <- place$crs
   at <- parts$at
   if (!is.null(from) && !is.null(to) && !identical(from, to)) {
-    if (!requireNamespace("sf", quietly = TRUE)) {
-      abort_input("newdata", "in another reference system", "in that of the data",
-                  hint = "With the package sf installed, coordinates are transformed.")
-    }
+    needs_package("sf", "A place in another reference system than the data")
     if (sf::st_crs(from) != sf::st_crs(to)) at <- sf::sf_project(from, to, at)
   }
   cbind(parts$values[setdiff(names(parts$values), place$names)], stats::setNames(as.data.frame(at), place$names))
@@ -272,21 +269,13 @@ rows_at_places <- function(frame, newdata) {
 
 # Returns predictions (a vector, a matrix, or a list of fit and se.fit) in the places of `x`, in its class.
 predictions_at <- function(x, predicted) {
-  if (is.list(predicted)) predicted <- cbind(fit = predicted$fit, se.fit = predicted$se.fit)
-  values <- if (is.matrix(predicted)) as.data.frame(predicted) else data.frame(fit = unname(predicted))
-  if (names(values)[1L] == "fit.fit") names(values) <- sub("^fit[.]", "", names(values))
+  values <- as_table(predicted)
   row.names(values) <- NULL
-  if (inherits(x, c("sf", "sfc"))) return(sf::st_sf(values, geometry = sf::st_geometry(x)))
-  if (inherits(x, "Spatial")) return(sp::addAttrToGeom(sp::geometry(x), values, match.ID = FALSE))
-  if (inherits(x, "stars")) {
-    return(stars::st_as_stars(lapply(values, array, dim(x)), dimensions = stars::st_dimensions(x)))
-  }
-  if (inherits(x, "SpatVector")) {
-    terra::values(x) <- values
-    return(x)
-  }
-  out <- terra::rast(x, nlyrs = ncol(values))
-  out <- terra::setValues(out, as.matrix(values))
-  names(out) <- names(values)
-  out
+  switch(spatial_class(x), sf = , sfc = sf::st_sf(values, geometry = sf::st_geometry(x)),
+         Spatial = sp::addAttrToGeom(sp::geometry(x), values, match.ID = FALSE),
+         stars = stars::st_as_stars(lapply(values, array, dim(x)), dimensions = stars::st_dimensions(x)),
+         SpatVector = terra::`values<-`(x, value = values), {
+           out <- terra::setValues(terra::rast(x, nlyrs = ncol(values)), as.matrix(values))
+           stats::setNames(out, names(values))
+         })
 }

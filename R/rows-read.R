@@ -117,6 +117,9 @@ hint_for_frame <- function(text, data) {
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("There is no `data` argument.")
+  if (name %in% names(data)) {
+    return(sprintf("Its column is out of reach from the dots of another function. Give the values, `data$%s`.", name))
+  }
   did_you_mean(name, names(data))
 }
 

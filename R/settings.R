@@ -86,7 +86,7 @@ model_asked <- function(args) {
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))
-    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
+    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
     return(replace(args, "transform", "plain"))
   }
   like <- check_fit(args$like, "like")

@@ -3,20 +3,6 @@
 # Sums over rows as plain values. The sums of two sets of rows add up, so that rows can be read in parts and in several
 # processes. The posterior is made of the sums over all rows.
 
-# Returns the sums that a posterior on z needs from rows, list(x, y, weights). `start` is a posterior on the same points
-# and has their jitter. `rss` is the sum of squares of its residuals, for posterior_of_sums(). If `start` has groups,
-# the sums are those by level.
-rows_sums <- function(rows, z, model, start, control = NULL) {
-  if (!is.null(start$groupings)) {
-    return(native_effect_sums(z, rows, smooth_model(model), start$groupings, start$jitter, start$jitter,
-                              control)["sums"])
-  }
-  sums <- native_sums("vfe", NULL, z, rows, model, start$jitter, control)
-  e <- rows$y - native_predict(start, z, model, rows$x)$mean
-  sums$rss <- sum(merged_weights(rows) * e^2)
-  sums
-}
-
 # Returns the parts of a start that sums_with_signature() reads, to send them to another process.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
@@ -51,26 +37,24 @@ posterior_of_near <- function(near, model) {
   c(near$sums, list(L = near$L, C = near$C * sqrt(model$noise), beta = near$beta, jitter = near$jitter))
 }
 
-# Returns the sums of p after rows are added (`sign` = 1) or removed (`sign` = -1).
-sums_beside <- function(p, new, sign = 1) sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
-
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
-# Returns the sums and the signature of rows. `beside`: for a posterior with neighbours, in which every row has FITC's
-# noise.
+# Returns the sums that a posterior on z needs from rows, list(x, y, weights), and the signature of the rows. `start` is
+# a posterior on the same points and has their jitter. `rss` is the sum of squares of its residuals, for
+# posterior_of_sums(). If `start` has groups, the sums are those by level. `beside`: for a posterior with neighbours, in
+# which every row has FITC's noise s2 / w_n + E_nn.
 sums_with_signature <- function(rows, z, model, start, beside, control) {
-  in_force <- rows[c("x", "y", "weights")]
-  if (beside) {
-    left <- native_predict(start, z, model, rows$x)$unexplained
-    in_force$weights <- 1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise) # noise s2 / w_n + E_nn
+  used <- rows[c("x", "y", "weights")]
+  at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
+  if (beside) used$weights <- 1 / (1 / merged_weights(rows) + pmax(at$unexplained, 0) / model$noise)
+  sums <- if (is.null(at)) {
+    native_effect_sums(z, used, smooth_model(model), start$groupings, start$jitter, start$jitter, control)["sums"]
+  } else {
+    c(native_sums("vfe", NULL, z, used, model, start$jitter, control),
+      list(rss = sum(merged_weights(used) * (used$y - at$mean)^2)))
   }
-  list(n = rows$n, sums = rows_sums(in_force, z, model, start, control), signature = signature_sums(rows),
-       log_w = sum_of_logs(rows$weights), offset_squares = sum(rows$offset_squares))
-}
-
-merge_sums <- function(a, b) {
-  list(n = a$n + b$n, sums = sums_merge(a$sums, b$sums), signature = Map(`+`, a$signature, b$signature),
-       log_w = a$log_w + b$log_w, offset_squares = a$offset_squares + b$offset_squares)
+  list(n = rows$n, sums = sums, signature = signature_sums(rows), log_w = sum_of_logs(rows$weights),
+       offset_squares = sum(rows$offset_squares))
 }
 
 # Returns the fit. `data` is the sample, on which all earlier stages worked.
@@ -93,7 +77,7 @@ construct_from_source <- function(data, done, s, state) {
   })
   more <- list(done$z, model, as_start(start), beside, s$run)
   so_far <- new.env()
-  value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, merge_sums, so_far),
+  value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, sums_merge, so_far),
                      otherwise = so_far$value)
   if (is.null(state$stopped) && sum(value$n) != whole$n) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),

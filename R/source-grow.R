@@ -32,7 +32,7 @@ add_rows <- function(fit, newdata) {
                   hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
     }
     more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
-    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), merge_sums)
+    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), sums_merge)
     return(if (is.null(new)) fit else with_new_sums(fit, new, 1))
   }
   if (is_source(newdata)) {
@@ -70,7 +70,7 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
+  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit that uses all rows")
   family <- if (!response_of(fit)$conjugate) paste("family", response_of(fit)$label)
   needs <- c(family, if (!is.null(fit$factors$groupings)) "groups", if (!is.null(fit$transform)) "a transform")[1L]
   if (is.null(fit$data) && length(needs)) {
@@ -114,7 +114,7 @@ with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
   n <- fit$nobs + sign * new$n
-  sums <- sums_beside(p, new$sums, sign)
+  sums <- sums_merge(sums_of(p), lapply(new$sums[names(sums_of(p))], `*`, sign))
   if (sign < 0) {
     if (n <= 0) {
       abort_input("rows", sprintf("%s of %s", show_count(new$n), show_count(fit$nobs)), "fewer than there are")

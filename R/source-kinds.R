@@ -3,7 +3,7 @@
 #' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes one as `data` of a
 #' formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query (package
 #' `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), `rows_arrow()` Arrow array
-#' streams, as of ADBC drivers (package `nanoarrow`), and `rows_blocks()` whatever two functions return.
+#' streams, such as those of ADBC drivers (package `nanoarrow`), and `rows_blocks()` whatever two functions return.
 #'
 #' `rows_parts()` has rows in parts, each read by a worker process, here or on other machines: the workers of the
 #' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for

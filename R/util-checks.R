@@ -109,7 +109,9 @@ show_bytes <- function(bytes) {
 
 # Checks that all numbers are finite. `variables` are the names of the variables that the columns of x belong to.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
-  i <- first_not_finite(x, allow_na)
+  # min() and max() avoid a logical copy of good data; of no numbers they are infinite
+  ends <- suppressWarnings(c(min(x, na.rm = allow_na), max(x, na.rm = allow_na)))
+  i <- if (!all(is.finite(ends))) which(if (allow_na) is.infinite(x) else !is.finite(x))[1L] else NA
   if (is.na(i)) return(x)
   at <- if (is.matrix(x)) arrayInd(i, dim(x)) else i
   row <- if (is.null(labels)) at[1L] else labels[at[1L]]
@@ -125,15 +127,6 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   abort_input(argument, sprintf("%s in %s", format(x[i]), where), "finite", hint = if (is.na(x[i])) {
     "Remove rows with missing values, as the formula method does with `na.action = na.omit`."
   })
-}
-
-# Returns the index of the first element that is not finite, or NA. min() and max() avoid a logical copy of good data.
-first_not_finite <- function(x, allow_na = FALSE) {
-  missing <- anyNA(x)
-  if (!length(x) || (missing && allow_na && all(is.na(x)))) return(NA_integer_)
-  ends_finite <- function() is.finite(min(x, na.rm = allow_na)) && is.finite(max(x, na.rm = allow_na))
-  if ((allow_na || !missing) && ends_finite()) return(NA_integer_)
-  which(if (allow_na) is.infinite(x) else !is.finite(x))[1L]
 }
 
 # Tests for numbers to compute with. Dates, times and factors are stored as numbers, but is.numeric() is FALSE for
@@ -225,15 +218,14 @@ control_checks <- local({
   or_null <- function(check) function(x, name) if (!is.null(x)) check(x, name)
   at_least_0 <- function(x, name) check_number(x, name, "a finite number of at least 0", function(x) x >= 0 && x < Inf)
   list(maxit = or_null(count(0)), reltol = at_least_0, jitter = or_null(at_least_0), block = or_null(count(1)),
-       threads = count(1), memory = function(x, name) check_at_least_0(x, name),
+       threads = count(1), memory = check_at_least_0,
        optimise_rows = or_null(function(x, name) if (identical(x, Inf)) x else check_count(x, name)),
-       restarts = or_null(count(1)), priors = function(x, name) check_flag(x, name), fix = function(x, name) {
+       restarts = or_null(count(1)), priors = check_flag, fix = function(x, name) {
          if (is.character(x) && !anyNA(x)) return(x)
          abort_input(name, describe(x), "names of hyperparameters, as coef() gives them")
        }, tol_quantile = function(x, name) {
          check_number(x, name, "a number above 0 and at most 1", function(x) !is.logical(x) && x > 0 && x <= 1)
-       }, trace = count(0), progress = function(x, name) check_flag(x, name),
-       max_seconds = function(x, name) check_at_least_0(x, name))
+       }, trace = count(0), progress = check_flag, max_seconds = check_at_least_0)
 })
 
 check_control <- function(control) {
@@ -262,10 +254,7 @@ print.pfdtc_control <- function(x, ...) {
 # Checks that `...` is empty. `dots_names` is the list of arguments in it, or their names ("" for an argument without a
 # name). `known` are the arguments of the function.
 check_dots_empty <- function(dots_names, known) {
-  if (is.list(dots_names)) {
-    n <- length(dots_names)
-    dots_names <- if (is.null(names(dots_names))) rep("", n) else names(dots_names)
-  }
+  if (is.list(dots_names)) dots_names <- names(dots_names) %||% rep("", length(dots_names))
   if (!length(dots_names)) return(invisible(NULL))
   known <- setdiff(known, "...")
   name <- dots_names[1L]
@@ -273,15 +262,10 @@ check_dots_empty <- function(dots_names, known) {
     abort_input("...", "an argument without a name", "empty",
                 hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
   }
-  hint <- if (name %in% names(control_checks)) {
-    sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
-  } else if (name %in% c("family", "approx")) {
-    "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
-  } else if (name %in% c("h", "n.ahead")) {
-    "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
-  } else {
-    did_you_mean(name, known)
-  }
+  exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
+  ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
+  hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
+    switch(name, family = , approx = exact, h = , n.ahead = ahead, did_you_mean(name, known))
   abort_input(name, "an unknown argument", "a known argument",
               message = sprintf("`%s` is not an argument of this function.", name), hint = hint)
 }

@@ -24,6 +24,10 @@
 #   .626 to .630; 900 rows: mortgage denials .280 to .270, CreditCard .3696 to .3699. Mean -.003. Not chosen in 11 more
 #   fits (Titanic, two_class_dat, bloodtransfusion, liver, wdbc, Mroz, mlc_churn, wa_churn, spam; on split 2 SwissLabor,
 #   mortgage denials; on Pima's it ties). So the gain is small and not sure.
+# 28 sets (these twelve, and sixteen of bench/sets.csv with the response above its median), 133 to 200 rows, 2 splits,
+# mean change and worst set: mixture over hyperparameters +.0007, .025; priors with half the variance -.0002, .027; the
+# default and five kernels, averaged by stacked leave-one-out densities -.0006, .041, by these densities themselves
+# -.0006, .032, by evidence -.0008, .022, equally +.0051, .062. Nothing gains .005: not built.
 # The distance to the best of seven peers on a single split is that to the luckiest: 25 unseen sets (best-peer.R), mean
 # +.018 on split 1, +.015 on split 2; of the NLPD averaged over both, +.008, more than .02 on three (wpbc .085, wine
 # .044, heart .025, with 48, 30 and 68 rows held out; one split's standard error is .067 for wpbc, .038 for heart).

@@ -19,7 +19,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* sum_i,m (w u) u:  d r2 / d log l = -2 u^2; in this order no square overflows beside w = 0 */
+/* Returns sum_i,m (w u) u, since d r2 / d log l = -2 u^2.  (w u) u is 0 for w = 0, where w u^2
+ * could be 0 times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -36,7 +37,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* the same for a column with the numbers of levels */
+/* Does the same for a column with the numbers of levels. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {

@@ -82,7 +82,7 @@ static SEXP pack_certificates(void)
                 "var_upper", NULL);
 }
 
-/* the result of ffi_cross() for n rows, or NULL */
+/* Reads the result of ffi_cross() for n rows, or NULL. */
 static struct crossings arg_crossings(SEXP list, int n)
 {
     if (list == R_NilValue)

@@ -26,7 +26,7 @@ INSIDE double slope_column(int n, double rate, double xb, const double *restrict
     return sum;
 }
 
-/* the same for a column with the numbers of levels */
+/* Does the same for a column with the numbers of levels. */
 static double level_column(int n, double rate, double xb, const double *restrict x,
                            const double *restrict w, double ub, const double *restrict u,
                            double *restrict out)
@@ -47,7 +47,7 @@ static void symmetric_column(int n, const double *Kb, const double *u, double *o
     add_scaled((size_t)n, u[0], Kb, out + 1);
 }
 
-/* K: the term's own, lower triangle; work: 2 n */
+/* K: the kernel matrix of this term alone, lower triangle; work: 2 n */
 CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
                                  const double *X, int ldx, const double *K,
                                  const double *u, double *work, double *out)
@@ -120,7 +120,7 @@ static void stationary_slopes(const struct factor *f, int n, const double *X, in
     }
 }
 
-/* slopes of the table's parameter p at each pair of rows */
+/* Computes the slopes in parameter p of the table at each pair of rows. */
 static void table_slopes(const struct factor *f, int p, int n, const double *X, int ldx,
                          double *D)
 {

@@ -76,7 +76,7 @@ test_that("methods of fits answer for both fits of a hurdle", {
   df <- attr(logLik(parts$zero), "df") + attr(logLik(parts$positive), "df")
   expect_equal(stats::AIC(fit), 2 * df - 2 * (parts$zero$evidence + parts$positive$evidence))
   expect_equal(stats::formula(fit), y ~ x, ignore_attr = TRUE)
-  expect_output(print(summary(fit)), "above 0:.*Leave-one-out")
+  expect_output(print(summary(fit)), "`positive`.*Leave-one-out")
   again <- stats::update(fit, data = d[1:40, ])
   expect_identical(stats::nobs(again), 40L)
   about <- report(fit)
@@ -96,6 +96,7 @@ test_that("weights and subsets are evaluated as by pfdtc(), also from the dots o
                    by_dots(weights = d$w))) {
     expect_equal(predict(fit, new), predict(twice, new), tolerance = 1e-6)
   }
+  expect_error(by_dots(weights = w), "data$w", fixed = TRUE, class = "pfdtc_error_input") # as with lm(), not found
   expect_equal(predict(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 3), new),
                predict(fixed_hurdle(y ~ x, d[d$x < 3, ]), new))
 })

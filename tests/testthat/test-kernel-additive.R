@@ -104,6 +104,24 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
   expect_false("kernel" %in% names(fit$because))
 })
 
+test_that("noise that differs does not hide a sum from the choice of the transform", {
+  skip_on_cran()
+  # Rosenbrock's function: for a kernel of all inputs, Yeo-Johnson and smooth noise gain 18 nats
+  with_seed(700, {
+    u <- matrix(stats::runif(24000), ncol = 10)
+    noise <- stats::rnorm(2400)
+  })
+  x <- 15 * u - 5
+  f <- rowSums(100 * (x[, -1] - x[, -10]^2)^2 + (1 - x[, -10])^2)
+  rows <- seq_len(400)
+  y <- f + 0.05 * stats::sd(f[-rows]) * noise
+  fit <- with_seed(1, suppressMessages(pfdtc(x[rows, ], y[rows], transform = "auto")))
+  expect_null(fit$transform)
+  expect_true(is_additive(fit$kernel))
+  # .18 of the sd with that transform; noise is .05 of it
+  expect_lt(sqrt(mean((predict(fit, x[-rows, ]) - f[-rows])^2)), 0.12 * stats::sd(f))
+})
+
 test_that("the search of the additive kernel starts at held values and at given ones, and holds the former", {
   d <- additive_rows(40)
   data <- data_from_matrix(as.matrix(d[c("a", "b", "c")]), d$y)

@@ -112,14 +112,14 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
   theta <- log(c(0.3, 0.8, 0.5))
   rows <- seq_len(problem$pool$n)
   near <- problem$neighbours(theta, rows, 5)
-  at <- given_neighbours(problem, rows, near)$evaluate(theta)
-  value <- function(theta) given_neighbours(problem, rows, near)$evaluate(theta)$value
+  at <- problem$vecchia(theta, rows, near)
+  value <- function(theta) problem$vecchia(theta, rows, near)$value
   expect_gradient(value, theta, at$gradient)
   # all rows, merged, with all earlier rows: the log density of the rows as given, up to half the logs of the weights
   all_near <- problem$neighbours(theta, rows, length(rows) - 1)
   exact <- ref_exact(data$x[data$group, , drop = FALSE], (y - mean(y)) / stats::sd(y),
                      ref_kernel("se", 0.3, 0.8), 0.5)
-  expect_close(given_neighbours(problem, rows, all_near)$evaluate(theta)$likelihood,
+  expect_close(problem$vecchia(theta, rows, all_near)$likelihood,
                exact$evidence + sum(log(data$weights)) / 2, 1e-9)
 })
 
@@ -278,13 +278,15 @@ test_that("the information of some rows is that of every fourth of 16, for all l
   expect_equal(some$information, part$information * length(rows) / sum(counted), tolerance = 1e-12)
   # an estimate from 80 of 290 rows: sd of a sum of squares of normals about sqrt(2 / 80)
   expect_lt(max(abs(diag(some$information) / diag(whole$information) - 1)), 0.5)
-  problem <- function(last) {
-    given_neighbours(list(last = last, pool = list(count = new.env()), input = identity,
-                          vecchia = function(theta, rows, near, slopes, input) slopes), 1L, NULL, some = TRUE)
+  asked <- function(last) {
+    climb(list(last = last, pool = list(n = 1L, take = identity), vecchia = function(theta, rows, near, slopes) {
+      list(value = -Inf, seen = slopes_seen <<- slopes)
+    }, neighbours = function(...) 1L), 0, "few", 1L)
+    slopes_seen
   }
-  expect_identical(problem(101L)$evaluate(0), 2L)
-  expect_identical(problem(101L)$evaluate(0, FALSE), FALSE)
-  expect_true(problem(100L)$evaluate(0))
+  slopes_seen <- NULL
+  expect_identical(asked(101L), 2L)
+  expect_true(asked(100L))
 })
 
 test_that("three columns that share a lengthscale are no levels unless each row has one 1 in them", {

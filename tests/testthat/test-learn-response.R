@@ -150,7 +150,7 @@ test_that("level and covariance are those of the inverse information of all free
     wide <- problem_with_trend(problem, found$trend, found$trend$v)
     theta <- c(found$theta, found$trend$gamma)
     rows <- seq_len(problem$pool$n)
-    information <- given_neighbours(wide, rows, wide$neighbours(theta, rows, 15L))$evaluate(theta)$information
+    information <- wide$vecchia(theta, rows, wide$neighbours(theta, rows, 15L))$information
     used <- c(free, TRUE)
     V <- solve(information[used, used])
     q <- nrow(V)
@@ -183,7 +183,7 @@ test_that("the slope of the likelihood in the coefficients of smooth noise is th
   theta <- c(log(c(0.3, 0.4, 0.8, 0.3)), with_seed(5, 0.4 * stats::rnorm(q)))
   rows <- seq_len(problem$pool$n)
   near <- wide$neighbours(theta, rows, 10L)
-  at <- function(theta) given_neighbours(wide, rows, near)$evaluate(theta)
+  at <- function(theta) wide$vecchia(theta, rows, near)
   numeric <- vapply(seq_along(theta), function(j) {
     h <- replace(numeric(length(theta)), j, 1e-4)
     (at(theta + h)$value - at(theta - h)$value) / 2e-4

@@ -100,9 +100,9 @@ test_that("autoplot() draws the numbers of plot()'s checks and maps", {
 
   map <- draw_nowhere(plot(fit, which = "map", n = 7))
   g <- ggplot2::autoplot(fit, which = "map", n = 7)
-  d <- ggplot2::ggplot_build(g)$plot$data
-  expect_equal(d$se.fit, map$se.fit)
-  expect_equal(d$fit[!is.na(d$fit)], map$fit[!is.na(d$fit)])
+  cells <- lapply(Filter(function(l) inherits(l$geom, "GeomRaster"), g$layers), function(l) l$data)
+  expect_true(all(cells[[1]]$z %in% map$fit))
+  expect_equal(cells[[2]][c("x", "y", "z")], map[c(1:2, 4)], ignore_attr = TRUE)
   expect_silent(draw_nowhere(print(g)))
   expect_input_error(ggplot2::autoplot(fit, which = "nosuch"), "which")
   expect_input_error(ggplot2::autoplot(fit, which = "calibration"), "which")

@@ -18,6 +18,9 @@ test_that("confusion counts rows by class and most probable class, and calibrati
   counts <- draw_nowhere(plot(fit, which = "confusion"))
   best <- levels(iris$Species)[max.col(predict(fit, type = "loo"))]
   expect_equal(unclass(counts), unclass(table(iris$Species, factor(best, levels(iris$Species)))), ignore_attr = TRUE)
+  f <- confusion_figure(fit)$panels[[1L]]
+  expect_identical(f$layers[[2L]]$labels, c(counts)) # the boxes have their counts, under the names of the classes
+  expect_identical(f$yticks$labels[order(-f$yticks$at)], levels(iris$Species))
   d <- draw_nowhere(plot(fit, which = "calibration"))
   expect_equal(unname(tapply(d$observed * d$rows, d$class, sum)), rep(50, 3), ignore_attr = TRUE, tolerance = 1e-10)
   expect_error(plot(fit, which = "checks"), class = "pfdtc_error_input")

@@ -80,7 +80,8 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   rows <- pivots(ref, new)
   expect_length(rows, 10)
   expect_identical(anyDuplicated(rows), 0L)
-  longer <- with_seed(2, extend_reference(made$fit, ref, new[rows, ]))
+  points <- rbind(ref$inducing, new[rows, ])
+  longer <- with_seed(2, dtc_on_points(made$fit, made$fit$data, points, NULL, fast = FALSE, inner = ref))
   expect_identical(longer$m, 40L)
   left <- native_predict(longer$factors, longer$inducing, model_of(longer), new[rows, ])$unexplained
   expect_lt(max(left), 1e-10 * ref$kernel$variance / ref$scale^2)

@@ -89,7 +89,7 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
   theta <- c(log(c(2, 0.7, 0.2)), 0.3, -0.2, 0.4)
   rows <- seq_len(pool$n)
   near <- problem$neighbours(theta, rows, 10L)
-  at <- function(theta) given_neighbours(problem, rows, near)$evaluate(theta)
+  at <- function(theta) problem$vecchia(theta, rows, near)
   got <- at(theta)
   numeric <- vapply(seq_along(theta), function(j) {
     h <- replace(numeric(6), j, 1e-4)

@@ -175,15 +175,15 @@ test_that("each combination of arguments of predict() works or is refused by nam
                classes = do.call(pfdtc, c(list(I(n > 2) ~ x, d, family = binomial()), fixed)))
   for (kind in names(fits)) {
     expect_identical(response_kind(response_of(fits[[kind]])), kind)
-    cases <- expand.grid(type = predict_types, interval = predict_intervals, se = c(FALSE, TRUE), new = c(FALSE, TRUE),
-                         stringsAsFactors = FALSE)
+    cases <- expand.grid(type = eval(formals(predict.gp_fit)$type), interval = names(predict_intervals),
+                         se = c(FALSE, TRUE), new = c(FALSE, TRUE), stringsAsFactors = FALSE)
     for (i in seq_len(nrow(cases))) {
       type <- cases$type[i]
       interval <- cases$interval[i]
       se <- cases$se[i]
       new <- cases$new[i]
       args <- c(list(fits[[kind]]), if (new) list(d[1:3, ]), list(type = type, interval = interval, se.fit = se))
-      row <- allowed[[kind]][[if (type == "link") "latent" else type]]
+      row <- allowed_with(if (type == "link") "latent" else type, kind)
       exists <- !is.null(row) && interval %in% row$intervals && (!se || "se.fit" %in% row$with) &&
         (!new || "newdata" %in% row$with)
       if (exists) {
@@ -200,8 +200,8 @@ test_that("each combination of arguments of predict() works or is refused by nam
     }
     # an unknown interval comes with those that this fit has
     said <- expect_input_error(predict(fits[[kind]], interval = "nonsense"), "interval")
-    told <- vapply(predict_intervals, grepl, NA, conditionMessage(said), fixed = TRUE, USE.NAMES = FALSE)
-    expect_identical(told, predict_intervals %in% allowed[[kind]]$latent$intervals)
+    told <- vapply(names(predict_intervals), grepl, NA, conditionMessage(said), fixed = TRUE, USE.NAMES = FALSE)
+    expect_identical(told, names(predict_intervals) %in% allowed_with("latent", kind)$intervals)
   }
 })
 

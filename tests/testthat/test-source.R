@@ -398,17 +398,3 @@ test_that("a linear mean is there for sources, in units of the sample; a family 
   expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
   expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")
 })
-
-test_that("dates and times of a source are the inputs that they are in a data frame", {
-  set.seed(5)
-  d <- data.frame(date = as.Date("2020-01-01") + sort(sample(400, 90)), b = runif(90))
-  d$time <- as.POSIXct(d$date, tz = "UTC") + 3600
-  d$y <- sin(as.numeric(d$date) / 50)
-  for (f in c(y ~ date + b, y ~ time + b)) {
-    of <- function(data) {
-      pfdtc(f, data, kernel = kernel_se(c(40, 3), 1), noise = 1e-3, hyper = "fixed", m = 90, neighbours = 0)
-    }
-    # with all rows as points both are exact to rounding, at a condition of 1e3 a unit
-    expect_equal(predict(of(in_blocks(d)), d[c(1, 50, 90), ]), predict(of(d), d[c(1, 50, 90), ]), tolerance = 1e-6)
-  }
-})
