@@ -18,7 +18,7 @@ class_bounds <- function(fit, data) {
   m <- nrow(fit$inducing)
   model <- new_model(fit$kernel, 1)
   P <- at$probability
-  w <- if (is.null(sites$weight)) rep(1, n) else sites$weight
+  w <- sites$weight %||% rep(1, n)
   b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing))
