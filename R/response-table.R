@@ -259,11 +259,6 @@ multinomial_row <- list(
   name = "multinomial", label = "multinomial", call = "multinomial()", links = "softmax", reads = "labels",
   discrete = TRUE)
 
-with_defaults <- function(row) {
-  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
-  c(row, defaults[setdiff(names(defaults), names(row))])
-}
-
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
        nb = nb_row, student = student_row, Gamma = gamma_row, tweedie = tweedie_row,
