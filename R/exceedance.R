@@ -11,8 +11,8 @@
 #'   other families a probability or a rate.
 #' @param prob Probability from which a place is decided, above 0.5.
 #' @param of `"f"`: f is the mean response, or the median of a transformed one. `"response"`: a new response.
-#' @param certified `FALSE`: no bounds, which is fast.
-#' @param draws Number of joint draws of f for the column `joint`, say 1000. They use random numbers.
+#' @param certified,draws `FALSE`: no bounds, which is fast. Number of joint draws of f for the column `joint`, say
+#'   1000; they use random numbers.
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each place:
 #'   * `prob`, and if `certified` its bounds under the exact process, `prob_lower` and `prob_upper`;
@@ -79,7 +79,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 
 # Refuses fits with a latent function for each of several classes.
 check_one_function <- function(fit) {
-  if (has_labels(response_of(fit))) abort_input("fit", "one of several classes", "one with one latent function")
+  if (has_labels(response_of(fit))) abort_input("fit", "a fit of several classes", "a fit with one latent function")
   fit
 }
 

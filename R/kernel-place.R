@@ -70,7 +70,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
     if (leaf$profile != "categorical") return(smooth_columns(x, variables))
     factors <- Filter(function(v) !is.null(v$levels), variables)
     if (length(factors) == 1L) return(factors[[1L]]$columns)
-    abort_input(argument, "a categorical kernel without inputs", "one that says of which factor it is",
+    abort_input(argument, "a categorical kernel without inputs", "one with its factor as `inputs`",
                 hint = "As in kernel_categorical(inputs = ~ site).")
   }
   if (is.character(inputs)) {
