@@ -211,7 +211,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   lacking <- setdiff(all.vars(expression), names(newdata))
   if (length(lacking)) {
     if (!needed) return(NULL)
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response")
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "a data frame with the response")
   }
   eval(expression, newdata, environment(fit$terms))
 }

@@ -28,7 +28,7 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
 
-# The sd of the prior of log variances if the exact likelihood has the last word: smooth functions have variances of
+# The sd of the prior of log variances if the exact likelihood decides: smooth functions have variances of
 # hundreds. Rows up to which searches also start at the smooth limit (bench/smooth.R).
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L
@@ -171,7 +171,7 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 # `decrement` at which Newton's steps for several classes end while hyperparameters are searched
 # (bench/classes-table.R: the same NLPD to four digits).
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-5)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6)
 
 # Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
 # learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average

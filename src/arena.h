@@ -1,7 +1,7 @@
 #ifndef PFDTC_ARENA_H
 #define PFDTC_ARENA_H
 
-/* Memory given by the caller, in pieces.  Threads never take from it. */
+/* Memory that the caller gives, from which pieces are taken.  Threads never take from it. */
 #include <stddef.h>
 
 struct arena {

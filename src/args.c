@@ -185,7 +185,7 @@ struct kernel arg_kernel(SEXP list)
     return k;
 }
 
-/* x until the door returns */
+/* Keeps a copy of x until the door returns. */
 static void *keep(const void *x, size_t size)
 {
     return memcpy(R_alloc(1, (int)size), x, size);

@@ -26,17 +26,17 @@ double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
 /* Returns an integer of at least 0. */
 int arg_count(SEXP x, const char *argument);
-/* numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both */
+/* Reads the numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both. */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
 const char *arg_string(SEXP x, const char *argument);
 /* Returns the doubles of a matrix, and its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* arg_matrix() of a matrix that has all columns that the kernel reads */
+/* Returns arg_matrix() of a matrix, checked to have all columns that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
 /* Returns the doubles of a vector of that length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
-/* arg_vector(), or NULL for R's NULL */
+/* Returns arg_vector(), or NULL for R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 /* Return a number, or a vector of that length, that is an element of a named list. */
 double list_number(SEXP list, const char *name);
@@ -55,20 +55,20 @@ struct model *arg_model(SEXP list);
 /* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
  * the model's kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* arg_rows(), with a y that is not NULL */
+/* Returns arg_rows() with a y that is not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
-/* rows without response and scales */
+/* Returns rows without response and scales. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* inducing points z without L */
+/* Returns inducing points z without L. */
 struct inducing arg_points(const struct model *model, SEXP list);
-/* inducing points with L, C and beta */
+/* Returns inducing points with L, C and beta. */
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
 /* Returns a pass over rows, with inducing points z or NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
-/* sums from ffi_sums(), perhaps of several parts */
+/* Returns the sums of ffi_sums(), which may be those of several parts. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- scratch and results -------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ struct stats arg_sums(SEXP list, int M, int q);
 /* Returns scratch that R frees when the function called by .Call() returns. */
 double *room(size_t n);
 int *room_for_integers(size_t n);
-/* an arena of room(), which uses `scratch` first if that is a vector of doubles */
+/* Returns an arena of room().  It uses `scratch` first if that is a vector of doubles. */
 struct arena *door_arena(SEXP scratch);
 
 /* Makes an empty list with these names, NULL behind the last; the caller protects it.  The functions
@@ -92,7 +92,7 @@ void pack_status(SEXP list, enum status status);
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* Makes the elements L and C (M x M) and beta of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
-/* G, Ay, yy, k_sum, t (not below 0) and log_weights */
+/* Sets G, Ay, yy, k_sum, t (at least 0) and log_weights. */
 void pack_sums(SEXP list, const struct stats *s);
 
 #endif

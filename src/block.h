@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Some rows, in place. */
+/* Consecutive rows of a matrix, not copied. */
 struct block {
     int n;
     const double *X; /* n rows, leading dimension ldx */
@@ -13,7 +13,7 @@ struct block {
     int first;           /* number of the first row in its source */
 };
 
-/* ys (n doubles) = scale * y */
+/* Computes ys [n] = scale * y. */
 void block_response(const struct block *b, double *ys);
 
 /* Where rows come from: a matrix, or some of its rows in another order, which are copied block by
@@ -25,9 +25,9 @@ struct source {
     const int *order;            /* [N] their numbers, from 0; NULL: as they are */
 };
 
-/* doubles for copies of n rows */
+/* Returns the number of doubles for copies of n rows. */
 size_t source_size(const struct source *s, int n);
-/* rows start, ..., start + n - 1 of those to walk over; room: source_size() */
+/* Returns rows start, ..., start + n - 1 of the pass; room: source_size(). */
 struct block source_block(const struct source *s, int start, int n, double *room);
 /* Returns all rows as one block, without copies. */
 struct block source_whole(const struct source *s);

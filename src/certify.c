@@ -13,13 +13,14 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
-/* max(x, 0); NaN, which overflow leaves, stays: fmin() and fmax() then take another bound */
+/* Returns max(x, 0). NaN, the result of an overflow, stays: fmin() and fmax() then take another
+ * bound. */
 static double positive(double x)
 {
     return x <= 0.0 ? 0.0 : x;
 }
 
-/* a bound that overflow made NaN holds nothing */
+/* Returns x, or `otherwise` if overflow made x NaN. */
 static double or_else(double x, double otherwise)
 {
     return isnan(x) ? otherwise : x;

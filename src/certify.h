@@ -31,7 +31,7 @@
  */
 #include "posterior.h"
 
-/* Bounds for a posterior that hold at all points; every number is rounded up */
+/* Bounds for a posterior that hold at all x.  Every number is rounded up. */
 struct norms {
     double weight; /* largest row weight */
     double most; /* largest k(x, x) of the rows and the points; what rounding does to them

@@ -1,7 +1,7 @@
 #include <math.h>
 #include "coordinates.h"
 
-/* a linear mean: its variance is vague, and rows are no nearer for it */
+/* Is the term a linear mean? Its variance is vague, and it does not change which rows are near. */
 static int is_mean(const struct kernel *k, const struct term *t)
 {
     return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
@@ -16,7 +16,7 @@ static double share_of(const struct kernel *k, const struct term *t)
     return k->n_terms == 1 ? 1.0 : t->variance / sum;
 }
 
-/* -log of the correlation of two different levels, on average */
+/* Returns the mean of -log of the correlation of two different levels. */
 static double apart(const struct factor *f)
 {
     double sum = 0.0;

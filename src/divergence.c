@@ -20,7 +20,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* of a block that is kept, or made now; scratch: panel_size() and q n */
+/* Returns the rows of a block, which are kept or computed now; scratch: panel_size() and q n. */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {

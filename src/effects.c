@@ -2,7 +2,7 @@
 #include "effects.h"
 #include "linalg.h"
 
-/* columns of Z that are eliminated */
+/* Returns the number of columns of Z that are eliminated. */
 static int eliminated(const struct effects *e)
 {
     return e->grouping->p * e->grouping->levels;

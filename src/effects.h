@@ -21,7 +21,7 @@
  */
 #include "stats.h"
 
-/* A row has in Z the numbers of its design in the columns of its level. */
+/* A grouping.  In Z, a row has its design variables in the columns of its level. */
 struct grouping {
     int column, levels, p; /* of X with the level, 1 to `levels`; columns of a level */
     const int *design;     /* [p] columns of X, -1 for an intercept */
@@ -32,15 +32,15 @@ struct effects {
     int M, n, q, m;                  /* groupings; columns of Z; features F */
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
-/* columns of Z in which a row has numbers */
+/* The largest number of columns of Z in which a row may have entries. */
 enum { most_entries = 256 };
 
-/* The numbers of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
- * Returns how many there are. */
+/* Computes the entries of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
+ * Returns the number of entries. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
-/* doubles of the sums: those of stats.h, H, n and r */
+/* Returns the number of doubles of the sums: those of stats.h, H, n and r. */
 size_t effects_size(const struct effects *e);
 struct effect_sums {
     const double *H, *n, *r;

@@ -8,13 +8,13 @@ static const double log_2pi = 1.837877066409345483560659472811;
 
 enum { columns_at_a_time = 256, inverse_columns = 96 };
 
-/* variance of the noise of row i */
+/* Returns the noise variance of row i. */
 static double noise_of(const struct exact *e, int i)
 {
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* L of K, which is there, and alpha */
+/* Computes the factor L of K, which must have been computed, and alpha. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;

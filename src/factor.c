@@ -49,7 +49,7 @@ int factor_is_mean(const struct factor *f)
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
 }
 
-/* input j of METRIC_PRODUCT in its own units */
+/* Returns input j of a METRIC_PRODUCT factor in its own units. */
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
@@ -121,7 +121,7 @@ CLONES static void squared_distances(const struct factor *f, int M, const double
     }
 }
 
-/* the place of x on a circle of that circumference */
+/* Computes the coordinates of x on a circle with circumference `period`. */
 void factor_on_circle(double x, double period, double *c, double *s)
 {
     const double angle = 2.0 * pi * (remainder(x, period) / period); /* exact */
@@ -218,7 +218,7 @@ static void correlations(const struct factor *f, int M, const double *Z, int ldz
     }
 }
 
-/* element i of the design of a row */
+/* Returns element i of the design of a row. */
 static double effect_of(const struct factor *f, int i, const double *x, int ldx)
 {
     return i < f->power ? 1.0 : x[(size_t)f->column[i - f->power + 1] * ldx];

@@ -2,8 +2,8 @@
 #define PFDTC_FACTOR_H
 
 /*
- * One factor of a kernel: a profile of some inputs.  It is a function of a statistic, which is
- * computed for many pairs of rows at a time; values and slopes follow entry by entry.
+ * A factor of a kernel is a profile of some inputs: a function of one statistic of two rows.  The statistic
+ * is computed for many pairs of rows at a time; values and slopes follow entry by entry.
  *
  * Distances are sums of squared differences, taken before they are divided by the lengthscales,
  * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
@@ -54,25 +54,25 @@ const double *factor_shape(const struct factor *f);
 /* METRIC_PERIODIC: its period; the place of x on a circle of that circumference */
 double factor_period(const struct factor *f);
 void factor_on_circle(double x, double period, double *c, double *s);
-/* number of points that are put on a circle at a time */
+/* The number of points that are mapped to a circle at a time. */
 enum { FACTOR_ARC = 64 };
 
-/* 1 / lengthscale of input j, finite; its negative for numbers of levels */
+/* Returns 1 / lengthscale of input j, which is finite, or its negative for a column with numbers of levels. */
 double factor_rate(const struct factor *f, int j);
 
-/* S (M x n): the statistic of each row of Z and each of X */
+/* Computes S (M x n), the statistic of each row of Z with each row of X. */
 void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
                       const double *X, int ldx, double *S);
-/* s [n]: the statistic of each row with itself */
+/* Computes s [n], the statistic of each row with itself. */
 void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
                            double *s);
 
-/* n entries: exponent += ., times *= .; S of factors that are not stationary is overwritten.
+/* For n entries adds to `exponent` and multiplies `times`.  S of a factor that is not stationary is overwritten.
  * Returns 1 if the factor has an exponent. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 
-/* levels [n] of rows, from 0; -1 where no column is 1 */
+/* Computes the levels [n] of rows, from 0, or -1 if no column is 1. */
 void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level);
 
 int factor_n_metric(const struct factor *f);

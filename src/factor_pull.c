@@ -37,7 +37,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* the same for a column with the numbers of levels */
+/* Does the same for a column with the numbers of levels. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {

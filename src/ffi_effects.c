@@ -45,7 +45,7 @@ static struct effects arg_effects(SEXP list, int columns, int M)
     return e;
 }
 
-/* sums of ffi_effect_sums() */
+/* Reads the sums of ffi_effect_sums(). */
 static const double *arg_effect_sums(const struct effects *e, SEXP sums)
 {
     return arg_vector(sums, "sums", effects_size(e));
@@ -81,7 +81,7 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     return result;
 }
 
-/* a pass over the levels of the first grouping */
+/* Returns a pass over the levels of the first grouping. */
 static struct pass over_levels(const struct effects *e, SEXP control)
 {
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};

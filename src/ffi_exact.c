@@ -1,7 +1,7 @@
 #include "exact.h"
 #include "ffi.h"
 
-/* on the rows, L and alpha yet to be given room */
+/* Returns an exact posterior on the rows. L and alpha have no memory yet. */
 static struct exact exact_of(SEXP model, SEXP rows, SEXP weights, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};
@@ -41,7 +41,7 @@ SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
     return result;
 }
 
-/* the training rows as points, L their factor or NULL */
+/* Returns the training rows as inducing points, with their Cholesky factor L or NULL. */
 static struct inducing arg_training(SEXP posterior)
 {
     struct inducing z = arg_points(arg_model(posterior), posterior);

@@ -49,7 +49,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* does the start have a G? */
+/* Moves to `start`, and returns 1 if it has a G. */
 static int start_at(struct laplace *l, SEXP start)
 {
     const size_t M = (size_t)l->z.M;
@@ -73,7 +73,7 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* the mode; then the variational posterior, from the mode or from `start` */
+/* Finds the mode, then the variational posterior from the mode or from `start`. */
 static enum status fit(struct laplace *l, SEXP start, double enough, int maxit)
 {
     const int variational = l->variational, there = start_at(l, start);
@@ -103,7 +103,7 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* L with the jitter that it takes, and from `start` to the posterior */
+/* Computes L with the smallest jitter that works, then the posterior from `start`. */
 static enum status posterior(struct model *model, struct laplace *l, SEXP start,
                              SEXP stop, double *L)
 {

@@ -55,7 +55,7 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
     return result;
 }
 
-/* rows of `x` by number, or those of `query` */
+/* Returns the rows of `x` with the given numbers, or those of `query`. */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)
 {

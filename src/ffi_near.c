@@ -13,7 +13,7 @@ static struct near_field arg_field(const struct model *model, SEXP points, SEXP 
     return f;
 }
 
-/* u and the rows that each u is on, of every target */
+/* Stores u of every target, and the rows that u refers to. */
 static void pack_kept(SEXP result, struct near_field *f)
 {
     f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);
@@ -46,7 +46,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     return result;
 }
 
-/* means and variances of new rows are put into `result` */
+/* Prepares the prediction of new rows; their means and variances go into `result`. */
 static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP x_new,
                                              SEXP control, SEXP result)
 {

@@ -1,7 +1,7 @@
 #include "dtc.h"
 #include "ffi.h"
 
-/* the site of that name, or none for R's NULL */
+/* Returns the site of that name, or none for R's NULL. */
 static struct site arg_site(SEXP name, const struct model *model)
 {
     struct site site = {NULL, model->s2};

@@ -54,7 +54,7 @@ static void evidence(struct softmax *l, int want, SEXP result)
                          pack_vector(result, "constant", l->K));
 }
 
-/* L with the jitter that it takes, and from `start` to the mode */
+/* Computes L with the smallest jitter that works, then the mode from `start`. */
 static enum status fit(struct model *model, struct softmax *l, SEXP start, SEXP stop,
                        double *L)
 {

@@ -195,7 +195,7 @@ static void pack(const struct side *s, int i, int n, int p, int k, int width,
     }
 }
 
-/* The n vectors of one strip, k entries each, back to where they came from */
+/* Copies the n vectors of one strip, k entries each, back to their places. */
 static void unpack(int n, int k, int width, const double *from, double *x,
                    ptrdiff_t vector, ptrdiff_t entry)
 {

@@ -1,15 +1,15 @@
 /*
- * What is built for one kind of vector.  gemm.c includes this page once a kind, with
- *   NAME(verb)   its names
- *   TARGET       what tells the compiler to build for it
- *   VECTOR       some doubles
- *   COLUMNS      of a tile; its rows are two vectors
+ * The routines for one kind of vector.  gemm.c includes this file once for each kind, with these macros:
+ *   NAME(verb)   the name of the routine for this kind
+ *   TARGET       the attribute that makes the compiler build for the processor
+ *   VECTOR       a vector of doubles
+ *   COLUMNS      number of columns of a tile, whose rows are two vectors
  *   EACH(f)      f(0) f(1) ... f(COLUMNS - 1)
  *   SUMS(r, s, t, u, to)  to [4] = the sums of these vectors
- *   EACH_DOT(f)  the same of the columns of a tile of dot products; its rows are four
+ *   EACH_DOT(f)  as EACH, over the columns of a tile of dot products, which has four rows
  */
 
-/* C = A B   A: packed, two vectors a column,  B: packed, COLUMNS a row,  C: as A, COLUMNS columns */
+/* Computes C = A B.  A: packed, two vectors a column,  B: packed, COLUMNS a row,  C: as A, COLUMNS columns */
 TARGET static void NAME(multiply)(int k, const double *A, const double *B, double *C)
 {
     const VECTOR *a = (const VECTOR *)A;
@@ -32,7 +32,7 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
 #undef STORE
 }
 
-/* X <- L^{-1} (X - C)   X, C: `n` times two vectors, a row of X,  L: n x n, lower, stepped */
+/* Computes X <- L^{-1} (X - C).  X, C: n rows of two vectors,  L: n x n, lower, stepped */
 TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                                const double *C, double *X)
 {
@@ -50,7 +50,7 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
     }
 }
 
-/* out [two vectors] = sums of the squares of X: n times two vectors */
+/* Computes the sums of squares of the n rows of X, each of two vectors. */
 TARGET static void NAME(squares)(int n, const double *X, double *out)
 {
     const VECTOR *x = (const VECTOR *)X;
@@ -63,7 +63,7 @@ TARGET static void NAME(squares)(int n, const double *X, double *out)
     ((VECTOR *)out)[1] = v;
 }
 
-/* out [4 a column] = a_i'b_j over the first k entries, a multiple of the lanes */
+/* Computes a_i'b_j, 4 a column, over the first k entries.  k is a multiple of the lanes. */
 TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
                               double *out)
 {

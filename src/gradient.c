@@ -31,7 +31,7 @@ static size_t pairing_size(const struct pairing *p)
     return 2 * (size_t)M * n + pairs_size(n, n) + source_size(p->pass->rows, n);
 }
 
-/* AK (M x n_b) of a block: kept, or made in the scratch */
+/* Returns AK (M x n_b) of a block, which is kept or computed in the scratch. */
 static const double *pairing_AK(const struct pairing *p, const struct block *here,
                                 int again, double *work)
 {

@@ -15,7 +15,7 @@ struct sink kernel_matrix_sink(const struct kernel_matrix *self)
     return row_sink(self, matrix_add, 0);
 }
 
-/* a block with itself and with those before it */
+/* Multiplies a block with itself and with the blocks before it. */
 static void product_add(const void *self, const struct visit *v)
 {
     const struct kernel_matvecs *to = self;

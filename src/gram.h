@@ -4,7 +4,7 @@
 /* The kernel matrix of rows with others as a whole, and products with it. */
 #include "pass.h"
 
-/* out (n x N) = k(X, x) of n points with the rows of the pass */
+/* The sink of out (n x N) = k(X, x) for n points X and the rows x of the pass. */
 struct kernel_matrix {
     const struct kernel *kernel;
     struct block points;

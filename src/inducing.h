@@ -13,7 +13,7 @@ struct inducing {
     const double *L; /* M x M lower, or NULL: see inducing_whiten */
 };
 
-/* L of the points; scratch: M */
+/* Computes L of the points.  scratch: M */
 enum status inducing_factor(const struct inducing *z, double *work, double *L);
 
 /* inducing_factor() with the smallest jitter that works, of jitter, 10 jitter, ... <= most (0 is
@@ -26,7 +26,7 @@ enum status inducing_ladder(struct model *model, const struct inducing *z, doubl
 void inducing_whiten(const struct inducing *z, int n, const double *scale,
                      const double *K, double *A);
 
-/* inducing_whiten() with K = k(Z, X_b), which is evaluated here */
+/* Evaluates K = k(Z, X_b) and calls inducing_whiten(). */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
 #endif

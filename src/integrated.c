@@ -31,7 +31,7 @@ static int effects_of_term(const struct integrated *g, int t, int *column, doubl
     return n;
 }
 
-/* columns, as integers behind the doubles of the values */
+/* Returns the doubles of a term: half for its values, half for its columns as integers. */
 static size_t term_size(const struct integrated *g)
 {
     return 2 * ((size_t)g->l.s + 1) * most_entries;
@@ -107,7 +107,7 @@ static double integrate(struct integrated *g, const double *r)
     return chol_logdet(q, g->N);
 }
 
-/* z'b of the row at a place of a term */
+/* Returns z'b of the row at a place of a term. */
 static double effect_at(const struct integrated *g, int t, int place)
 {
     int column[most_entries];

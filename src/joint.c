@@ -17,7 +17,7 @@ void joint_open(struct joint *j, const struct kernel *k, int n, int N, int s,
     j->place = arena_ints(arena, (size_t)N);
 }
 
-/* numbers of the rows that are near to any x; returns how many there are */
+/* Lists the rows that are near to any x, and returns their number. */
 static int place_rows(struct joint *j, int N, size_t size, const int *near)
 {
     int used = 0;

@@ -168,7 +168,7 @@ static void term_values(const struct kernel *k, const struct term *t, int skip, 
         }
 }
 
-/* the same for any single factor, row by row in place */
+/* Does the same for any single factor, row by row in place. */
 static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
                           const double *X, int ldx, double *K)
 {

@@ -42,7 +42,7 @@ int kernel_columns(const struct kernel *k);
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K);
 
-/* diagonal[i] = k(x_i, x_i), with the bits of cross */
+/* Computes diagonal[i] = k(x_i, x_i), bit for bit as `cross` does. */
 void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
                      double *diagonal);
 
@@ -57,7 +57,7 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 for a single stationary factor with lengthscales. */
 int kernel_is_single(const struct kernel *k);
-/* Terms of a kernel in the form that strip.h takes. */
+/* The terms of a kernel in the form that strip.h needs. */
 struct strips {
     struct strip_kernel kernel;
     struct strip_term term[STRIP_MOST_FACTORS];

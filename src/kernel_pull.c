@@ -3,7 +3,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* rows that pull works on at a time: few where nothing is evaluated again */
+/* Returns the number of rows that pull takes at a time: few if no value is evaluated again. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
@@ -55,7 +55,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* a stationary factor of a term whose values are k */
+/* Pulls a stationary factor of a term whose values are k. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -72,7 +72,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
 }
 
-/* any other factor, multiplied by the rest of its term */
+/* Pulls any other factor, multiplied by the rest of its term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -125,7 +125,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
             pull_other(k, t, i, p);
 }
 
-/* dtheta of the tables from the sums over pairs of levels */
+/* Computes dtheta of the tables from the sums over pairs of levels. */
 static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
 {
     for (int f = 0; f < k->n_factors; f++) {
@@ -183,7 +183,7 @@ void kernel_pull_self(const struct kernel *k, int M, int columns, const double *
     kernel_pull_diagonal(k, M, Z, ldz, jitter, K_bar, M + 1, dZ, dtheta);
 }
 
-/* the factors of a term's diagonal that vary, a tile at a time */
+/* Pulls the factors of a term's diagonal that vary, a tile at a time. */
 static void pull_varying(const struct kernel *k, const struct term *t, int n, int first,
                          int rows, const double *X, int ldx, const double *weight,
                          double *dX, double *dtheta)

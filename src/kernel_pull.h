@@ -6,7 +6,7 @@
 #include "arena.h"
 #include "kernel.h"
 
-/* doubles of scratch wanted by pull for M points Z */
+/* Returns the doubles of scratch that pull needs for M points Z. */
 size_t kernel_size(const struct kernel *k, int M);
 
 /* Adjoint of cross.  K as cross made it; dF = sum(K_bar * dK).  Adds to dZ (M x columns,

@@ -1,7 +1,7 @@
 #ifndef PFDTC_KERNEL_SLOPES_H
 #define PFDTC_KERNEL_SLOPES_H
 
-/* Slopes of a kernel in one input of x, for derivatives of the function. */
+/* Derivatives of a kernel in one input of x, for derivatives of f. */
 #include "kernel.h"
 
 /* out (M x n) = d k(Z, X) / d x_column */

@@ -1,17 +1,17 @@
 /*
- * Reads PAGE once for each kind of vector (vectors.h), after exp_series.h, simd.h and vectors.h:
- * what it builds is in the table KINDS(entry) as entry(1, double), entry(2, two), ..., narrower
- * kinds in the place of those that are not there.  To build one it reads itself, with
- *   NAME(verb)      its names
- *   TARGET          what tells the compiler to build for it
- *   VECTOR, BITS    some doubles, as many integers
- *   ROOT(v)         square roots
- *   SHIFT(v, n)     the bits of v, n places up, read as doubles again
+ * Includes PAGE once for each kind of vector (vectors.h), after exp_series.h, simd.h and vectors.h.  The
+ * table KINDS(entry) lists the kinds as entry(1, double), entry(2, two), ...; a narrower kind replaces one
+ * that the compiler lacks.  This file includes itself for each kind, with these macros:
+ *   NAME(verb)      the name of a routine for this kind
+ *   TARGET          the attribute that makes the compiler build for the processor
+ *   VECTOR, BITS    a vector of doubles, and one of as many integers
+ *   ROOT(v)         the square roots
+ *   SHIFT(v, n)     the bits of v shifted left by n places, read as doubles
  *   UNLESS(v, a, b) 0 where a >= b, else v
  */
 #ifdef NAME
 
-/* times exp(-a), 0 where exp(-a) is denormal */
+/* Returns times * exp(-a), or 0 where exp(-a) is denormal. */
 TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
 {
     const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;
@@ -20,7 +20,7 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* the distance of two levels by that of their numbers (profile.h) */
+/* Returns the distance of two levels from the difference of their numbers (profile.h). */
 TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
 {
     const VECTOR none = {0};

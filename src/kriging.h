@@ -14,7 +14,7 @@
 #include "block.h"
 #include "kernel.h"
 
-struct kriging {       /* of a point, as computed */
+struct kriging {       /* the numbers of one x, as computed */
     double J;          /* as above */
     double wh, ww, w1; /* w'h, |w|^2, sum over S of scale |w| */
 };

@@ -1,9 +1,9 @@
-/* Read by lanes.c once a kind of vector (kinds.h); formulas in lanes.h. */
+/* lanes.c includes this file once for each kind of vector (kinds.h).  lanes.h has the formulas. */
 
 #define VECTORS(x)       ((VECTOR *)(x))
 #define CONST_VECTORS(x) ((const VECTOR *)(x))
 
-/* sum_k<n x_k y_k */
+/* Returns the dot product of x and y. */
 TARGET INSIDE VECTOR NAME(dot)(int n, const VECTOR *x, const VECTOR *y)
 {
     VECTOR even = {0}, odd = {0};
@@ -17,7 +17,7 @@ TARGET INSIDE VECTOR NAME(dot)(int n, const VECTOR *x, const VECTOR *y)
     return even + odd;
 }
 
-/* the same of x and four y */
+/* Computes the dot products of x with four vectors y. */
 TARGET INSIDE void NAME(dots)(int n, const VECTOR *x, const VECTOR *const *y, VECTOR *to)
 {
     const VECTOR *y0 = y[0], *y1 = y[1], *y2 = y[2], *y3 = y[3];
@@ -34,7 +34,7 @@ TARGET INSIDE void NAME(dots)(int n, const VECTOR *x, const VECTOR *const *y, VE
     to[3] = s3;
 }
 
-/* the same of four x and four y: what is loaded is used four times */
+/* Computes the dot products of four x with four y, so that each loaded value is used four times. */
 TARGET INSIDE void NAME(tile)(int n, const VECTOR *const *x, const VECTOR *const *y,
                               VECTOR *to)
 {
@@ -77,7 +77,7 @@ TARGET INSIDE double NAME(total)(VECTOR v)
     return sum;
 }
 
-/* a factor's exponent a, what is before its exp and -2 d log / d r2 of it, times that */
+/* Computes a factor's exponent a, the polynomial before exp(-a), and -2 d log(factor) / d r2 times that polynomial. */
 TARGET INSIDE void NAME(split)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                                VECTOR *times, VECTOR *slope)
 {
@@ -175,7 +175,7 @@ TARGET static void NAME(chol)(int n, double *T)
         const VECTOR *row = CONST_VECTORS(T) + triangle_size(j);
         VECTOR *at[4], sums[4], rate = {0};
         for (int i = j; i < n; i += 4) {
-            for (int r = 0; r < 4; r++) /* a missing row repeats one */
+            for (int r = 0; r < 4; r++) /* repeats a row if there are fewer than 4 */
                 at[r] = VECTORS(T) + triangle_size(i + r < n ? i + r : n - 1);
             NAME(dots)(j, row, (const VECTOR *const *)at, sums);
             for (int r = 0; r < 4 && i + r < n; r++) {
@@ -243,7 +243,7 @@ TARGET static void NAME(moments)(int n, int p, const double *times, const double
         for (int l = j; l < p; l += 4) {
             const VECTOR *row[4], *column[4];
             VECTOR sums[16];
-            for (int r = 0; r < 4; r++) { /* a missing one repeats the last */
+            for (int r = 0; r < 4; r++) { /* repeats the last if there are fewer than 4 */
                 row[r] = CONST_VECTORS(Q) + (size_t)n * (j + r < p ? j + r : p - 1);
                 column[r] = CONST_VECTORS(Q) + (size_t)n * (l + r < p ? l + r : p - 1);
             }

@@ -91,7 +91,7 @@ double laplace_pass(struct laplace *l)
     return l->sums[majorant_at(M) - 1];
 }
 
-/* Psi at `trial`, with G, A g and the rows there */
+/* Returns Psi at `trial`, after computing G, A g and the rows there. */
 static double psi_at(void *self)
 {
     struct laplace *l = self;
@@ -227,7 +227,7 @@ struct pulling_mode {
     const double *zeta;
 };
 
-/* bar and dE, at the start of the scratch */
+/* Computes bar and dE, at the start of the scratch. */
 static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
 {
     const struct laplace *l = c->l;

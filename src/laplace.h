@@ -44,7 +44,7 @@ void laplace_open(struct laplace *l);
  * in double precision.  All results belong to the last u. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Moves q from N(u, (I + G)^{-1}) to the best one, until a full step is shorter than `enough` */
+/* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough`. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
 /* For laplace_variational(): the first computes G, A g and the rows at `trial`, and returns sum l. The second

@@ -6,7 +6,7 @@ enum levels {
     LEVELS_GIVEN,        /* a matrix, no parameters */
     LEVELS_EXCHANGEABLE, /* exp(-p) between any two levels */
     LEVELS_ORDERED, /* exp(-|s_a - s_b|), scores s whose gaps are the n - 1 parameters */
-    LEVELS_FULL     /* any, by the n (n - 1) / 2 angles of its Cholesky factor */
+    LEVELS_FULL     /* any matrix, by n (n - 1) / 2 angles of its Cholesky factor */
 };
 
 /* Returns the kind of that name, LEVELS_GIVEN for other names. */

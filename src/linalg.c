@@ -255,7 +255,7 @@ static void trsm(const char *side, const char *t, int m, int n, const double *L,
     (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &m FCONE FCONE FCONE FCONE);
 }
 
-/* L' with its rows and columns in reverse order: lower again */
+/* Returns L' with its rows and columns in reverse order, which is lower triangular again. */
 static struct strided backwards(int n, const double *L)
 {
     return (struct strided){L + (size_t)n * n - 1, -n, -1};

@@ -35,7 +35,7 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-/* K of the near rows of group i, and k(S, x) for its new rows */
+/* Computes K of the neighbours of group i, and k(S, x) for its new rows. */
 static void group_kernels(const struct local *l, int i, struct group s)
 {
     const struct kernel *k = l->posterior->z.model->kernel;
@@ -70,7 +70,7 @@ static void group_add(const void *self, const struct visit *v)
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-/* k of a block at the near rows and at the new ones */
+/* Computes the kernel between a block and the neighbours, and between it and the new rows. */
 static void rows_kernels(const struct local *l, const struct block *b, double *K_near,
                          double *H)
 {

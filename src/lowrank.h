@@ -24,7 +24,7 @@ struct lowrank {
     const double *sign; /* [q] */
 };
 
-/* Its values at all rows: given, or computed block by block. */
+/* The values of an auxiliary distribution at all rows, given or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL: no columns */
     const double *Wt;          /* q x N or NULL */
@@ -35,7 +35,7 @@ size_t panel_size(const struct panel *p, int n);
 /* Wt (q x n) = W' k(U, X_b) diag(scale) */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
-/* a sink that keeps the values at all rows */
+/* Returns a sink that keeps the values at all rows. */
 struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */

@@ -3,7 +3,7 @@
 
 #include "kernel.h"
 
-/* A Gaussian process with noise, in the units that the engine is given. */
+/* A Gaussian process with noise, in the units of the scaled data. */
 struct model {
     const struct kernel *kernel;
     double s2;     /* variance of the noise of a row of weight 1 */

@@ -42,7 +42,7 @@ static double response_of_row(const struct near_effects *n, int i)
     return y / sqrt(n->d[i]);
 }
 
-/* integers of a row, behind the doubles of its values */
+/* Returns the room for the values of a row. Its integers follow, in as much room. */
 static size_t row_size(const struct near_effects *n)
 {
     return ((size_t)n->s + 1) * most_entries;

@@ -31,7 +31,7 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* places for all rows that the wave reads; 0 where there is no room for them */
+/* Finds room in the store for all rows that the wave reads; returns 0 if there is none. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -58,7 +58,7 @@ static void storing_add(const void *self, const struct visit *v)
             X[(size_t)i * columns + c] = b->X[c * b->ldx + i];
 }
 
-/* a pass over the n rows of `order` from now on */
+/* Directs the pass to the n rows of `order`. */
 static void aim(struct pass *p, struct source *rows, const int *order, int n)
 {
     rows->order = order;
@@ -83,13 +83,13 @@ static void fill_store(struct near_field *f)
 
 /* ---- a target beside its near rows ---------------------------------------------------------- */
 
-/* A of the targets is in the store too */
+/* Returns 1 if A of the targets is in the store, too. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
 }
 
-/* the features of target i of the block: given, in the store, or of the pass */
+/* Returns the features of target i of the block: given, from the store, or from the pass. */
 static const double *features_of(const struct near_field *f, const struct visit *v, int i)
 {
     const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
@@ -186,7 +186,7 @@ static int least_of(double a, double b)
     return (int)(a < b ? a : b);
 }
 
-/* the store, and how many targets a wave has */
+/* Opens the store, and returns the number of targets in a wave. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -206,7 +206,7 @@ static int store_open(struct near_field *f)
     return wave;
 }
 
-/* how threads share a wave of n targets */
+/* Returns how threads share a wave of n targets. */
 static struct plan plan_of_wave(const struct plan *like, int n)
 {
     const int share = n / like->threads + (n % like->threads > 0);
@@ -263,7 +263,7 @@ static const int *make_trees(struct near_field *f)
     return f->order.row;
 }
 
-/* the neighbours of a wave of targets */
+/* Finds the neighbours of a wave of targets. */
 static void find_wave(struct near_field *f, const int *wave)
 {
     const size_t s = (size_t)f->s;

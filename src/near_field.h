@@ -16,16 +16,16 @@
 
 struct store {
     int capacity, used, first_new;
-    int *place;    /* [N] of a row in the store, -1: not there */
+    int *place;    /* [N] place of each row in the store, or -1  */
     int *row;      /* [capacity] from 0                        */
     double *A, *X; /* M x capacity, columns x capacity         */
 };
 
 struct near_field {
-    struct inducing z; /* its L is needed by field_run()                               */
+    struct inducing z; /* field_run() needs its L                                      */
     struct source rows, targets; /* the data; the targets, perhaps the same rows      */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    int s, few; /* neighbours, at most rows.N: of a target far from the data, of others */
+    int s, few;       /* neighbours of a target far from the data, of others; <= rows.N */
     struct plan plan; /* for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
     const int *given;
@@ -53,7 +53,8 @@ void field_run(struct near_field *f, struct sink sink);
 int field_row(const struct near_field *f, int i);
 
 struct field_room {
-    double *R, *mean, *left, *y, *u, *work; /* for a block of targets; u, work: for one */
+    double *R, *mean, *left, *y; /* for a block of targets */
+    double *u, *work;            /* for one target */
     struct near near;
 };
 struct field_room field_room(const struct near_field *f, int n, double *work);

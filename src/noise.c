@@ -2,7 +2,7 @@
 #include <string.h>
 #include "noise.h"
 
-/* a weight of w s2 / (s2 + w E_nn) */
+/* FITC: row n has the weight w s2 / (s2 + w E_nn). */
 static void fitc(const struct site *site, const struct block *b, const double *left,
                  double *y, double *scale)
 {

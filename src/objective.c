@@ -217,7 +217,7 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope)
 
 /* ---- adjoints that go elsewhere --------------------------------------------------------------- */
 
-/* number of doubles that adjoint_init() lays out */
+/* Returns the number of doubles that adjoint_init() needs. */
 static size_t laid_out(const struct evaluation *e)
 {
     return adjoint_size(e->z.M, panel_columns(&e->panel), p_of(e));

@@ -11,11 +11,11 @@
 #include "pf.h"
 #include "stats.h"
 
-/* what an objective reads */
+/* The numbers that an objective reads. */
 struct summary {
     const struct inducing *z;
     struct stats stats;
-    const struct lowrank *aux; /* NULL where the objective has none */
+    const struct lowrank *aux; /* NULL if the objective has none */
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
     const double *W0;          /* M x M: A K A', if aux has p = 1 */
     double share;              /* variance of white noise over s2 */
@@ -26,18 +26,18 @@ struct summary {
 
 struct objective {
     const char *name;
-    int with_aux;       /* sums of an auxiliary distribution's values? */
-    int with_residuals; /* value wants |y - A'beta|^2 */
-    int with_theta;     /* a gradient in the hyperparameters too */
-    /* computes what `value` reads, and the adjoints of the sums if `adjoint` is not NULL (zeros) */
+    int with_aux;       /* Does it read sums of an auxiliary distribution's values? */
+    int with_residuals; /* Does its value read |y - A'beta|^2? */
+    int with_theta;     /* Has it a gradient in the hyperparameters? */
+    /* Prepares `value`, and computes the adjoints of the sums unless `adjoint` (zeros before) is NULL. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* rss is read with_residuals; slope: in log s2, or NULL */
+    /* Returns the value.  It reads rss if with_residuals.  slope: derivative in log s2, or NULL */
     double (*value)(const struct summary *s, double rss, struct arena *arena,
                     double *slope);
 };
 
-/* The objective of that name ("vfe", "white", "pf"), or NULL. */
+/* Returns the objective with a name ("vfe", "white", "pf"), or NULL. */
 const struct objective *objective_named(const char *name);
 
 struct evaluation {
@@ -49,30 +49,30 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* laid out by evaluation_begin() */
+    /* evaluation_begin() lays out the elements below */
     struct summing summing;
     struct pairing pairing;
     struct pulling pulling;
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.
- * Runs all steps below for rows in memory: value, and with a gradient the slope in log s2.  The
- * value is finite if the status is well. */
+/* Runs all steps below for rows in memory: the value and, with a gradient, the slope in log s2.  The caller sets
+ * z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.  The value is finite if the
+ * status is STATUS_OK. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
 /* Lays out the memory and computes L and T.  Every step below needs this one. */
 enum status evaluation_begin(struct evaluation *e);
-/* rows -> summary.stats and W0 */
+/* Computes summary.stats and W0 from the rows. */
 enum status evaluation_sums(struct evaluation *e);
-/* summary -> state, adjoint */
+/* Computes the state and the adjoint from the summary. */
 enum status evaluation_factor(struct evaluation *e);
-/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()), the part that is a sum over rows;
- * without a gradient only rss */
+/* Computes the part of the gradient that is a sum over rows (dZ, dtheta, rss: gradient_size()) from the adjoint;
+ * without a gradient only rss. */
 void evaluation_gradient(struct evaluation *e);
 /* Adds the rest of the gradient: from the points, and from k_sum of all rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
-/* slope: NULL, or in log s2 */
+/* Returns the value.  slope: derivative in log s2, or NULL */
 double evaluation_value(struct evaluation *e, double rss, double *slope);
 /* Returns rss from the second pass. */
 double evaluation_rss(const struct evaluation *e);

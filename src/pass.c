@@ -87,7 +87,7 @@ static void evaluate(const struct pass *p, const struct block *b, double *K)
     kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
 }
 
-/* The site's response and scale are its block's from now on. */
+/* Gives the block the response and the scale of the site. */
 static void use_site(const struct pass *p, struct block *b, double *made)
 {
     double *left = A_of(p, made) + matrix_size(p), *y = left + b->n, *scale = y + b->n;

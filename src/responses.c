@@ -292,7 +292,7 @@ static struct site_value interval_gumbel(double f, double L, double U,
     return in_f(v, s);
 }
 
-/* a likelihood of the user's: programs for log p, g, W, l3 and a weight */
+/* Evaluates a likelihood of the user by programs for log p, g, W, l3 and a weight. */
 static struct site_value own(double f, double y, double size, const double *shape)
 {
     (void)size;

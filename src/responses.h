@@ -32,10 +32,10 @@ struct response {
     /* NULL: by quadrature */
     struct site_value (*average)(double f, double v, double y, double size,
                                  const double *shape);
-    int shapes; /* how many numbers `shape` has; -1: programs */
+    int shapes; /* number of elements of `shape`; -1: a program (program.h) */
 };
 
-/* The likelihood of that name ("logit", "gamma", ...), or NULL. */
+/* Returns the likelihood with a name ("logit", "gamma", ...), or NULL. */
 const struct response *response_named(const char *name);
 
 /* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */

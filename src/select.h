@@ -14,7 +14,7 @@ struct select_state {
     struct block rows;
     int most, m; /* room for that many pivots; taken so far */
     int *pivot;  /* [most] rows taken, from 0: the caller's */
-    /* laid out */
+    /* select_start() lays out the elements below */
     double *A;     /* n x most: column m is what the m-th pivot explains of every row */
     double *prior; /* [n] k(x, x) */
     double *E;     /* [n] variance left */

@@ -26,7 +26,7 @@ INSIDE double slope_column(int n, double rate, double xb, const double *restrict
     return sum;
 }
 
-/* the same for a column with the numbers of levels */
+/* Does the same for a column with the numbers of levels. */
 static double level_column(int n, double rate, double xb, const double *restrict x,
                            const double *restrict w, double ub, const double *restrict u,
                            double *restrict out)
@@ -120,7 +120,7 @@ static void stationary_slopes(const struct factor *f, int n, const double *X, in
     }
 }
 
-/* slopes of the table's parameter p at each pair of rows */
+/* Computes the slopes in parameter p of the table at each pair of rows. */
 static void table_slopes(const struct factor *f, int p, int n, const double *X, int ldx,
                          double *D)
 {

@@ -1,9 +1,9 @@
 #ifndef PFDTC_SIMD_H
 #define PFDTC_SIMD_H
 
-/* Hints for compilers that know them; others read plain C. */
+/* Hints for compilers that know them.  For other compilers they are empty. */
 
-/* Loops that may be vectorised. */
+/* Marks a loop that may be vectorised. */
 #ifdef _OPENMP
 #define PRAGMA(text) _Pragma(#text)
 #else
@@ -24,7 +24,7 @@
 #define CLONES
 #endif
 
-/* Compiled with the function that calls it. */
+/* Inlines a function into its caller. */
 #if defined(__GNUC__)
 #define INSIDE static inline __attribute__((always_inline))
 #else

@@ -9,10 +9,10 @@
 #include "block.h"
 
 struct visit {
-    int number; /* of the block */
+    int number; /* number of the block */
     struct block block;
     const double *K, *A; /* M x n: k(Z, X_b) where it is kept, L^{-1} K diag(scale) */
-    double *sums, *work; /* the sink's own, of this thread */
+    double *sums, *work; /* the sink's memory in this thread */
 };
 typedef void sink_add(const void *self, const struct visit *v);
 

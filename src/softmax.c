@@ -84,7 +84,7 @@ static enum status take_step(struct softmax *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* C at u, and its step */
+/* Computes C at u, and the Newton step. */
 static enum status factor_here(struct softmax *l)
 {
     pass_run(l->pass, sum_sink(l, curvature_add, row_size(l), blocks_size(l), l->sums));
@@ -144,8 +144,17 @@ double softmax_evidence(const struct softmax *l)
 static void invert(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
-    double *whole = arena_take(l->pass->plan.arena, dim * dim);
-    chol_inverse((int)dim, l->C, whole);
+    const int n = (int)dim, most = 64; /* columns at a time, from the diagonal on */
+    double *whole = arena_take(l->pass->plan.arena, dim * dim),
+           *columns = arena_take(l->pass->plan.arena, dim * most);
+    for (int start = 0; start < n; start += most) {
+        const int width = n - start < most ? n - start : most, rows = n - start;
+        chol_inverse_columns(n, l->C, start, width, columns);
+        for (int c = 0; c < width; c++)
+            copy((size_t)rows, columns + (size_t)c * rows,
+                 whole + dim * (start + c) + start);
+    }
+    mirror_lower(n, whole);
     for (int j = 0; j < l->q; j++)
         for (int k = 0; k <= j; k++) {
             double *to = l->inverse + M * M * pair_of(j, k);
@@ -309,7 +318,7 @@ static double slope_of_left(const struct softmax *l, int row, const double *p, d
     return -0.5 * w * (trace + e * (cube - square * square) / den);
 }
 
-/* Abar without the term of dE, and the sums over rows; `slope` is q x n */
+/* Computes Abar without the term of dE, and the sums over rows; `slope` is q x n. */
 static void bars(const struct pulling_classes *c, const struct visit *v,
                  const struct class_rows *r, double *bar, double *slope, double *rest)
 {

@@ -1,7 +1,7 @@
 #ifndef PFDTC_SOFTMAX_H
 #define PFDTC_SOFTMAX_H
 
-/* The approximation of softmax_rows.h */
+/* Finds the mode of softmax_rows.h and computes its log evidence. */
 #include "softmax_rows.h"
 
 /* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and points. */

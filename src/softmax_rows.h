@@ -30,7 +30,7 @@ struct softmax {
         FACTOR_NONE,
         FACTOR_EARLIER,
         FACTOR_HERE
-    } factor;        /* the H of C: none, another u's, u's */
+    } factor;        /* C belongs to no H, to that of an earlier u, or to that of u */
     double *inverse; /* symmetric parts of the blocks of H^{-1} for j >= k, each M x M */
     double psi, decrement, penalty;
     double near; /* the decrement from which on each step has its own H */
@@ -43,7 +43,7 @@ static inline int pair_of(int j, int k)
     return j * (j + 1) / 2 + k;
 }
 
-/* The numbers of a block: p (K x n), C'p (q x n), g (q x n), and further scratch */
+/* Scratch of a block: p (K x n), C'p (q x n), g (q x n), and further scratch */
 struct class_rows {
     double *p, *mean, *g, *rest;
 };
@@ -51,7 +51,7 @@ struct class_rows {
 struct class_rows class_rows_in(const struct softmax *l, int n, double *work);
 /* Computes C'p and g of row i of a block, `row` of all, from its p. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
-/* Returns the numbers of a block with l->p. */
+/* Returns the scratch of a block whose p is in l->p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
 /* Computes p [K] of a row from phi [q], and returns its l. */

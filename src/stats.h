@@ -17,12 +17,12 @@
 /* Sums as they are added, stats_size() doubles: G (lower triangle), Ay, AW, yy, and more. */
 size_t stats_size(int M, int q);
 
-/* One block in, sums out.  A (M x n) whitened and scaled, Wt (q x n) scaled, NULL if q = 0.
+/* Adds one block to the sums.  A (M x n) whitened and scaled, Wt (q x n) scaled, NULL if q = 0.
  * scratch: 2 n */
 void stats_add(const struct kernel *k, int M, int q, const struct block *b,
                const double *A, const double *Wt, double *work, double *sums);
 
-/* Finished sums, to read */
+/* The finished sums. */
 struct stats {
     int M, q;
     const double *G;  /* M x M */
@@ -35,7 +35,7 @@ struct stats {
 /* Fills both triangles of G; the status says whether every sum is finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* The sink of these sums. */
+/* The sink that computes these sums. */
 struct summing {
     const struct kernel *kernel;
     int M;

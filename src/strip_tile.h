@@ -1,6 +1,6 @@
-/* Read by strip.c once a kind of vector (kinds.h). */
+/* strip.c includes this file once for each kind of vector (kinds.h). */
 
-/* a += the exponent of the form of r2,  times *= what is before it */
+/* Adds the exponent of the closed form at r2 to a, and multiplies `times` by the polynomial before exp. */
 TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                               VECTOR *times)
 {

@@ -21,7 +21,7 @@ int tree_twigs(const struct tree *tree)
     return tree->levels > TWIG ? tree->levels - TWIG : 0;
 }
 
-/* nodes down to a level */
+/* Returns the number of nodes down to a level. */
 static size_t nodes_to(int level)
 {
     return ((size_t)2 << level) - 1;
@@ -116,7 +116,7 @@ static int widest_input(int n, const int *row, int N, int d, const double *U)
     return widest;
 }
 
-/* U is still in the order of the rows */
+/* Orders the rows of the tree. U is still in the order of the data. */
 static void order_rows(struct tree *t)
 {
     double *key = t->work;
@@ -133,7 +133,8 @@ static void order_rows(struct tree *t)
         }
 }
 
-/* rows of a leaf by ascending rank: a search ends at the first that is too high */
+/* Sorts the rows of a leaf by rank, so that a search can stop at the first rank that is too
+ * high. */
 static void sort_by_rank(int n, const int *rank, int *row)
 {
     for (int i = 1; i < n; i++) {
@@ -157,13 +158,13 @@ static void take_ranks(struct tree *t, const int *rank)
 
 /* ---- boxes ---------------------------------------------------------------------------------- */
 
-/* the column that coordinate j is of */
+/* Returns the column of coordinate j. */
 static const double *input(const struct tree *t, const struct source *rows, int j)
 {
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* U anew, leaf by leaf */
+/* Fills U again, leaf by leaf. */
 static void fill_leaves(struct tree *t, const struct source *rows)
 {
     double *u = t->U;

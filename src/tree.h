@@ -21,11 +21,11 @@
 
 struct tree {
     const struct kernel *kernel;
-    int n, with_ranks; /* number of rows; have they ranks? */
+    int n, with_ranks; /* number of rows; 1 if they have ranks */
     /* set by tree_build() */
     int d, levels;         /* coordinates; 2^levels leaves */
     double *centre;        /* [d] the first row */
-    struct coordinate *at; /* [d] what each is */
+    struct coordinate *at; /* [d] how each is computed */
     double *U;             /* coordinates, in the order of the tree: n_l x d a leaf */
     float *V;              /* the same less the leaf's lower ends; TILE more at the end */
     double *box;           /* [2 d] a node down to the twigs: lower, upper ends */
@@ -43,10 +43,10 @@ struct tree {
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 
-/* u [d] = the coordinates of a row x with leading dimension ldx */
+/* Computes the coordinates u [d] of a row x with leading dimension ldx. */
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);
 
-/* the level of the twigs */
+/* Returns the level of the twigs. */
 int tree_twigs(const struct tree *tree);
 
 /* Returns the first position of node i of a level; it ends where node i + 1 begins. */

@@ -15,7 +15,7 @@
  * is the bound, in u and a factor of H^{-1}, and the only such q is the best one.
  */
 
-/* minus the bound, of N(trial, (C C')^{-1}) */
+/* Returns minus the bound for N(trial, (C C')^{-1}). */
 static double value(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -30,7 +30,7 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* r, where H is drawn to, and the slope */
+/* Computes r, the target of H, and the slope. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -75,7 +75,7 @@ static int try_step(struct laplace *l, double t)
     return 0;
 }
 
-/* to c G at the same u */
+/* Moves to c G at the same u. */
 static enum status start_at(struct laplace *l, double c)
 {
     const size_t M = (size_t)l->z.M;

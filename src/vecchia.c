@@ -30,20 +30,20 @@ struct rows {
     double *work;  /* of one lane */
 };
 
-/* number of lower triangular matrices that a term needs */
+/* Returns the number of lower triangular matrices that a term needs. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
 }
 
-/* doubles of one lane: rows, values, u and q, and more */
+/* Returns the doubles of one lane: rows, values, u and q, and more. */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
            term_slopes_size((int)n);
 }
 
-/* doubles of all terms' triangles, in each lane */
+/* Returns the doubles of the triangles of all terms in each lane. */
 static size_t values_size(const struct kernel *k, int n)
 {
     size_t size = 0;

@@ -11,7 +11,7 @@
  */
 #include "stats.h"
 
-/* the four terms from the sums, C and beta of posterior_factor(), and rss */
+/* Returns the four terms of the value from the sums, C and beta of posterior_factor(), and rss. */
 double vfe_value(const struct stats *s, double s2, const double *C, const double *beta,
                  double rss);
 
