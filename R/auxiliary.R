@@ -303,7 +303,7 @@ exact_on_rows <- function(data, rows, model) {
   check_memory(24 * as.double(length(rows))^2, "the exact posterior of the auxiliary rows")
   K <- native_kernel_matrix(model$kernel, U, U)
   L <- tryCatch(t(chol(K + diag(model$noise / w, length(rows)))), error = function(e) {
-    abort_numerical("The exact posterior on the auxiliary rows failed: the noise is too small beside the signal.")
+    abort_numerical("The exact posterior on the auxiliary rows failed: the noise is too small relative to the signal.")
   })
   Wb <- t(forwardsolve(L, diag(length(rows))))
   alpha <- solve_t(L, forwardsolve(L, data$y[rows]))

@@ -124,9 +124,7 @@ seconds_for <- function(fit, flops, kernel_values = 0) {
   if (is.null(engine$speed[[key]])) {
     x <- fit$inducing %||% fit$x
     x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
-    seconds <- function(run) {
-      max(min(vapply(1:2, function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0)), 1e-4)
-    }
+    seconds <- function(run) max(min(replicate(2L, system.time(run(), gcFirst = FALSE)[["elapsed"]])), 1e-4)
     K <- native_kernel_matrix(kernel, x, x)
     values <- seconds(function() for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
     each <- seconds(function() crossprod(K)) / (2 * 256^3)

@@ -1,6 +1,6 @@
 # The exact mean by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
 
-# Corrects the mean of a reference until goal(near)(s) is TRUE for the state s of solve_exact(). It makes at most
+# Corrects the mean of a reference until goal(near)(s) is at most 1 for the state s of solve_exact(). It makes at most
 # budget$passes passes over all pairs of rows and begins none that would end after budget$left() seconds. Returns the
 # correction and how the iterations ended: steps, stalled, stopped. Returns NULL if there is no goal or no time. `near`:
 # does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass. `from`: a correction, from
@@ -38,8 +38,8 @@ share_of_distance <- function(reference, data, fit, share) {
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
   function(near) {
-    enough <- function(s) isTRUE(s$w_E <= ratio * reference$norms$w_E)
-    if (!near || kriging_rows() < 1) return(enough)
+    own <- function(s) s$w_E / (ratio * reference$norms$w_E)
+    if (!near || kriging_rows() < 1) return(own)
     few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
     found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
     few <- few[found$order]
@@ -48,7 +48,7 @@ share_of_distance <- function(reference, data, fit, share) {
     function(s) {
       centre <- native_kernel_cross_matvec(model$kernel, data$x, root * s$v, x[few, , drop = FALSE],
                                            reference$control) + kriged_sums(found, s$r)
-      enough(s) || half * sqrt(s$c) <= stats::median(abs(centre - mean[few] / reference$scale)) / 10
+      min(own(s), 10 * half * sqrt(s$c) / stats::median(abs(centre - mean[few] / reference$scale)), na.rm = TRUE)
     }
   }
 }
@@ -57,8 +57,7 @@ share_of_distance <- function(reference, data, fit, share) {
 # sqrt(c) times `kriged`. The reference's own certificates are proportional to |w_r|_E, and `own` is their largest.
 accuracy_of <- function(reference, accuracy, kriged, own) {
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
-  list(goal = function(near) function(s) isTRUE(min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= accuracy),
-       ahead = function(s) min(kriged * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / accuracy)
+  function(near) function(s) min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / accuracy
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
@@ -75,18 +74,19 @@ norm2 <- function(v) sqrt(sum(v^2))
 # Solves (K + s2 I) v = y by conjugate gradients, with the weights in K and y, in the reference's scale. The
 # preconditioner is `precondition`, or B of the reference. The iterations begin at from$v. They end
 #
-#   * when enough(s) is TRUE for s = list(v, r, c, w_E), with c = r'B^{-1} r and, if B preconditions, w_E a bound of
-#     |w_r|_E, w_r = (K + s2 I)^{-1} r (else NA). With z = B^{-1} r it follows from |z|_E^2 = z'(K + s2 I) z - z'r and
-#     the product of the next step;
+#   * when ratio(s) is at most 1: how many times too large the certificate still is. s = list(v, r, c, w_E) has
+#     c = r'B^{-1} r and, if B preconditions, w_E, a bound of |w_r|_E, w_r = (K + s2 I)^{-1} r (else NA). With
+#     z = B^{-1} r it follows from |z|_E^2 = z'(K + s2 I) z - z'r and the product of the next step;
 #   * after `most` steps, or when in_time() is FALSE before another pass over all pairs of rows;
 #   * with `keep`, by an interrupt or R's time limit, which `stopped` names;
 #   * when the residual is lost in rounding (`stalled`). It is carried along; residual_rounding() bounds its error.
 #
 # Steps decrease |w_r|, not sqrt(c), the bound that certificates use. So v is that with the least bound, unless the last
-# one is enough. `ahead(s)`: how many times too large the certificate still is, for progress. Returns list(v, residual,
-# error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after each pass.
-solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
-                        in_time = function() TRUE, ahead = function(s) NA) {
+# one is enough. Returns list(v, residual, error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after
+# each pass.
+solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
+                        in_time = function() TRUE) {
+  enough <- function(s) isTRUE(ratio(s) <= 1)
   system <- exact_system(reference, data)
   now <- if (!is.null(from$residual)) {
     list(v = from$v, r = from$residual, travelled = from$error$travelled) # where earlier iterations ended
@@ -114,7 +114,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     bound <- sqrt(c) + error$residual / sqrt(system$noise)
     if (is.null(best) || bound < best$bound) best <- list(v = now$v, r = now$r, error = error, bound = bound)
     s <- list(v = now$v, r = now$r, c = c, w_E = NA)
-    tell(passes_ahead(went, ahead(s), proc.time()[["elapsed"]] - began))
+    tell(passes_ahead(went, ratio(replace(s, "w_E", sqrt(c) / 2)), proc.time()[["elapsed"]] - began))
     found <- enough(s)
     if (found || !in_time()) break
     if (!is.null(precondition)) {

@@ -168,7 +168,7 @@ own_posterior <- function(fit) {
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
   z <- if (is.null(p$z)) p$x else p$z
-  # a row of each level, up to 1,000 points: as points of the whole kernel they explain smooth part and levels
+  # add a row of each level, up to 1,000 points: points of the whole kernel explain the smooth part and the levels
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(fit$data$x[, g$column]))
     z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])

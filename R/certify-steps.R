@@ -214,12 +214,12 @@ half_and_distance <- function(inside, at, what) {
 }
 
 # Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
-# the mean or of the sd is large beside the distance of the fit, there and at the median row, and its width comes from
-# the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst rows
-# chooses.
+# the mean or of the sd is large relative to the distance of the fit, there and at the median row, and its width comes
+# from the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst
+# rows chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # an sd is known if its interval is narrow beside the distance or, after kriging, beside the sd itself
+  # an sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")

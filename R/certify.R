@@ -138,13 +138,13 @@ with_response <- function(out, likelihood) {
     return(out)
   }
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
-  corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
-                   corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
+  last <- corner(out$mean_upper, out$sd_upper)
   top <- response$link$range[2L]
-  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
+  room <- response$link$error * if (is.finite(top)) 1 else pmax(last, 0)
   out$response <- corner(out$mean, out$sd)
-  out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
-  out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
+  low <- pmin(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper))
+  out$response_lower <- pmax(low - room, 0)
+  out$response_upper <- pmin(pmax(corner(out$mean_upper, out$sd_lower), last) + room, top)
   out
 }
 

@@ -93,7 +93,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   if (is.null(fit$asked) && !held) {
-    abort_input("fit", "one of an earlier version, which does not know what it was asked for", "a new fit",
+    abort_input("fit", "one of an earlier version, which has no record of its arguments", "a new fit",
                 hint = "Or `hyper = \"held\"`.")
   }
   control <- replace(fit$control, "progress", FALSE)

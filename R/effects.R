@@ -49,11 +49,14 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
-# Returns the columns with the levels of the groups.
-group_columns <- function(kernel) {
+# Returns the factors of the kernel that are groups by themselves.
+group_leaves <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
+  lapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]])
 }
+
+# Returns the columns with the levels of the groups.
+group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
 
 # Returns TRUE if the kernel has groups and nothing else reads their columns of levels. Only then may levels be numbered
 # anew. Otherwise inducing points serve the whole kernel.
@@ -68,10 +71,9 @@ has_own_levels <- function(kernel) {
 
 # Returns the number of effects of all groups.
 count_effects <- function(kernel, x) {
-  if (is.null(kernel) || !has_groups(kernel)) return(0)
-  kernel <- as_sum(kernel)
-  rows <- vapply(kernel$terms[plain_groups(kernel)], function(t) table_rows(kernel$leaves[[t$leaves]]), 0)
-  sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
+  if (is.null(kernel)) return(0)
+  levels <- vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0)
+  sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
 # Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.

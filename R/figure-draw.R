@@ -80,28 +80,22 @@ mark_keys <- function(s) {
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# The arguments of plot.default(), par() and image() that users may give for every panel.
-graphics_arguments <- c(
-  names(formals(graphics::plot.default)), "adj", "bg", "bty", "cex", "cex.axis", "cex.lab", "cex.main", "cex.sub",
-  "col", "col.axis", "col.lab", "col.main", "col.sub", "family", "fg", "font", "font.axis", "font.lab", "font.main",
-  "font.sub", "lab", "las", "lend", "lty", "lwd", "mgp", "pch", "srt", "tck", "tcl", "useRaster", "xaxp", "xaxs",
-  "xaxt", "xpd", "yaxp", "yaxs", "yaxt", "zlim")
-
-# Draws a figure. `args` are the arguments of the call, for every panel; `known` are those that the caller has itself.
-# par() is restored.
+# Draws a figure. `args` are the arguments of the call, for every panel: those of plot.default(), par() and image().
+# `known` are those that the caller has itself. par() is restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
-  check_dots_empty(names[!names %in% graphics_arguments], c(known, names(formals(graphics::plot.default))))
-  args <- args[!vapply(args, is.null, NA)]
-  of_image <- names(args) %in% c("useRaster", "zlim")
+  of_image <- names %in% c("useRaster", "zlim")
+  several <- f$several # errors of the figure come before a device is open
+  before <- graphics::par(no.readonly = TRUE)
+  of_plot <- names(formals(graphics::plot.default))
+  check_dots_empty(names[!of_image & !names %in% c(of_plot, names(before))], c(known, of_plot))
   image <- args[of_image]
-  args <- args[!of_image]
-  old <- graphics::par(no.readonly = TRUE)[if (f$several) TRUE else "mar"]
-  on.exit(graphics::par(old))
+  args <- Filter(Negate(is.null), args[!of_image])
+  on.exit(graphics::par(before[if (several) TRUE else "mar"]))
   outer <- f$outer
   joint <- if (is.null(outer)) 0 else 1.4
   foot <- foot_lines(f$foot)
-  if (f$several) {
+  if (several) {
     graphics::par(mfrow = f$shape, mgp = c(2.2, 0.7, 0), cex = 0.85,
                   mar = c(if (joint) 2 else 3.5, 3.5, if (f$titled) 1.8 else 0.5, max(1, f$panels[[1L]]$right)),
                   oma = c(joint + (length(foot) > 0L) * (0.8 * length(foot) + 0.3), joint,
@@ -117,12 +111,12 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
     for (l in p$layers) draw_layer(l, image)
   }
   if (joint) for (side in 1:2) graphics::mtext(outer[[c("xlab", "ylab")[side]]], side, 0.4, outer = TRUE, cex = 0.85)
-  bottom <- if (f$several) graphics::par("oma")[1L] else graphics::par("mar")[1L]
+  bottom <- if (several) graphics::par("oma")[1L] else graphics::par("mar")[1L]
   for (i in seq_along(foot)) {
-    graphics::mtext(foot[i], 1, bottom - 0.9 - 0.8 * (length(foot) - i), outer = f$several, adj = 0, cex = 0.65,
+    graphics::mtext(foot[i], 1, bottom - 0.9 - 0.8 * (length(foot) - i), outer = several, adj = 0, cex = 0.65,
                     col = "grey30")
   }
-  if (!is.null(f$keys)) draw_keys(f$keys, f$several)
+  if (!is.null(f$keys)) draw_keys(f$keys, several)
   invisible(f$value)
 }
 
@@ -168,9 +162,18 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
+  # draws powers of ten without `ticks`, or the ticks of R if there are fewer than two powers
   draw_axis <- function(side, ticks) {
-    if (is.null(ticks)) decades(side) else
+    usr <- graphics::par("usr")[2 * side - 1:0]
+    powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
+    if (!is.null(ticks)) {
       graphics::axis(side, ticks$at, if (is.null(ticks$labels)) TRUE else ticks$labels)
+    } else if (length(powers) < 2L || diff(usr) < 1.5) {
+      graphics::axis(side)
+    } else {
+      powers <- powers[seq(1L, length(powers), ceiling(length(powers) / 5))]
+      graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))))
+    }
   }
   if (own[["xaxt"]] && !is.null(text)) {
     graphics::axis(1, seq_along(text$labels), text$labels, gap.axis = -1, cex.axis = text$size,
@@ -180,15 +183,6 @@ open_panel <- function(p, args, margins) {
     draw_axis(1, p$ticks)
   }
   if (own[["yaxt"]]) draw_axis(2, p$yticks)
-}
-
-# Draws powers of ten, or the ticks of R if there are fewer than two of them.
-decades <- function(side) {
-  usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
-  powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
-  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side))
-  powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
-  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))))
 }
 
 # Returns how the names of levels are written below an axis. They stand side by side if they have room, else upright.

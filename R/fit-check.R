@@ -69,7 +69,7 @@ check_fit_parts <- function(fit, argument) {
        m = is.null(fit[["m"]]) || is_finite_number(fit[["m"]]) && fit[["m"]] >= 1 && fit[["m"]] < 2^31,
        aux = is.null(fit$aux) || is_one_of(fit$aux$kind, names(aux_kinds)),
        signature = has_shapes(fit$signature, list(sums = length(sums), size = length(sums))),
-       signature = all(c("n", "yy") %in% names(sums)) && !anyNA(c(sums, fit$signature$size)))
+       `signature$sums` = all(c("n", "yy") %in% names(sums)) && !anyNA(c(sums, fit$signature$size)))
   check_fit_posterior(fit, d, need)
   data <- fit$data
   if (is.null(data)) return()
@@ -78,8 +78,9 @@ check_fit_parts <- function(fit, argument) {
   used <- length(group %||% data$y)
   zero <- NROW(data$x_zero)
   given <- used + zero
-  need(data = has_shapes(data, list(x = c(n, d), y = n, center = 1, scale = 1, response = given)),
-       data = has_shapes(data, list(weights = n, x_zero = c(zero, d), offset = given, prior_weights = given), TRUE),
+  need(data = has_shapes(data, list(x = c(n, d), y = n, center = 1, scale = 1, response = given, weights = n,
+                                    x_zero = c(zero, d), offset = given, prior_weights = given),
+                         optional = c("weights", "x_zero", "offset", "prior_weights")),
        `data$x` = n > 0L, `data$y` = is.finite(sum(data$y)), `data$n` = is_finite_number(data$n) && data$n == used,
        `data$weights` = is.null(data$weights) || is.finite(sum(data$weights)) && min(data$weights) > 0,
        `data$group` = is.null(group) || is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n,
@@ -95,13 +96,13 @@ part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
 # Returns TRUE if each element of `part` named in `shapes` has plain doubles in that shape, a length or rows and
-# columns, and a single number is not NA. Otherwise returns the name of the first that has not. `optional`: it may be
-# NULL.
-has_shapes <- function(part, shapes, optional = FALSE) {
+# columns, and a single number is not NA. Otherwise returns the name of the first that has not. Those named in
+# `optional` may be NULL.
+has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]
     size <- shapes[[name]]
-    if (optional && is.null(v)) next
+    if (is.null(v) && name %in% optional) next
     good <- is.double(v) && !is.object(v) && length(v) == prod(size) && !(length(v) == 1L && is.na(v))
     if (!good || length(size) > 1L && !identical(dim(v), as.integer(size))) return(name)
   }
@@ -135,14 +136,14 @@ check_fit_posterior <- function(fit, d, need) {
     kept <- near$rows
     n <- if (is.list(kept)) NROW(kept$x)
     k <- m + sum(vapply(near$groupings, effects_of_grouping, 0))
-    need(near = is.numeric(near$neighbours) && length(near$neighbours) %in% 1:2 && isTRUE(all(near$neighbours >= 0)) &&
-           !is.unsorted(near$neighbours) && is_finite_number(near$train_neighbours) && near$train_neighbours >= 0,
+    count <- near$neighbours
+    need(`near$neighbours` = is.numeric(count) && length(count) %in% 1:2 && isTRUE(all(count >= 0)) &&
+           !is.unsorted(count) && is_finite_number(near$train_neighbours) && near$train_neighbours >= 0,
          `near$rank` = is.null(near$rank) || is.numeric(near$rank) && all(is.finite(near$rank)) &&
            (is.null(fit$data) || length(near$rank) == NROW(fit$data$x)),
          data = is.list(kept) || !is.null(fit$data),
-         `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n)),
-         `near$rows` = is.null(kept) || n > 0L, `near$rows` = has_shapes(kept, list(weights = n), TRUE),
-         near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
+         `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n, weights = n), "weights"),
+         `near$rows$x` = is.null(kept) || n > 0L, near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
     if (is.null(f)) return() # it is computed when needed
   }
   need(factors = is.list(f))
@@ -150,22 +151,23 @@ check_fit_posterior <- function(fit, d, need) {
     k <- NROW(f$W)
     q <- sum(vapply(f$groupings, effects_of_grouping, 0))
     return(need(factors = has_shapes(f, list(W = c(k, k), L = square, gamma = k, b = q, sums = length(f$sums))),
-                factors = k >= m && length(f$sums) > m^2 + k * q))
+                `factors$W` = k >= m && length(f$sums) > m^2 + k * q))
   }
   if (!response_of(fit)$conjugate) {
     q <- functions_of_f(fit$likelihood)
-    return(need(factors = has_shapes(f, list(L = square, C = q * square, beta = m * q)),
-                factors = has_shapes(f, if (q > 1L || !is.null(f$inverse)) list(inverse = c(m, m * q * (q + 1) / 2))
-                                     else list(G = square)), likelihood = is.list(fit$likelihood)))
+    plain <- q == 1L && is.null(f$inverse)
+    shapes <- c(list(L = square, C = q * square, beta = m * q),
+                if (plain) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
+    return(need(factors = has_shapes(f, shapes), likelihood = is.list(fit$likelihood)))
   }
   if (dense) { # without its Cholesky factor, it has the model and the weights of the rows that it was made of
-    return(need(factors = has_shapes(f, list(alpha = m)),
-                factors = has_shapes(f, if (is.null(f$L)) list(weights = m) else list(L = square), TRUE),
-                factors = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
+    return(need(factors = has_shapes(f, c(list(alpha = m), if (is.null(f$L)) list(weights = m) else list(L = square)),
+                                     optional = "weights"),
+                `factors$model` = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
   }
   need(factors = has_shapes(f, list(L = square, G = square, C = square, Ay = m, beta = m, yy = 1, k_sum = 1, t = 1,
                                       rss = 1)),
-       factors = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
+       `factors$rss` = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
        jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
   if (!is.null(fit$norms)) check_fit_norms(fit, m, need)
 }
@@ -178,9 +180,9 @@ check_fit_norms <- function(fit, m, need) {
   need(norms = has_shapes(fit$norms, c(list(Psi = c(m, m)), numbers)))
   if (is.null(made)) return()
   need(correction = has_shapes(made, list(v = max(1L, length(made$v)), rounding = 1)),
-       correction = has_shapes(made$norms, numbers),
-       correction = has_shapes(made$response, list(yy = 1, rss = 1, Ay = m, beta = m)),
-       correction = !is.list(made$made_from) && length(made$made_from) > 0L)
+       `correction$norms` = has_shapes(made$norms, numbers),
+       `correction$response` = has_shapes(made$response, list(yy = 1, rss = 1, Ay = m, beta = m)),
+       `correction$made_from` = !is.list(made$made_from) && length(made$made_from) > 0L)
 }
 
 # Refuses a fit as damaged. The hint depends on whether another version made the fit.

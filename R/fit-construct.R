@@ -193,8 +193,8 @@ with_unbiased_scale <- function(found, data, s, state) {
     paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of kernel",
           "and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
-  found[c("kernel", "noise")] <- as_users_see(list(
-    kernel = set_values(found$kernel, times * kernel_values(found$kernel)), noise = factor * found$noise))
+  found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
+  found$noise <- factor * found$noise
   found
 }
 

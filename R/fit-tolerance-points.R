@@ -1,6 +1,6 @@
 # The search for the fewest inducing points that meet a tolerance:
 #
-#   grow_reference()  doubles the points of a reference until its certified error is small beside tol
+#   grow_reference()  doubles the points of a reference until its certified error is small relative to tol
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
 #   search_points()   moves greedy points until certified
 #
@@ -42,8 +42,9 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 # The certified error of the reference, as a share of tol, up to which fits with fewer points can meet tol.
 enough_of_tol <- 0.9
 
-# Returns the yardstick make(m2) with the smallest m2 for which enough() is TRUE, doubling m2 from 128, and the `limit`
-# that ended the growth. A search among at most `worth` points needs no larger reference.
+# Returns make(m2), a yardstick() by a reference of m2 points, with the smallest of m2 = 128, 256, ... for which
+# enough() is TRUE, and the `limit` that ended the growth. A search among at most `worth` points needs no larger
+# reference.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -347,8 +348,8 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
 tolerance_unmet <- function(fit) {
   if (!isFALSE(fit$tol$met)) return(NULL)
   words <- tolerance_words(fit)
-  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words$by,
-          words$share, words$statistics, fit$tol$needs)
+  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words[2L],
+          words[1L], words[3L], fit$tol$needs)
 }
 
 # Describes the larger of the two statistics; NA for a fit without tol.
@@ -357,8 +358,8 @@ describe_tolerance <- function(fit) {
   if (is.null(tol)) return(NA_character_)
   if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
   words <- tolerance_words(fit)
-  sprintf("certified %s %s, which %s `tol` = %s: %s", words$share, words$by, if (tol$met) "meets" else "misses",
-          show_percent(tol$asked), words$statistics)
+  sprintf("certified %s %s, which %s `tol` = %s: %s", words[1L], words[2L], if (tol$met) "meets" else "misses",
+          show_percent(tol$asked), words[3L])
 }
 
 # Returns texts: the larger statistic, the posterior with the bounds that certify it, and both statistics.
@@ -367,12 +368,12 @@ tolerance_words <- function(fit) {
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else
     sprintf("with %d inducing points%s (effort \"%s\")", fit$m,
             and_neighbours(if (fit$posterior == "far + near") fit$neighbours else 0L), tol$effort)
-  at <- paste0(if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
-               if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows), "training rows")
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
-  list(share = show_percent(max(tol$mean, tol$sd)), by = by, statistics = sprintf(
-    "at %s the exact %s is within %s of %s and the exact sd within %s of the fit's", at, of[1L],
-    show_percent(tol$mean), of[2L], show_percent(tol$sd)))
+  c(show_percent(max(tol$mean, tol$sd)), by, sprintf(
+    "at %s%straining rows the exact %s is within %s of %s and the exact sd within %s of the fit's",
+    if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
+    if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L],
+    show_percent(tol$sd)))
 }
 
 and_neighbours <- function(n) if (n > 0L) sprintf(" and %d nearest neighbours", n) else ""

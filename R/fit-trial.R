@@ -22,7 +22,7 @@ take_gains <- function(now, tried, gains) {
   best <- which.max(colMeans(gains))
   gain <- gains[, best]
   now$alone <- tried[[best]]
-  now$look$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  now$look$trial <- measured(gain)
   now$look$alone <- unexplained_share(now$data, now$alone$learned, now$alone$start)
   now
 }
@@ -32,7 +32,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
                                                rivals[[name]], sizes), otherwise = NULL)
-  if (!is.null(gain)) now$look[[name]] <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  if (!is.null(gain)) now$look[[name]] <- measured(gain)
   now
 }
 
@@ -119,7 +119,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
   promised <- gain_from_residuals(trial, held, around, on_points, learned$model$kernel, plan$run)
   if (mean(promised) < near_trial$residuals) {
-    now$look$trial <- c(gain = -mean(promised), se = se_of_mean(promised), rows = length(promised))
+    now$look$trial <- measured(-promised)
     return(now)
   }
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
@@ -128,7 +128,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
                           any(startsWith(plan$learn$free, "variance")))
   gain <- score_alone - best$score
   if (!all(is.finite(gain))) return(now)
-  now$look$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  now$look$trial <- measured(gain)
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)

@@ -31,7 +31,7 @@
 Ops.pfdtc_kernel <- function(e1, e2) {
   if (missing(e2) || !.Generic %in% c("+", "*")) {
     abort_input("kernel", sprintf("`%s`", .Generic), "used with + and * alone",
-                message = sprintf("`%s` does not make a kernel of kernels: + and * do.", .Generic))
+                message = sprintf("Kernels cannot be combined by `%s`. Use + or *.", .Generic))
   }
   numbers <- !vapply(list(e1, e2), inherits, NA, "pfdtc_kernel")
   if (!any(numbers)) {

@@ -45,17 +45,21 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$shared) && "lengthscale" %in% factor_parameters[[leaf$profile]]) {
     leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
   }
-  l <- leaf$lengthscale
-  if (is.null(l) || shares_lengthscale(leaf)) return(leaf)
-  n <- parameter_count(leaf, "lengthscale")
-  if (length(l) == 1L) l <- rep(l, n)
-  if (length(l) != n) {
-    abort_input(argument, sprintf("a kernel with %d lengthscales", length(l)),
-                sprintf("a kernel with one lengthscale%s", if (n > 1L) sprintf(", or one for each of its %d inputs", n)
-                  else ""))
+  if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
+  leaf <- recycle(leaf, "lengthscale", argument)
+  names(leaf$lengthscale) <- lengthscale_names(leaf, names)
+  leaf
+}
+
+# Returns the factor with its given parameters of one kind, of which a single number stands for all.
+recycle <- function(leaf, what, argument) {
+  n <- parameter_count(leaf, what)
+  given <- length(leaf[[what]])
+  if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
+  if (given > 1L && given != n || given == 1L && n == 0L) {
+    abort_input(argument, sprintf("a kernel with %d numbers as %s", given, what),
+                sprintf("one with %s", if (n > 1L) sprintf("1 or %d", n) else n))
   }
-  names(l) <- lengthscale_names(leaf, names)
-  leaf$lengthscale <- l
   leaf
 }
 
@@ -66,7 +70,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
     if (leaf$profile != "categorical") return(smooth_columns(x, variables))
     factors <- Filter(function(v) !is.null(v$levels), variables)
     if (length(factors) == 1L) return(factors[[1L]]$columns)
-    abort_input(argument, "a categorical kernel without inputs", "one that says of which factor it is",
+    abort_input(argument, "a categorical kernel without inputs", "one with its factor as `inputs`",
                 hint = "As in kernel_categorical(inputs = ~ site).")
   }
   if (is.character(inputs)) {
@@ -123,17 +127,11 @@ place_levels <- function(leaf, x, argument, variables) {
     }
     leaf$given <- R[match(levels, rownames(R)), match(levels, colnames(R))]
   }
-  n <- categorical_size(leaf)
   if (leaf$correlation == "full" && length(leaf$inputs) > 20L) {
     abort_input(argument, sprintf("a full correlation matrix of %d levels", length(leaf$inputs)),
                 "one of at most 20 levels", hint = "\"exchangeable\" has one parameter, however many levels there are.")
   }
-  if (!is.null(leaf$parameters) && length(leaf$parameters) == 1L) leaf$parameters <- rep(leaf$parameters, n)
-  if (!is.null(leaf$parameters) && length(leaf$parameters) != n) {
-    abort_input(argument, sprintf("a categorical kernel with %d parameters", length(leaf$parameters)),
-                sprintf("one with %d", n))
-  }
-  leaf
+  recycle(leaf, "parameters", argument)
 }
 
 # Returns the columns of the variables that the smooth part of a model reads.
@@ -157,12 +155,7 @@ place_group <- function(leaf, x, argument, variables) {
   leaf$levels <- c(if (design$intercept) "(Intercept)", if (is.null(colnames(x))) leaf$inputs[-1L] else
     colnames(x)[leaf$inputs[-1L]])
   leaf$correlation <- if (leaf$group$correlated && table_rows(leaf) > 1L) "full" else "given"
-  n <- parameter_count(leaf, "scale")
-  if (length(leaf$scale) == 1L && n) leaf$scale <- rep(leaf$scale, n)
-  if (length(leaf$scale) && length(leaf$scale) != n) {
-    abort_input(argument, sprintf("a group with %d scales", length(leaf$scale)), sprintf("one with %d", n))
-  }
-  leaf
+  recycle(leaf, "scale", argument)
 }
 
 # Returns the kernel with these groups as further terms. A group that the kernel has already is not added twice.

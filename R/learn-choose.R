@@ -35,6 +35,9 @@ join_choices <- function(table, later, n) {
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
+# Returns the mean gain of one model over another at some rows, and its standard error.
+measured <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+
 # ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
@@ -128,17 +131,11 @@ has_little_noise <- function(problem, theta) {
 # log density of these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks
 # like noise. Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
-  model <- function(label, theta) list(label = label, theta = theta, parameters = 0L)
-  choice <- choose(list(neighbours = function(tried) model("Vecchia", now$theta),
-                        exact = function(tried) model("exact", learn_exactly(now$problem, run)$theta)),
-                   function(model) {
-                     scores <- conditional_scores(now$problem, model$theta, learning_sizes$exact)
-                     list(scores = scores, score = mean(scores))
-                   })
-  gain <- choice$tried$neighbours$scores - choice$tried$exact$scores
-  list(theta = choice$best$theta, exact = if (all(is.finite(gain))) {
-    c(rows = max(exact_sizes(now$problem$pool)), gain = mean(gain), se = se_of_mean(gain))
-  })
+  thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
+  scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
+  gain <- scores[[1L]] - scores[[2L]]
+  list(theta = thetas[[which.min(vapply(scores, mean, 0))]],
+       exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), measured(gain)[-3L]))
 }
 
 # Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with

@@ -153,8 +153,8 @@ density_of_objective <- function(fit, data, s) {
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   if (!is.null(fit$near)) {
-    abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
-                hint = "Beside near rows the kernel is learned of Gaussian responses at the mode: neighbours = 0.")
+    abort_input("object", "a fit with neighbours", sprintf("without neighbours with family %s", fit$likelihood$label),
+                hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
   }
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")

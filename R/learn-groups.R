@@ -54,8 +54,8 @@ learn_groups <- function(data, s, state) {
       best <<- found$reml
       theta[free] <- par
       theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(found$by)
-      now <- list(kernel = set_values(compiled, exp(theta[-last])), noise = exp(theta[last]))
-      state$so_far <- c(as_users_see(now), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+      now <- list(kernel = as_kernel(set_values(compiled, exp(theta[-last]))), noise = exp(theta[last]))
+      state$so_far <- c(now, list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
     }
     -found$reml
   }

@@ -205,7 +205,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # `kernel` has its place: so has one factor over the same inputs
+    # `kernel` has been compiled for the inputs, and so has a factor over the same inputs
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
@@ -306,8 +306,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
-       natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
-       evaluate = evaluate)
+       natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
+       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
 }
 
 laplace_prior <- function(kernel, x, unit, wanted) {

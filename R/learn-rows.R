@@ -18,8 +18,8 @@ pool_of_rows <- function(data, s) {
   x <- if (is.null(of)) data$x else data$x[of, , drop = FALSE]
   n <- nrow(x)
   pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
-               count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x), fade = prior_share(n, ncol(x)),
-               until = proc.time()[["elapsed"]] + s$steps$max_seconds)
+               count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
+               fade = prior_share(n, ncol(x)), until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(n, learning_sizes$first)
   early <- which(pool$rank <= first)
   early <- early[order(pool$rank[early])]

@@ -25,7 +25,7 @@ choose_season <- function(now, s) {
                            best$parameters - here$parameters, if (!pool$few) some$n)
   if (!few) {
     problem <- learning_problem(pool, s, best$problem$profile)
-    if (pool$few) { # the exact log marginal likelihood of all rows has the last word
+    if (pool$few) { # the exact log marginal likelihood of all rows decides
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]

@@ -201,7 +201,7 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
-         doing = "The posterior on inducing points and near rows")
+         doing = "The posterior on inducing points and neighbours")
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
@@ -210,12 +210,12 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 # the numbers of these rows, and r.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
-         as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from near rows")
+         as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
 }
 
 native_near_covariance <- function(near, z, data, model, s, x_new, control = NULL) {
   native(ffi_near_covariance, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
-         engine_control(16 * nrow(x_new), control), doing = "Covariance from near rows")
+         engine_control(16 * nrow(x_new), control), doing = "Covariance from neighbours")
 }
 
 native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, control = NULL) {

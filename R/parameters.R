@@ -28,14 +28,8 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
-  list(start = unname(start[free]), at = at, natural = function(par) as_users_see(at(par)), too_far = too_far,
-       free = which(free), kernel = kernel)
-}
-
-# Returns list(kernel, noise), with the kernel in the form that users see.
-as_users_see <- function(model) {
-  model$kernel <- as_kernel(model$kernel)
-  model
+  natural <- function(par) list(kernel = as_kernel(at(par)$kernel), noise = at(par)$noise)
+  list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free), kernel = kernel)
 }
 
 # Checks `fix`. `names` has the names of all parameters.

@@ -195,7 +195,7 @@ source_fit <- function(method, source, call, args, envir) {
                 hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
   }
   if (!is.null(args$noise_trend)) {
-    abort_input("like", "a fit with noise of several sizes", "one with constant noise where rows come from a source")
+    abort_input("like", "a fit with heteroscedastic noise", "a fit with constant noise where rows come from a source")
   }
   given <- c(tol = !is.null(args$tol), family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform))

@@ -266,7 +266,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     }
   }, fits, names(fits))))
   if (is.null(trace)) {
-    abort_input("fits", "without a trace", "fits for which something was searched",
+    abort_input("fits", "without a trace", "fits with an optimisation to draw",
                 hint = "Hyperparameters were given or held, and inducing points not moved.")
   }
   fit <- factor(trace$fit, unique(trace$fit))

@@ -53,5 +53,5 @@ posterior_without.classes <- function(p) {
 posterior_certificate.classes <- row_parts.classes <- function(p, ...) {
   abort_input("model", "a fit of several classes", "a fit with one latent function",
               message = "This computation does not exist for a fit of several classes.",
-              hint = "Use hatvalues(), residuals() or predict(type = \"loo\").")
+              hint = "Use predict(), certify(), residuals() or hatvalues().")
 }

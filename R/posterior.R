@@ -102,7 +102,7 @@ responses_used <- function(p) {
 # Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
 # the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
 posterior_evidence <- function(p) {
-  is <- if (isTRUE(p$sor) || isTRUE(p$fitc) || !is.null(p$chosen)) "own model" else
+  is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
       if (!is.null(p$fit$likelihood) || inherits(p, "near")) "estimate" else
         if (inherits(p, "exact")) "exact" else "lower bound"
@@ -274,7 +274,7 @@ is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chose
 needs_data <- function(fit, argument) {
   if (!is.null(fit$data)) return(fit$data)
   source <- !is.null(fit$source)
-  hint <- if (argument == "newdata") "Give `newdata`, a data frame or a row source." else if (source)
+  hint <- if (argument == "newdata") "Give `newdata` if possible, or fit with `keep_data = TRUE`." else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
               message = sprintf("This computation needs the training rows, and %s.", if (source)

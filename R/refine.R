@@ -69,10 +69,10 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   aim <- 0.9 * goal
   renewed <- FALSE
   repeat {
-    accuracy <- accuracy_of(reference, aim, far, own)
     tried <- stop_by({
-      one <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = left), from,
-                        made$value$precondition, sharp = TRUE, keep = keep, ahead = accuracy$ahead)
+      one <- exact_mean(reference, data, accuracy_of(reference, aim, far, own),
+                        list(passes = maxit - iterations, left = left), from, made$value$precondition, sharp = TRUE,
+                        keep = keep)
       found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))
       for (part in kriged[!is.null(one)]) {
         found <- narrow(found, kriged_interval(part$found, reference, one, data), part$rows)

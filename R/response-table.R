@@ -27,7 +27,7 @@
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
 #   zeros, from          TRUE: positive numbers may be 0; the smallest count, where it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for what is given
-#   ratio(theta)         the power of e^f that is a ratio between rows, named by what it is of; default: by the link
+#   ratio(theta)         the power of e^f that is a ratio between rows; its name is the quantity (default: by the link)
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.

@@ -189,7 +189,7 @@ gauss_rule <- function(n, recursion, total) {
 check_positive_response <- function(y, argument = "transform") {
   if (!all(y > 0)) {
     abort_input(argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
+                "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
   }
 }
 

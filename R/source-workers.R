@@ -16,9 +16,9 @@ rows_parts <- function(parts) {
       so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
     }
     # data frames are sent at once in the first pass, later only to workers that turn out to lack them
-    add_up(crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
+    crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
       list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
-    }, add_up))
+    }, add_up)
     so_far$value
   }
   columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(visit_part, list(id, i, parts[[i]])))[[1L]]$value
@@ -104,8 +104,8 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # Returns the results of task(i, whole) for n parts; a task is list(function, arguments). With `whole` TRUE a task
 # contains its part of the data. A task sent without it to a worker that lacks the part returns `absent`, and is then
-# sent again with the data. Tasks wait until a worker is free. `so_far(results)` is called if an error or an interrupt
-# ends the run.
+# sent again with the data. Tasks wait until a worker is free. `so_far(results)` is called at the end, also after an
+# error or an interrupt.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)
@@ -140,8 +140,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
       lose(i, flight)
     }
   }
-  done <- FALSE
-  on.exit(if (!done) so_far(in_order()))
+  on.exit(so_far(in_order()))
   while (length(waiting) || length(flying)) {
     while (length(waiting) && length(flying) < slots) start(waiting[1L])
     landed <- names(flying)[vapply(flying, crew$landed, NA)]
@@ -162,7 +161,6 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
     }
     if (!length(landed)) Sys.sleep(0.005)
   }
-  done <- TRUE
   in_order()
 }
 

@@ -28,7 +28,7 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------
 
-# The sd of the prior of log variances if the exact likelihood has the last word: smooth functions have variances of
+# The sd of the prior of log variances if the exact likelihood decides: smooth functions have variances of
 # hundreds. Rows up to which searches also start at the smooth limit (bench/smooth.R).
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L

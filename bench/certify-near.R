@@ -77,7 +77,7 @@ certify_over_passes <- function(fit, split, name, kernel, lengths) {
     set.seed(2)
     corrected <- spent({
       by <- if (inside("precondition_by_near_rows")(ref)) inside("near_preconditioner")(ref, data)
-      state <- inside("solve_exact")(ref, data, passes - 1L, function(s) FALSE, precondition = by)
+      state <- inside("solve_exact")(ref, data, passes - 1L, function(s) Inf, precondition = by)
       ref$correction <- inside("correct_residual")(ref, data, state, sharp = FALSE)
     })
     row(ref, passes, seconds + corrected, Inf)

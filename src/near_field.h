@@ -25,7 +25,7 @@ struct near_field {
     struct inducing z; /* field_run() needs its L                                      */
     struct source rows, targets; /* the data; the targets, perhaps the same rows      */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    int s, few; /* neighbours of a target far from the data, of others; <= rows.N */
+    int s, few;       /* neighbours of a target far from the data, of others; <= rows.N */
     struct plan plan; /* for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
     const int *given;

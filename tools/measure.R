@@ -95,7 +95,7 @@ measures <- list(
 ceiling <- c("R lines" = 27000, "R lines of code" = 19970, "R lines of help" = 2060, "R files" = 126,
              "named functions" = 1650, "lines that write into settings" = 2, "lines of help shown, all pages" = 4000,
              "lines of help shown, pfdtc()" = 150, "C lines" = 14640,
-             "calls in a default fit of 1,000 rows" = 2850, "files in it" = 43, "changes of file in it" = 1600)
+             "calls in a default fit of 1,000 rows" = 1800, "files in it" = 43, "changes of file in it" = 1050)
 
 # ---- calls of a default fit -----------------------------------------------------------------------------------------
 

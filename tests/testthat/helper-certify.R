@@ -96,7 +96,7 @@ kriging_alone <- function(fit, p) {
     data <- inside("data_in_scale")(fit, reference)
     new <- inside("new_rows")(fit, p$new, stats::na.pass)
     by <- if (!is.null(p$neighbours) && with_probability(0.5)) inside("near_preconditioner")(reference, data)
-    state <- inside("solve_exact")(reference, data, sample(0:6, 1), function(s) FALSE, precondition = by)
+    state <- inside("solve_exact")(reference, data, sample(0:6, 1), function(s) Inf, precondition = by)
     if (with_probability(0.3)) {
       v <- state$v + stats::rnorm(length(state$v)) * stats::sd(c(state$v, -state$v)) * between(1e-6, 1)
       root <- if (is.null(data$weights)) 1 else sqrt(data$weights)

@@ -63,7 +63,7 @@ kriging_alone_of <- function(fit, fun) {
   options(pfdtc.kriging_rows = sample(c(3L, 10L, 400L), 1))
   reference <- fit$reference
   data <- data_in_scale(fit, reference)
-  state <- solve_exact(reference, data, sample(0:5, 1), function(s) FALSE)
+  state <- solve_exact(reference, data, sample(0:5, 1), function(s) Inf)
   correction <- correct_residual(reference, data, state, sharp = FALSE)
   found <- lapply(seq_len(fun$n), function(i) {
     if (fun$size[i] > 0) return(krige_functional(fun, i, reference, data, correction, 0))

@@ -224,7 +224,7 @@ test_that("so many passes as are said bring the mean within a tenth of the sd, b
   new <- with_seed(2, matrix(stats::runif(120, -3, 3), 60))
   after <- function(passes) {
     by <- with_seed(1, near_preconditioner(ref, data, c(points = 30L, rows = 15L)))
-    state <- solve_exact(ref, data, passes - 1, function(s) FALSE, precondition = by)
+    state <- solve_exact(ref, data, passes - 1, function(s) Inf, precondition = by)
     ref$correction <- correct_residual(ref, data, state, sharp = FALSE)
     # few rows to krige on, no room for the exact posterior
     with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
@@ -249,7 +249,7 @@ test_that("more passes never widen what is certified, though bounds may rise on 
   ref <- with_seed(1, reference(fit, 12, max_seconds = 0))
   data <- data_in_scale(fit, ref)
   by <- function(passes) {
-    state <- solve_exact(ref, data, passes, function(s) FALSE)
+    state <- solve_exact(ref, data, passes, function(s) Inf)
     ref$correction <- correct_residual(ref, data, state)
     # the rows are few enough for the exact posterior, which is asked about the same of them however many passes
     certificate <- with_options(list(pfdtc.kriging_rows = 5L), certify(fit, p$new, reference = ref, test_points = 0))

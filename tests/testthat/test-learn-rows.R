@@ -53,3 +53,26 @@ test_that("rows of huge weight beside rows of weight 1 leave the noise where the
     expect_equal(sqrt(fit$noise), 0.3, tolerance = 0.3)   # three standard errors
   }
 })
+
+test_that("a pool given another response is the one made from it, and keeps the kernels of its rows", {
+  x <- with_seed(1, matrix(round(stats::runif(120), 1), 60))
+  y <- with_seed(2, stats::rnorm(60))
+  w <- with_seed(3, stats::runif(60))
+  pools <- lapply(list(y, exp(y)), function(y) {
+    data <- data_from_matrix(x, y, w)
+    list(data = data, pool = with_seed(4, learning_rows(data, open_settings(data))))
+  })
+  s <- open_settings(pools[[1]]$data)
+  one <- pools[[1]]$pool
+  got <- pool_of_response(one, merge_all_equal_rows(pools[[2]]$data))
+  of_rows <- setdiff(names(one), c("count", "made", "take", "until"))
+  expect_identical(got[of_rows], pools[[2]]$pool[of_rows])
+  compared <- c("unit", "lower", "upper", "middle", "table")
+  first <- learning_problem(one, s, "matern32")
+  expect_identical(learning_problem(got, s, "matern32")[compared],
+                   learning_problem(pools[[2]]$pool, s, "matern32")[compared])
+  expect_false(identical(learning_problem(got, s, "matern32")$unit, first$unit))
+  # another kernel of the same profile is compiled anew
+  s$kernel$inputs <- 1L
+  expect_identical(c(first$last, learning_problem(one, s, "matern32")$last), c(4L, 3L))
+})

@@ -215,7 +215,7 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
   inner <- diag(n) - F_A %*% solve(diag(nrow(A)) + crossprod(F_A), t(F_A))
   expect_close(made(r), drop(crossprod(F_dense, inner %*% F_dense %*% r)), 1e-8)
   steps <- function(precondition) {
-    solve_exact(ref, fit$data, 50L, function(s) s$c < 1e-3, precondition = precondition)$steps
+    solve_exact(ref, fit$data, 50L, function(s) s$c / 1e-3, precondition = precondition)$steps
   }
   expect_lt(with_seed(1, steps(near_preconditioner(ref, fit$data))), steps(NULL) / 2)
 })
@@ -227,7 +227,7 @@ test_that("a residual carried along is the true one up to its bound, in either w
   root <- sqrt(made$p$weights)
   data <- made$fit$data
   for (precondition in list(NULL, with_seed(1, near_preconditioner(made$ref, data)))) {
-    state <- solve_exact(made$ref, data, 12L, function(s) FALSE, precondition = precondition)
+    state <- solve_exact(made$ref, data, 12L, function(s) Inf, precondition = precondition)
     expect_true((state$passes - state$steps) %in% 1:2)
     K <- root * t(root * native_kernel_matrix(kernel, data$x, data$x))
     true <- root * data$y - drop(K %*% state$v) - s2 * state$v
@@ -282,7 +282,7 @@ test_that("what rounding in a residual does to the mean is bounded by the exact 
   made$fit$noise <- made$fit$noise / 100 # |h_x| is far below sqrt(k) / (2 sqrt(s2)) then
   reference <- with_seed(1, reference(made$fit, 40))
   data <- data_in_scale(made$fit, reference)
-  state <- solve_exact(reference, data, 3L, function(s) FALSE)
+  state <- solve_exact(reference, data, 3L, function(s) Inf)
   correction <- correct_residual(reference, data, state)
   fun <- values_at(reference$kernel, made$p$new)
   at <- certify_posterior(reference, fun)
