@@ -9,9 +9,7 @@ with_seed <- function(seed, expr) {
   set.seed(seed)
   expr
 }
-for (name in c("factor_parameters", "as_sum", "complete_kernel")) {
-  assign(name, get(name, inside))
-}
+attach(as.list(inside), warn.conflicts = FALSE) # the helpers call internal functions
 source("tests/testthat/helper-reference.R")
 source("tests/testthat/helper-kernels.R")
 
