@@ -11,8 +11,8 @@
 #'   other families a probability or a rate.
 #' @param prob Probability from which a place is decided, above 0.5.
 #' @param of `"f"`: f is the mean response, or the median of a transformed one. `"response"`: a new response.
-#' @param certified `FALSE`: no bounds, which is fast.
-#' @param draws Number of joint draws of f for the column `joint`, say 1000. They use random numbers.
+#' @param certified,draws `FALSE`: no bounds, which is fast. Number of joint draws of f for the column `joint`, say
+#'   1000; they use random numbers.
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each place:
 #'   * `prob`, and if `certified` its bounds under the exact process, `prob_lower` and `prob_upper`;
@@ -243,6 +243,10 @@ exceedance_figure <- function(x) {
     abort_input("x", sprintf("%d inputs that vary", length(vary)), "places that differ in one or two numeric inputs",
                 hint = "Hold the other inputs at one value in `newdata`.")
   }
+  if (length(vary) == 2L && grepl(vertical_names, names(vary)[1L], TRUE) &&
+        grepl(horizontal_names, names(vary)[2L], TRUE)) {
+    vary <- rev(vary)
+  }
   shown <- as.character(x$region)
   shown[shown %in% "undecided"] <- if (is.null(x$because)) "data" else as.character(x$because)[shown %in% "undecided"]
   shown <- factor(shown, names(region_colours))
@@ -274,9 +278,9 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   at <- inputs[[1L]][o]
   edges <- c(at[1L], (at[-1L] + at[-length(at)]) / 2, at[length(at)])
   colours <- region_colours[as.character(shown[o])]
-  strip <- unlist(lapply(which(!is.na(colours)), function(i) {
-    layer("box", edges[i], -0.09, x1 = edges[i + 1L], y1 = -0.04, col = colours[[i]], border = NA)
-  }), FALSE)
+  own <- which(!is.na(colours))
+  strip <- layer("box", edges[own], rep(-0.09, length(own)), x1 = edges[own + 1L], y1 = rep(-0.04, length(own)),
+                 col = colours[own], border = NA)
   layers <- c(
     if (about$certified) layer("band", at, x$prob_lower[o], y1 = x$prob_upper[o],
                                col = grDevices::adjustcolor(plot_colours["certified"], 0.4)),
@@ -292,20 +296,19 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == length(shown)
-  ends <- function(k, own, side) {
+  own <- which(!is.na(shown))
+  col <- region_colours[as.character(shown[own])]
+  ends <- function(k, side) {
     half <- diff(values[[k]]) / 2
     i <- match(inputs[[k]][own], values[[k]])
-    if (side < 0) inputs[[k]][own] - c(half[1L], half)[i] else inputs[[k]][own] + c(half, half[length(half)])[i]
+    inputs[[k]][own] + side * (if (side < 0) c(half[1L], half) else c(half, half[length(half)]))[i]
   }
-  marks <- unlist(lapply(levels(droplevels(shown)), function(region) {
-    own <- which(shown == region)
-    col <- region_colours[[region]]
-    if (!whole) return(layer("dots", inputs[[1L]][own], inputs[[2L]][own], pch = 16, cex = 0.7, col = col))
-    layer("box", ends(1L, own, -1), ends(2L, own, -1), x1 = ends(1L, own, 1), y1 = ends(2L, own, 1), col = col,
-          border = NA)
-  }), FALSE)
-  rows <- if (!is.null(data)) layer("dots", data[[1L]], data[[2L]], pch = 16, col = data_colour(nrow(data)),
-                                    cex = if (nrow(data) > 200) 0.3 else 0.6)
+  marks <- if (whole) {
+    layer("box", ends(1L, -1), ends(2L, -1), x1 = ends(1L, 1), y1 = ends(2L, 1), col = col, border = NA)
+  } else {
+    layer("dots", inputs[[1L]][own], inputs[[2L]][own], pch = 16, cex = 0.7, col = col)
+  }
+  rows <- if (!is.null(data)) data_layer(data.frame(at = data[[1L]], y = data[[2L]]), 0.6)
   asp <- map_asp(axes, values[[2L]])
   list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
                      ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))

@@ -10,12 +10,11 @@
 #' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
 #'   positive numbers. `NULL`: `truncated_poisson()` for whole numbers, else `Gamma("log")`.
 #' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods: not used.
-#' @param object A fit by `gp_hurdle()`.
-#' @param newdata Rows to predict at; default: those of the fit.
+#' @param object,newdata A fit by `gp_hurdle()`; rows to predict at, by default those of the fit.
 #' @param type `"response"`: the mean; `"zero"`: the probability of 0; `"median"`; `"quantile"` at `probs`; `"density"`:
 #'   the log of the probability or density of the response in `newdata`.
-#' @param interval `"prediction"`: an interval of a new response, from quantiles of the mixture.
-#' @param level,probs Probabilities.
+#' @param interval,level,probs `"prediction"`: an interval of a new response, from quantiles of the mixture; its
+#'   probability; probabilities of quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details R's generics for models describe both fits; `coef()`, `vcov()`, `confint()` and [report()] begin names with

@@ -36,10 +36,9 @@
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.
 #' @param isotropic `TRUE`: one lengthscale for all inputs.
-#' @param nu smoothness of the Matern kernel: 1/2, 3/2 or 5/2.
+#' @param nu,degree smoothness of the Matern kernel, 1/2, 3/2 or 5/2; degree of the polynomial, from 1 to 10.
 #' @param alpha,period,offset positive numbers; `period` has the units of the inputs and `offset` their square. A large
 #'   `alpha` gives almost the squared exponential.
-#' @param degree whole number from 1 to 10.
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; a number between 0 and 1, where an
 #'   exchangeable correlation starts; or a correlation matrix of the levels, which is not changed.
 #' @param kernel `kernel_se()` or `kernel_matern()`: the kernel F of all inputs, see Details.

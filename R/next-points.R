@@ -8,9 +8,8 @@
 #' @param fit A fit with its data.
 #' @param n Number of rows to propose, at most 10,000. Each is chosen as if the ones before it had been measured.
 #' @param goal `"minimum"` or `"maximum"` of f; `"level"`, where f is equal to `level`; `"fill"`, f everywhere.
-#' @param lower,upper Bounds of the numeric inputs: one number, one for each, or a named vector. Default: the range of
-#'   the data. An input with equal bounds is held there.
-#' @param candidates A data frame or matrix of rows to choose from, instead of bounds.
+#' @param lower,upper,candidates Bounds of the numeric inputs: one number, one for each, or a named vector. Default: the
+#'   range of the data. An input with equal bounds is held there. Or a data frame or matrix of rows to choose from.
 #' @param level For `goal = "level"`: a number on the scale of the response as given.
 #' @param ... Not used.
 #' @return A data frame with `n` rows: the inputs, factors included, and `criterion`: for a minimum (likewise a maximum)

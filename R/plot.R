@@ -19,10 +19,9 @@
 #' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
 #' @param at One row of inputs for the slices to go through. Default: medians and most frequent levels.
 #' @param level,interval Probability of the bands, and which to draw (only credible ones for non-Gaussian likelihoods).
-#' @param n Number of points along each numeric input. Default: 200, or enough for short lengthscales; 100 for a map.
-#' @param points Should the data be drawn (at most 2,000 rows)?
-#' @param which What to draw, see Details.
-#' @param scales `"own"` gives each panel its own vertical axis.
+#' @param n,points Number of points along each numeric input (default: 200, or enough for short lengthscales; 100 for a
+#'   map); should the data be drawn (at most 2,000 rows)?
+#' @param which,scales What to draw, see Details; `"own"` gives each panel its own vertical axis.
 #' @param certified Should the bands contain those of the exact GP ([certify()])?
 #' @param xlim Range of the horizontal axis, or a list by the names of inputs. Beyond the data the mean is dotted.
 #' @param terms Should each term of a sum of kernels have its panels?

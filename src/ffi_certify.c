@@ -67,19 +67,17 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* Makes room for n certificates in `result`. */
-static struct certified pack_certified(SEXP result, int n)
+/* Makes a result with n certificates, whose memory is `to`. */
+static SEXP pack_certified(int n, struct certified *to)
 {
-    return (struct certified){
+    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", "mean_error",
+                               "var_lower", "var_upper", NULL));
+    *to = (struct certified){
         pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
         pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
         pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
-}
-
-static SEXP pack_certificates(void)
-{
-    return pack("mean", "sor_variance", "unexplained", "mean_error", "var_lower",
-                "var_upper", NULL);
+    UNPROTECT(1);
+    return result;
 }
 
 /* Reads the result of ffi_cross() for n rows, or NULL. */
@@ -101,8 +99,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP contro
     const struct crossings crossings = arg_crossings(crossing, n);
     struct certifying self = {.posterior = p, .norms = &norms};
     self.crossings = crossing == R_NilValue ? NULL : &crossings;
-    SEXP result = PROTECT(pack_certificates());
-    self.to = pack_certified(result, n);
+    SEXP result = PROTECT(pack_certified(n, &self.to));
     pass_run(&pass, certifying_sink(&self));
     UNPROTECT(1);
     return result;
@@ -119,8 +116,8 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior
     const double *size = arg_vector(size_, "size", (size_t)n);
     if (M != p->z.M)
         Rf_error("internal: `features` must have a row for each inducing point");
-    SEXP result = PROTECT(pack_certificates());
-    const struct certified to = pack_certified(result, n);
+    struct certified to;
+    SEXP result = PROTECT(pack_certified(n, &to));
     certify_features(p, &norms, n, 0, A, prior, size, NULL,
                      room(3 * (size_t)M * (size_t)n), &to);
     UNPROTECT(1);
@@ -143,8 +140,14 @@ static struct kriged arg_kriged(SEXP list)
                            .JQ = list_number(list, "JQ")};
 }
 
-static SEXP pack_kriging_bounds(struct kriging_bounds bounds)
+SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
 {
+    const struct posterior *p = arg_posterior(posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    const struct kriged point = arg_kriged(sums);
+    const struct kriging_bounds bounds =
+        certify_kriged(&norms, p->z.model->s2, arg_count(n_terms, "n_terms"),
+                       arg_number(sum_w, "sum_w"), &point);
     SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
     pack_number(result, "J", bounds.J);
     pack_number(result, "q", bounds.q);
@@ -152,16 +155,6 @@ static SEXP pack_kriging_bounds(struct kriging_bounds bounds)
     pack_number(result, "var_upper", bounds.var_upper);
     UNPROTECT(1);
     return result;
-}
-
-SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
-{
-    const struct posterior *p = arg_posterior(posterior);
-    const struct norms norms = arg_norms(norms_, posterior, p);
-    const struct kriged point = arg_kriged(sums);
-    return pack_kriging_bounds(certify_kriged(&norms, p->z.model->s2,
-                                              arg_count(n_terms, "n_terms"),
-                                              arg_number(sum_w, "sum_w"), &point));
 }
 
 /* start: where each group's new rows begin, and the end */

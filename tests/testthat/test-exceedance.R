@@ -188,3 +188,10 @@ test_that("a family of gp_family() has no distribution function of the response"
   fit <- pfdtc(k ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")
   expect_error(exceedance(fit, d[1:2, ], 3, of = "response", certified = FALSE), class = "pfdtc_error_input")
 })
+
+test_that("longitude is horizontal on a map of regions, whatever the order of the inputs", {
+  fit <- gp_exact(depth ~ lat + long, quakes[1:40, ], kernel = kernel_se(c(3, 3), 4e4), noise = 2000, hyper = "fixed")
+  args <- exceedance_figure(exceedance(fit, threshold = 400))$panels[[1L]]$args
+  expect_identical(args[c("xlab", "ylab")], list(xlab = "long", ylab = "lat"))
+  expect_identical(args$xlim, range(quakes$long[1:40]))
+})
