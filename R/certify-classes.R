@@ -18,8 +18,9 @@ class_bounds <- function(fit, data) {
   m <- nrow(fit$inducing)
   model <- new_model(fit$kernel, 1)
   P <- at$probability
-  w <- if (is.null(sites$weight)) rep(1, n) else sites$weight
-  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
+  w <- sites$weight %||% rep(1, n)
+  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P,
+            g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing))
   b$trace <- w * rowSums(P * (1 - P))
@@ -113,8 +114,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
-# log p / (1 - p), `odds_sd`.
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and
+# of the sd of log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -280,4 +281,18 @@ bracket_of_classes <- function(fit) {
   evidence_ends(b, psi, sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (b$lo$times * b$w)),
                 1 + sum(b$lo$C^2) - nrow(b$lo$C), logdet(b$lo$C), logdet(b$hi$C) + 2 * b$hi$penalty,
                 abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
+}
+
+# Returns c(lower, upper) from bounds of log det(I + W^{1/2} K W^{1/2}), `low` (of inducing points, of trace `most`) and
+# `high`. `squares` is g'W^{-1} g at the least W, `size` the size of the numbers added, `off` bounds the rounding of f.
+evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
+  at <- b$at
+  slack <- b$slack * b$most
+  c <- squares + sum((c(at$beta, at$zeta) - at$residual)^2)
+  share <- if (c > 0) c / (c + b$g_E^2) else 0
+  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
+  low <- low + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / most)
+  high <- high + 2 * slack * sum(b$W_upper)
+  room <- b$growth * (size + abs(low) + length(at$residual) * sqrt(most)) + off
+  c(lower = -psi - high / 2 + constant - room, upper = -psi + gap - low / 2 + constant + room)
 }

@@ -343,20 +343,6 @@ laplace_bracket <- function(b, psi = NULL) {
                 sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset)), constant) + c(0, slack * sum(b$W_lower))
 }
 
-# Returns c(lower, upper) from bounds of log det(I + W^{1/2} K W^{1/2}), `low` (of inducing points, of trace `most`) and
-# `high`. `squares` is g'W^{-1} g at the least W, `size` the size of the numbers added, `off` bounds the rounding of f.
-evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
-  at <- b$at
-  slack <- b$slack * b$most
-  c <- squares + sum((c(at$beta, at$zeta) - at$residual)^2)
-  share <- if (c > 0) c / (c + b$g_E^2) else 0
-  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
-  low <- low + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / most)
-  high <- high + 2 * slack * sum(b$W_upper)
-  room <- b$growth * (size + abs(low) + length(at$residual) * sqrt(most)) + off
-  c(lower = -psi - high / 2 + constant - room, upper = -psi + gap - low / 2 + constant + room)
-}
-
 laplace_evidence_bounds <- function(fit) {
   if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
   if (!response_of(fit)$concave) {

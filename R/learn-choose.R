@@ -209,7 +209,17 @@ choose_line <- function(now, s, run) {
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
   }
-  choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = beside), judge)
+  # the kernel was chosen without the mean: if the mean gains much, it is chosen again beside the mean
+  again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
+    function(tried) {
+      first <- tried$beside
+      if (is.null(first) || profile == now$problem$profile || !now$problem$profile %in% by_roughness ||
+            tried$now$score - first$score < line_again) return(NULL)
+      problem <- learning_problem(pool, s, paste0(profile, "+mean"))
+      model_of_run(problem, learn_exactly(problem, climb(problem, first$theta, "whole", 8L)))
+    }
+  })
+  choice <- choose(c(list(now = function(tried) now, alone = function(tried) alone, beside = beside), again), judge)
   c(choice$best[c("label", "problem", "theta")],
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }

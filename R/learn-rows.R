@@ -4,8 +4,10 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
+# Few rows always have the same order: a choice between two kernels that are about as good does not depend on the seed.
 learning_rows <- function(data, s) {
-  pool_of_rows(merge_all_equal_rows(without_copies(data)), s) # copies have no information about the noise
+  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise
+  if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
 # Returns the pool of distinct rows. `made` keeps the kernels that are compiled for it, see kernel_of_problem().

@@ -84,12 +84,13 @@ bfgs_update <- function(B, step, change) {
 }
 
 # Continues with the exact log marginal likelihood, first on fewer rows, where `run` of the Vecchia likelihood ended.
-learn_exactly <- function(problem, run) {
+# `enough`: the promised gain at which the search ends.
+learn_exactly <- function(problem, run,
+                          enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   for (m in exact_sizes(pool)) {
     if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed at all
-    enough <- exact_enough[[if (pool$n <= exact_enough[["rows"]]) "few" else "many"]]
     run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
                   information = run$information * (m / counted))
     counted <- m

@@ -117,7 +117,16 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     state$so_far["kernels"] <- list(now$kernels)
   }
   now <- compare_little_noise(now, s)
+  if (exact && problem$pool$n <= exact_enough[["last"]]) now <- climb_last(now)
   list(model = now, rival = if (!now$problem$little_noise) rival)
+}
+
+# Returns the model at its optimum, so that estimates do not depend on the seed.
+climb_last <- function(model) {
+  if (!in_time(model$problem$pool)) return(model)
+  end <- learn_exactly(model$problem, climb(model$problem, model$theta, "whole", 0L), exact_enough[["sure"]])
+  if (is.finite(end$value)) model[c("theta", "value")] <- end[c("theta", "value")]
+  model
 }
 
 # Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels. Their prior

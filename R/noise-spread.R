@@ -1,7 +1,7 @@
 # Noise whose size is uncertain row by row: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). The variance of e has
-# the mean s2, and v > 0 gives heavy tails; v = 0 is normal noise. Means and sds are those of normal noise. Densities
-# and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v), rows of new
-# responses; without `spread` the noise is normal.
+# the mean s2, and v > 0 gives heavy tails; v = 0 is normal noise. Means are those of normal noise, and sds too unless
+# a transform was found (moments_of_response()). Densities and quantiles average over u by the trapezoid rule. `f` is
+# list(mean, var, noise = s2, spread = v), rows of new responses; without `spread` the noise is normal.
 
 spread_steps <- seq(-5, 5, by = 0.5)
 spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))

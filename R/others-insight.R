@@ -62,10 +62,13 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  if (any(group)) {
+  # variables of offsets are variables like others: emmeans would add the offset to predictions, which contain it
+  offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
+  if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
     if (!length(inputs)) abort_input("object", "a fit of groups alone", "a fit with an input")
-    terms <- stats::terms(stats::reformulate(inputs))
+    inputs <- c(inputs, unlist(lapply(offsets, all.vars)))
+    terms <- stats::terms(stats::reformulate(inputs, env = environment(terms)))
   }
   emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
 }

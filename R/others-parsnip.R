@@ -143,14 +143,10 @@ class_columns <- function(p, levels) {
 }
 
 class_bands_for_parsnip <- function(results, object) {
-  if (length(dim(results)) == 3L) {
-    out <- lapply(object$lvl, function(k) data.frame(unname(results[, "lwr", k]), unname(results[, "upr", k])))
-    return(stats::setNames(do.call(cbind, out), paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L))))
-  }
-  lower <- unname(results[, "lwr"])
-  upper <- unname(results[, "upr"])
-  stats::setNames(data.frame(1 - upper, 1 - lower, lower, upper),
-                  paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
+  ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
+    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # those of the second of two classes
+  out <- as.data.frame(matrix(ends, nrow(results)))
+  stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }
 
 # ---- mlr3 -----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ posterior_without.classes <- function(p) {
   f_shift <- f[, -seq_len(q), drop = FALSE]
   leverage <- numeric(nrow(f))
   C <- sites$contrasts
-  w <- if (is.null(sites$weight)) rep(1, nrow(at$mean)) else sites$weight
+  w <- sites$weight %||% rep(1, nrow(at$mean))
   share <- if (is.null(p$factors$shift)) 0 else share_of_shift(p$factors, at)
   for (n in seq_len(nrow(at$mean))) {
     Q <- matrix(at$S[n, ], q)

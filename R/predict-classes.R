@@ -66,12 +66,6 @@ class_ends <- function(response, f, latent, level) {
   ends_of_odds(list(stats::qlogis(p), stats::qlogis(p)), sd, level, stats::plogis)
 }
 
-# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], shown by show().
-ends_of_odds <- function(odds, sd, level, show) {
-  half <- stats::qnorm((1 + level) / 2) * sd
-  list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))
-}
-
 # Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most
 # probable classes until their probability is at least `level`. A conformal set has at least one class, and all that are
 # as probable as a quantile of the leave-one-out probabilities of the training rows' classes. Attribute "probability"

@@ -250,10 +250,10 @@ new_trials <- function(fit, newdata) {
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# The combinations that exist, for each type and kind of response: letters of the intervals, then of the arguments that go
-# with the type. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
-# "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and "own" (a
-# likelihood that the user defines).
+# The combinations that exist, for each type and kind of response: letters of the intervals, then of the arguments that
+# go with the type. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and
+# numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and
+# "own" (a likelihood that the user defines).
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "

@@ -156,16 +156,14 @@ print_columns <- function(table) {
 print_parameters <- function(about, show) {
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
-  # names such as "se(a,b).lengthscale.b": the number of the input or 0, and the factor before "lengthscale"
-  ends <- paste0("lengthscale.", about$inputs$name)
-  input <- vapply(names(theta), function(name) {
-    which((startsWith(name, "lengthscale.") | endsWith(name, paste0(".", ends))) & endsWith(name, ends))[1L]
-  }, 1L, USE.NAMES = FALSE)
-  parts <- data.frame(input = ifelse(is.na(input), 0L, input), factor = sub("[.]?lengthscale[.].*$", "", names(theta)))
-  if (any(parts$input > 0L)) {
-    inputs <- sort(unique(parts$input[parts$input > 0L]))
-    factors <- unique(parts$factor[parts$input > 0L])
-    lengths <- lapply(factors, function(f) unname(theta[match(paste(f, inputs), paste(parts$factor, parts$input))]))
+  # names such as "se(a,b).lengthscale.b", for each input and factor
+  before <- ifelse(nzchar(names(words)), paste0(names(words), "."), "")
+  of_lengths <- outer(about$inputs$name, before, function(input, factor) paste0(factor, "lengthscale.", input))
+  each <- array(theta[of_lengths], dim(of_lengths))
+  factors <- which(colSums(!is.na(each)) > 0)
+  if (length(factors)) {
+    inputs <- rowSums(!is.na(each)) > 0
+    lengths <- lapply(factors, function(f) each[inputs, f])
     short <- sub(" in .*$", "", words[factors])
     heads <- if (anyDuplicated(short)) words[factors] else short
     one <- length(factors) == 1L
@@ -188,7 +186,7 @@ print_parameters <- function(about, show) {
     }
   }
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # grouped terms have a table
-  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) | of_groups |
+  printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
   cat("\n")

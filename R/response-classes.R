@@ -102,6 +102,12 @@ softmax_of <- function(odds) {
   p / rowSums(p)
 }
 
+# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], shown by show().
+ends_of_odds <- function(odds, sd, level, show) {
+  half <- stats::qnorm((1 + level) / 2) * sd
+  list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))
+}
+
 # Returns list(z, weight): points and weights of an average over q standard normals. Up to two of them it is the
 # trapezoid rule, whose error is below 1e-5 for sds of f up to 4. Beyond it is a lattice of 1,024 points (roots of
 # primes) with their mirror images, whose error bench/classes-average.R measures.

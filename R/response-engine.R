@@ -73,7 +73,7 @@ engine_sites <- function(likelihood, sites, center) {
 
 log_constant <- function(likelihood, sites) {
   response <- as_response(likelihood)
-  w <- if (is.null(sites$weight)) 1 else sites$weight
+  w <- sites$weight %||% 1
   constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
   w * constant + numeric(length(sites$y))
 }
@@ -85,7 +85,7 @@ log_constant <- function(likelihood, sites) {
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
-  w <- if (is.null(sites$weight)) 1 else sites$weight
+  w <- sites$weight %||% 1
   sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # one sum for each shape parameter
   slope <- function(theta, engine, e) {
     response <- as_response(with_theta(theta))
@@ -127,14 +127,13 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
 
 # Returns the constant mean to start from, for several classes logs of their shares.
 center_start <- function(likelihood, sites) {
-  w <- if (is.null(sites$weight)) 1 else sites$weight
+  w <- sites$weight %||% 1
   response <- as_response(likelihood)
   if (has_labels(response)) {
     log_share <- log(counts_of_classes(sites$y, w, length(response$levels)))
     return(log_share - mean(log_share))
   }
-  start <- if (is.null(response$start)) response$link$start else response$start
-  start(sites, w)
+  (response$start %||% response$link$start)(sites, w)
 }
 
 # Returns list(lower, upper): the range of W at each row over f - e to f + e.
@@ -142,7 +141,7 @@ curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
   if (!is.null(row$curvature)) { # what the user states
-    w <- if (is.null(sites$weight)) 1 else sites$weight
+    w <- sites$weight %||% 1
     return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
   }
   if (!is.null(row)) {

@@ -8,6 +8,12 @@
 # Returns a family in the form that users give.
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
+# Adds to a row of the table what it has by default.
+with_defaults <- function(row) {
+  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
+  c(row, defaults[setdiff(names(defaults), names(row))])
+}
+
 # ratio: "hazard" or "odds", if that is proportional to e^(-f / s). cdf, quantile: of the noise. growth(s): E e^(s e),
 # variance: of e. best(L, U, s): the f that makes [L, U] most likely. parts: the W of an interval as a sum of terms with
 # one extreme each, and turns: where these are. bend: half of the largest |F''|, where F is not symmetric.

@@ -94,7 +94,7 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("family", describe(family), want,
                 hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
   }
-  row <- if (!is.null(family$row)) family$row else response_rows[[family$family]]
+  row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
       paste("Quasi and other families are not fitted: counts that scatter more than Poisson's are for nb(), positive",
@@ -130,7 +130,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 labels = read_labels(response, argument, n, FALSE),
                 own = numbers("in the support of the family", if (is.null(row$support)) is.numeric else row$support),
                 counts = {
-                  from <- if (is.null(row$from)) 0 else row$from
+                  from <- row$from %||% 0
                   want <- sprintf("counts: whole numbers from %d to 1e9", from)
                   if (is.factor(response) || is.character(response) || is.logical(response)) {
                     abort_input(argument, describe(response), want)
@@ -169,8 +169,8 @@ known_classes <- function(fit, response) {
     abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "one of the classes of the fit",
                 hint = sprintf("They are %s.", list_quoted(levels, "\"")))
   }
-  if (labels) return(factor(as.character(response), levels))
-  if (is_ordered(response_of(fit))) return(factor(as.character(response), levels, ordered = TRUE))
+  ordered <- is_ordered(response_of(fit))
+  if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
   as.double(as.character(response) == levels[2L])
 }
 

@@ -119,7 +119,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   } else {
     y <- if (positive) read_numbers(response, argument, n, function(y) y > 0, "positive numbers") else
       check_vector(response, argument, n)
-    limit <- if (is.null(likelihood$ends)) c(-Inf, Inf) else likelihood$ends
+    limit <- likelihood$ends %||% c(-Inf, Inf)
     L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
     U <- ifelse(y >= limit[2L], Inf, pmax(y, limit[1L]))
   }

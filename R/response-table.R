@@ -90,7 +90,7 @@ links <- list(
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 share_of <- function(sites, w) {
-  size <- if (is.null(sites$size)) 1 else sites$size
+  size <- sites$size %||% 1
   (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
 }
 
@@ -142,7 +142,7 @@ binomial_row <- list(
   # W of the probit is monotone for successes and for failures by themselves
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
-    size <- if (is.null(sites$size)) rep(1, length(sites$y)) else sites$size
+    size <- sites$size %||% rep(1, length(sites$y))
     list(utils::modifyList(sites, list(size = sites$y)),
          utils::modifyList(sites, list(y = 0 * size, size = size - sites$y)))
   })
@@ -259,11 +259,6 @@ multinomial_row <- list(
   name = "multinomial", label = "multinomial", call = "multinomial()", links = "softmax", reads = "labels",
   discrete = TRUE)
 
-with_defaults <- function(row) {
-  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
-  c(row, defaults[setdiff(names(defaults), names(row))])
-}
-
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
        nb = nb_row, student = student_row, Gamma = gamma_row, tweedie = tweedie_row,
@@ -274,8 +269,7 @@ response_rows <- lapply(
 
 # Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
 response_row <- function(likelihood) {
-  if (!is.null(likelihood$row)) return(likelihood$row)
-  response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
+  likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 }
 
 # Returns `p`, the p-quantile of Beta(a, b), and `rest`, 1 minus it (accurate if the quantile is near 1), without R's

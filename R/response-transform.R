@@ -45,9 +45,9 @@ untransformed <- function(transform, z) {
 # Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. With
 # a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
 # more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. The sd is
-# the root of the mean squared distance of the cut y from that mean. Where the cut matters,
-# normal intervals of 95 % contain 94 % of new responses; with the sd before any cut they contain 96 %
-# (bench/response.R, bench/second-moments.R).
+# the root of the mean squared distance of the cut y from that mean. Where the cut matters, normal intervals of 95 %
+# contain 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R,
+# bench/second-moments.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)

@@ -108,8 +108,8 @@ evaluate_frame <- function(parts, envir) {
 # Returns a hint for an error of model.frame(), or NULL.
 hint_for_frame <- function(text, data) {
   if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
-    return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs together,",
-                 "as in y ~ a + b."))
+    return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs",
+                 "together, as in y ~ a + b."))
   }
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
   odd <- name_in("^invalid type [(].*[)] for variable '(.*)'$")

@@ -52,9 +52,10 @@ learning_sizes <- list(
 exact_learning_rows <- 2000L
 
 # The exact log marginal likelihood is first maximised for first_exact_rows, which takes an eighth of the time, then for
-# up to exact_learning_rows. A step must promise `few` nats up to `rows` rows, `many` beyond (bench/cliff.R).
+# up to exact_learning_rows. A step must promise `few` nats up to `rows` rows, `many` beyond (bench/cliff.R). Up to
+# `last` rows the chosen model is climbed until a step promises `sure` nats (bench/few-seeds.R).
 first_exact_rows <- 1000L
-exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
+exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7)
 
 # If the noise is at most this share of the response's variance, hyperparameters by the exact log marginal likelihood of
 # some rows compete with those by the Vecchia likelihood, by log density of rows given their neighbours (bench/cliff.R).
@@ -79,6 +80,10 @@ parameter_rows <- 3000L
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R,
 # bench/small-n.R).
 parameter_nats <- 2
+
+# Nats that a linear mean beside the kernel must gain before the kernel is chosen again beside it
+# (bench/few-seeds.R).
+line_again <- 10
 
 # Rows from which a linear mean is tried: with fewer it was not measured (bench/small-n.R).
 least_line_rows <- 30L

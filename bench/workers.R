@@ -1,5 +1,5 @@
-# A fit by two worker processes beside that of one process, and products with all pairs of rows by shares. RESULTS.md has
-# the times of single passes, measured with functions of an earlier version.
+# A fit by two worker processes beside that of one process, and products with all pairs of rows by shares. RESULTS.md
+# has the times of single passes, measured with functions of an earlier version.
 #   Rscript bench/workers.R [rows]
 # Seconds are those that workers have had of the processors: on a machine with other work the wall clock says little.
 suppressMessages(library(pfdtc))

@@ -119,14 +119,6 @@ void add_A_At(int m, int n, const double *A, double *C)
         F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
 }
 
-void add_ABt_lower(int m, int n, const double *A, const double *B, double *C)
-{
-    if (own)
-        gemm_add(own, m, m, n, 1.0, entries("N", A, m), entries("T", B, m), C, 1, m, 1);
-    else
-        mult_ABt(m, n, m, 1.0, A, B, 1.0, C);
-}
-
 void mirror_lower(int n, double *A)
 {
     for (int j = 0; j < n; j++)

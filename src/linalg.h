@@ -34,8 +34,6 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
-/* C += A B', a symmetric product: lower triangle    A, B: m x n,  C: m x m */
-void add_ABt_lower(int m, int n, const double *A, const double *B, double *C);
 /* copies the lower triangle to the upper */
 void mirror_lower(int n, double *A);
 /* A += A' */

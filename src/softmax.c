@@ -1,5 +1,6 @@
 #include <math.h>
 #include "softmax.h"
+#include "gemm.h"
 #include "kernel_pull.h"
 #include "laplace.h"
 #include "linalg.h"
@@ -42,7 +43,9 @@ static void curvature_add(const void *self, const struct visit *v)
             class_curvature(l, v, &r, j, k, W);
             copy((size_t)M * n, v->A, AW);
             scale_columns(M, n, W, AW);
-            add_ABt_lower(M, n, AW, v->A, v->sums + (size_t)M * M * pair_of(j, k));
+            gemm_add(linalg_lanes(), M, M, n, 1.0, (struct strided){AW, 1, M},
+                     (struct strided){v->A, M, 1},
+                     v->sums + (size_t)M * M * pair_of(j, k), 1, M, 1);
         }
 }
 

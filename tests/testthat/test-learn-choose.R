@@ -281,3 +281,28 @@ test_that("the exact evidence competes where noise is little, rows are many and 
   expect_identical(exact_sizes(problem$pool), c(1000L, 2000))
   expect_equal(exact_sizes(list(n = 1500)), 1500)
 })
+
+test_that("estimates from few rows do not depend on the seed, and are at an optimum", {
+  fits <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mpg ~ wt, mtcars, transform = "auto")))
+  expect_equal(coef(fits[[1L]]), coef(fits[[2L]]), tolerance = 1e-12) # the order of rows is fixed
+  other <- mtcars[order(mtcars$qsec), ] # another order of rows: the same optimum, to three digits
+  expect_equal(coef(pfdtc(mpg ~ wt, other, transform = "auto")), coef(fits[[1L]]), tolerance = 1e-3)
+  before <- with_seed(3, { # the random numbers of the session are not used
+    pfdtc(mpg ~ wt, mtcars)
+    stats::runif(1)
+  })
+  expect_identical(before, with_seed(3, stats::runif(1)))
+})
+
+test_that("a kernel that was chosen without a linear mean is chosen again beside one that gains much", {
+  # with scaled time no season of a year is tried
+  d <- data.frame(y = as.numeric(scale(datasets::co2)), t = as.numeric(scale(stats::time(datasets::co2))))
+  d <- d[-with_seed(13, sample(468, 94)), ]
+  fit <- with_seed(1, pfdtc(y ~ t, d))
+  beside <- grepl("+ linear mean", fit$kernels$kernel, fixed = TRUE)
+  expect_gte(sum(beside), 4)
+  expect_equal(which(fit$kernels$chosen), which.min(fit$kernels$score))
+  # without the mean the squared exponential may mistake the season for noise: then Matern 5/2 is the best
+  score <- stats::setNames(fit$kernels$score, fit$kernels$kernel)
+  expect_lt(score[["squared exponential + linear mean"]], score[["Matern 5/2 + linear mean"]] - 0.03)
+})

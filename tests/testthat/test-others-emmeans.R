@@ -52,3 +52,15 @@ test_that("several classes are refused by name", {
                hyper = "fixed")
   expect_error(emmeans::emmeans(fit, "Petal.Length"), class = "pfdtc_error_input")
 })
+
+test_that("reference grids have the variables of offsets, beside groups too", {
+  skip_if_not_installed("emmeans")
+  d <- transform(small_data(20), o = seq_len(20) / 10, g = gl(4, 5))
+  kernel <- kernel_se(1, 1, "a")
+  grouped <- kernel + kernel_group(~ g, variance = 1)
+  for (fit in list(pfdtc(y ~ a, d, offset = o, kernel = kernel, noise = 0.4, hyper = "fixed"),
+                   pfdtc(y ~ a + offset(o), d, kernel = grouped, noise = 0.4, hyper = "fixed"))) {
+    rows <- as.data.frame(emmeans::ref_grid(fit, at = list(a = c(0.2, 0.8))))
+    expect_equal(rows$prediction, unname(predict(fit, data.frame(a = c(0.2, 0.8), o = mean(d$o)), re = FALSE)))
+  }
+})

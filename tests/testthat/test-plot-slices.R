@@ -97,3 +97,48 @@ test_that("the axis names what is drawn, and ggplot2 has the same table", {
   expect_identical(g$labels$y, "logit of class")
   draw_nowhere(print(g))
 })
+
+test_that("the prediction band of a fit with groups is that of a new level, and the legend says so", {
+  d <- with_seed(3, data.frame(x = rep(seq(0, 1, length.out = 8), 5), g = gl(5, 8)))
+  d$y <- with_seed(4, d$x + 2 * as.integer(d$g) + stats::rnorm(40, 0, 0.2))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.5, 1, "x") + kernel_group(~ g, ~ 1 + x, variance = 4, scale = 0.3,
+                                                                             correlated = FALSE),
+                  noise = 0.04, hyper = "fixed")
+  s <- slices(fit, NULL, NULL, 0.9, 5)
+  new <- suppressMessages(predict(fit, data.frame(x = s$curves$value, g = "new"), interval = "prediction", level = 0.9))
+  expect_equal(unname(as.matrix(s$curves[c("fit", "lwr_y", "upr_y")])), unname(new), tolerance = 1e-10)
+  expect_identical(s$of, c("f of the population", "y of a new level"))
+})
+
+test_that("axes without limits contain what is drawn, but ticks and lines with a slope", {
+  layers <- c(layer("dots", 1:3, c(2, 9, 4)), layer("segment", 0, -1, x1 = 5, y1 = 3), layer("rule", NULL, 12),
+              layer("tick", 100), layer("rule", NULL, -50, slope = 1))
+  f <- figure(list(list(args = list(), layers = layers)), NULL)
+  expect_identical(f$panels[[1L]]$args, list(xlim = c(0, 5), ylim = c(-1, 12)))
+  logarithmic <- figure(list(list(args = list(log = "y", xlim = 0:1), layers = layers)), NULL)$panels[[1L]]$args
+  expect_identical(logarithmic$ylim, c(2, 12))
+  expect_identical(logarithmic$xlim, 0:1)
+})
+
+test_that("a legend has another row rather than small letters", {
+  draw_nowhere({
+    one <- legend_keys(rep("mean", 4), 1)
+    expect_identical(rows_of_keys(one), 1)
+    expect_gt(rows_of_keys(legend_keys(strrep("long ", 1:12), 1)), 1)
+  })
+})
+
+test_that("a map has the same colours with ggplot2, and none where the mean is unknown", {
+  skip_if_not_installed("ggplot2")
+  fit <- fit_mixed(y ~ a + b, small_data(30))
+  s <- map_table(fit, NULL, NULL, 8, TRUE, "response")
+  s$unknown <- rep(c(TRUE, FALSE), c(5, 59))
+  layer <- map_figure(s)$panels[[1L]]$layers[[1L]]
+  cells <- ggplot_layer(list(list(data = data.frame(layer[c("x", "y", "z")]),
+                                  look = layer[c("verb", "breaks", "colours")])))
+  fill <- cells$aes_params$fill[order(s$map$fit[6:64])]
+  expect_length(fill, 59)
+  expect_gt(length(unique(fill)), 2)
+  expect_identical(unique(fill), intersect(layer$colours, fill)) # higher values have later colours
+  expect_silent(draw_nowhere(print(ggplot2::autoplot(fit, which = "map", n = 8))))
+})
