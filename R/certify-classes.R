@@ -19,7 +19,8 @@ class_bounds <- function(fit, data) {
   model <- new_model(fit$kernel, 1)
   P <- at$probability
   w <- sites$weight %||% rep(1, n)
-  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P, g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
+  b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P,
+            g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing))
   b$trace <- w * rowSums(P * (1 - P))
@@ -113,8 +114,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and of the sd of
-# log p / (1 - p), `odds_sd`.
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and
+# of the sd of log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)

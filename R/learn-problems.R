@@ -269,8 +269,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          center = if (with_center) rest[seq_along(now$center)] else now$center,
          theta = if (with_theta) exp(utils::tail(rest, n_theta)) else now$theta)
   }
-  warm <- list2env(list(at = list()), parent = emptyenv())
-  least <- NULL
+  warm <- least <- NULL
   # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
@@ -292,10 +291,10 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
       return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
     }
     sites <- response$at(at$theta, at$center)
-    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run,
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm, want = 2L, control = run,
                         enough = if (is.null(sites$contrasts)) 1e-9 else laplace_sizes$decrement)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
-    warm$at <- e
+    warm <<- e
     pivot <- min(diag(e$C))^2
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))

@@ -100,7 +100,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
     list(residual = all$alpha / all$precision, variance = 1 / all$precision)
   } else {
     near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = earlier)
-    native_vecchia(pool, now, rows, near, slopes = FALSE, control = problem$run)
+    native_vecchia(pool, now, rows, near, slopes = FALSE,
+                   at = list(rows = engine_rows(pool), control = problem$input(length(rows))$control))
   }
   if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
   count <- tabulate(from$rows$group)

@@ -275,8 +275,9 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   above <- trace$objective - stats::ave(trace$objective, trace$objective_of, FUN = min)
   comparable <- first & stats::ave(above, trace$objective_of, FUN = max) > 0
   log <- if (is.null(list(...)$log)) "y" else list(...)$log
+  title <- vapply(trace$objective_of, function(m) posterior_title(list(method = m)), "")
   f <- trace_figure(trace, against, ifelse(comparable, above, trace$objective),
-                    interaction(fit, trace$round, drop = TRUE), looks[fit, ], vapply(trace$objective_of, function(m) posterior_title(list(method = m)), ""),
+                    interaction(fit, trace$round, drop = TRUE), looks[fit, ], title,
                     ifelse(comparable, "objective above its lowest", "objective"), ifelse(comparable, log, ""))
   if (nlevels(fit) > 1L) f <- figure(f$panels, trace, legend_keys(levels(fit), looks$col, looks$lty, 2), f$shape)
   draw_figure(f, list(...))
