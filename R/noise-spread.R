@@ -8,9 +8,6 @@ spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns the sd of y at a standardised u, one number or one for each row.
-sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
-
 # Returns log p(y) for y on the scale of f.
 noisy_log_density <- function(y, f) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))

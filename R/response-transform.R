@@ -59,6 +59,9 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   if (up) pmax((transform$ends[2L] - mean) / sd, -sure) else pmin((transform$ends[1L] - mean) / sd, sure)
 }
 
+# Returns the sd of y at a standardised log size u of its noise (noise-spread.R), one number or one for each row.
+sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
+
 # Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
 # Without noise they are those of y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
 #

@@ -140,14 +140,8 @@ static struct kriged arg_kriged(SEXP list)
                            .JQ = list_number(list, "JQ")};
 }
 
-SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
+static SEXP pack_kriging_bounds(struct kriging_bounds bounds)
 {
-    const struct posterior *p = arg_posterior(posterior);
-    const struct norms norms = arg_norms(norms_, posterior, p);
-    const struct kriged point = arg_kriged(sums);
-    const struct kriging_bounds bounds =
-        certify_kriged(&norms, p->z.model->s2, arg_count(n_terms, "n_terms"),
-                       arg_number(sum_w, "sum_w"), &point);
     SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
     pack_number(result, "J", bounds.J);
     pack_number(result, "q", bounds.q);
@@ -155,6 +149,16 @@ SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, S
     pack_number(result, "var_upper", bounds.var_upper);
     UNPROTECT(1);
     return result;
+}
+
+SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
+{
+    const struct posterior *p = arg_posterior(posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    const struct kriged point = arg_kriged(sums);
+    return pack_kriging_bounds(certify_kriged(&norms, p->z.model->s2,
+                                              arg_count(n_terms, "n_terms"),
+                                              arg_number(sum_w, "sum_w"), &point));
 }
 
 /* start: where each group's new rows begin, and the end */

@@ -151,7 +151,7 @@ test_that("a fit without its data needs a reference, and leaves out what needs t
   expect_equal(only_actual$max[1], max(e))
   expect_input_error(plot_certificate(slim), "reference")
   expect_input_error(plot_certificate(slim, effort = "fast", reference = kept), "fit")
-  expect_input_error(plot_certificate(slim, exact = TRUE, reference = kept), "keep_data")
+  expect_input_error(plot_certificate(slim, exact = TRUE, reference = kept), "fits")
   expect_input_error(plot_certificate(list(slim), reference = kept), "newdata")
   expect_input_error(plot_certificate(list(slim), new), "fits")
 })
