@@ -131,7 +131,7 @@ bounds_around <- function(b, at) {
   b
 }
 
-# ---- what bounds read of a posterior; methods for effects are in certify-grouped.R ----------------------------------
+# ---- what bounds read of a posterior; methods for effects are in certify-norms.R ----------------------------------
 
 # Returns the posterior with row weights `weights` and, if `norms` asks for them, its norms.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")

@@ -79,3 +79,227 @@ gaussian_steps <- list(
       construct_from_source(data, done, plan, state)
     if (is.null(finish)) fit else finish(fit, data, done, state)
   })
+
+# Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
+#
+#   learn_laplace()      learns kernel, constant mean and theta by the penalised log marginal likelihood
+#   working_points()     chooses greedy points, which are moved if an auxiliary distribution is given
+#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" goes on from there to the normal
+#                        distribution with the largest variational bound; makes the fit
+#
+# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
+# any other.
+
+working_steps <- list(
+  learn = function(...) learn_laplace_stage(...),
+  points = function(now, plan, state) { # chosen, and moved if the plan says so
+    z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
+    if (plan$posterior$move) { # by the pF divergence from the exact GP of the working rows at the mode
+      learned <- now$learned
+      x <- now$data$x
+      likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
+      z <- run_stage(state, "points", {
+        sites <- engine_sites(likelihood, now$data$sites, learned$center)
+        f <- laplace_at(x, sites, learned$kernel, z, rounding_jitter(nrow(z)), plan$run)$f
+        rows <- c(working_rows(x, sites, f - sites$offset), n = nrow(x))
+        optimise_stage(rows, learned["model"], z, replace(plan$posterior, "try_starts", FALSE), state)$z
+      }, otherwise = z)
+    }
+    now$start <- list(z = z)
+    now$look$rho <- NA_real_
+    now
+  },
+  trial = function(...) look_at_held_out_working(...),
+  make = function(now, plan, state, finish = NULL) {
+    construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
+  })
+
+# Completes the arguments: noise 1, and the likelihood with what it reads from the responses.
+complete_likelihood <- function(data, asked) {
+  refuse_beside_likelihood(asked)
+  check_own_family(asked$likelihood, data$sites$y)
+  response <- response_of(asked)
+  if (has_labels(response) && !is.null(data$offset)) {
+    abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
+  }
+  asked$noise <- 1
+  sites <- data$sites
+  asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
+  known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
+  # the unit of f, in which priors are; the noise of ordered classes sets it
+  asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
+    response$link$unit(replace(sites, "y", list(known)))
+  if (is.function(response$middle)) {
+    w <- if (is.null(sites$weight)) 1 else sites$weight
+    shapes <- length(as_response(asked$likelihood)$shape)
+    asked$likelihood$middle <- utils::head(response$middle(sites, w, data$levels), shapes)
+    if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
+  }
+  if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
+  y <- sites$y
+  size <- if (is.null(sites$size)) 1 else sites$size
+  classes <- response$reads == "classes"
+  one <- if (is_ordered(response)) {
+    if (all(y == y[1L])) sprintf("All responses are \"%s\"", data$levels[y[1L]])
+  } else if (all(y == 0) && (classes || response$reads == "counts")) {
+    if (classes) "All responses are failures" else "All counts are 0"
+  } else if (classes && all(y == size)) {
+    "All responses are successes"
+  }
+  if (!is.null(one)) tell_classed("one_value", paste0(one, ". The constant mean stays at its prior mean."))
+  asked
+}
+
+refuse_beside_likelihood <- function(s) {
+  response <- response_of(s)
+  labels <- has_labels(response)
+  vi <- response$approx == "vi"
+  tol <- !is.null(s$tol)
+  several <- !response$concave || tol || labels
+  near <- isTRUE(s$neighbours > 0)
+  refuse <- function(argument, given, hint) {
+    if (given) abort_input(argument, "given", sprintf("left out with family %s", response$label), hint = hint)
+  }
+  scatter <- "The likelihood describes how responses scatter."
+  refuse("noise", !is.null(s$noise), scatter)
+  refuse("transform", asks_for_transform(s$transform), scatter)
+  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])), paste(
+    "Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and `neighbours`, under",
+    "aux_white(), aux_sor() and others that keep no reference."))
+  refuse("tol", tol && (vi || labels), if (labels) "With several classes, use `m` and then certify()." else
+    "Certificates are about Laplace's posterior. Use approx = \"laplace\".")
+  refuse("neighbours", near && (several || vi), paste(
+    "Neighbours are for log-concave likelihoods of one latent function with approx = \"laplace\", without `tol`."))
+  refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "The mean is a constant, which is learned.")
+  refuse("hyper", s$hyper %in% c("pilot", "joint"), "Use \"evidence\" or \"fixed\".")
+  refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")
+}
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+# Returns list(model, center, theta, learned, kernels, trace, ...).
+learn_laplace_stage <- function(data, s, state) {
+  kernel <- s$kernel
+  if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
+  start <- laplace_start(data, s, kernel)
+  found <- run_stage(state, "learn", learn_on_classes(data, s, start, state), otherwise = state$so_far)
+  if (is.null(found)) found <- start
+  if (length(found$center) < length(start$center)) found$center <- start$center # interrupted on few classes
+  found$model <- new_model(found$kernel, 1)
+  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
+  found
+}
+
+laplace_start <- function(data, s, kernel) {
+  response <- response_of(s)
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
+         rep_len(as.double(s$center), max(1L, if (has_labels(response)) length(response$levels))),
+       theta = if (response$learned) response$middle * response$unit else s$likelihood$theta, trace = NULL,
+       convergence = 0L, message = "nothing to optimise", value = NA_real_)
+}
+
+learn_laplace <- function(data, s, start, state) {
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  asked <- s
+  s <- replace(s, "likelihood", list(replace(s$likelihood, "approx", "laplace")))
+  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
+  given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
+    !is.null(s$kernel$variance)
+  found <- choose_smooth(rows, s, start, state, given)
+  # the value was computed on fewer rows
+  best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
+  state$so_far <- best
+  lengthscales <- sum(kernel_parameters(best$kernel)$what == "lengthscale")
+  if (!given && length(s$free) && lengthscales > 1L) {
+    apart <- search_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$table
+  if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
+    state$so_far <- best
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
+  }
+  if (response_of(asked)$approx == "vi") {
+    state$so_far <- best
+    best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
+  }
+  reasons <- state$left_out # why starts have no mode
+  if (length(reasons)) {
+    text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
+                    if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
+    if (is.finite(min(best$value, found$best$value))) {
+      tell_classed("search", paste(text, "The best result of the others is kept."))
+    } else {
+      warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
+    }
+  }
+  best
+}
+
+# Runs learn_laplace() on the rows of the largest classes, if there are many classes. All classes share one kernel. The
+# constant means of the other classes stay at their start.
+learn_on_classes <- function(data, s, start, state) {
+  levels <- s$likelihood$levels
+  if (!has_labels(response_of(s)) || length(levels) <= class_points[["learn"]]) {
+    return(learn_laplace(data, s, start, state))
+  }
+  rows <- tabulate(data$sites$y, length(levels))
+  kept <- sort(order(rows, decreasing = TRUE)[seq_len(class_points[["learn"]])])
+  if (length(s$free) || isTRUE(s$center)) {
+    tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
+                                    length(kept), length(levels)))
+  }
+  own <- which(data$sites$y %in% kept)
+  sites <- take_sites(data$sites, own)
+  sites$y <- match(sites$y, kept)
+  s$likelihood$levels <- levels[kept]
+  found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), s,
+                         replace(start, "center", list(start$center[kept])), state)
+  center <- start$center
+  center[kept] <- found$center + mean(center[kept]) - mean(found$center)
+  replace(found, "center", list(center))
+}
+
+# ---- the posterior --------------------------------------------------------------------------------------------------
+
+working_points <- function(data, learned, s, m, state) {
+  if (is.matrix(s$inducing)) return(s$inducing)
+  if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
+                                          control = s$run)$z,
+            otherwise = choose_points(data$x, m, NULL, "random")$z)
+}
+
+# Builds the fit at the mode. `near` and `start`, the posterior with neighbours and the mode on points, come from the
+# comparison, if there was one.
+construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
+  likelihood <- plan$learn$likelihood
+  likelihood$theta <- learned$theta
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  if (has_labels(response_of(plan$learn))) check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
+  parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
+    neighbours <- plan$posterior$neighbours
+    if (!is.null(near) || neighbours == 0L) return(near)
+    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
+  })
+  learned$model$center <- if (has_labels(response_of(plan$learn)))
+    stats::setNames(learned$center, likelihood$levels) else learned$center
+  new_fit(data, learned, plan, state, c(parts, list(
+    m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
+    inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
+    trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
+}
+
+# Refuses a posterior of q contrasts on m points that takes too much memory, and says if it takes long: about eight
+# Newton steps, each with a Cholesky factor and the products of all pairs of contrasts, at 1e10 operations a second.
+check_size_of_classes <- function(q, m, n) {
+  size <- as.double(q) * m
+  check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
+  seconds <- 8 * (size^2 * n + size^3 / 3) / 1e10
+  if (seconds > class_points[["seconds"]]) {
+    tell_classed("classes", sprintf(
+      "%d classes on %d inducing points take about %.0f minutes. A smaller `m` is faster.", q + 1L, m,
+      ceiling(seconds / 60)))
+  }
+}

@@ -160,7 +160,7 @@ exact_density <- function(problem, rows = NULL) {
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
-# "pairwise:a" are kernel_additive() of a. A season (kernel-season.R) needs its `periods`.
+# "pairwise:a" are kernel_additive() of a. A season (kernel-place.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
   one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)

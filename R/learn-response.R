@@ -2,7 +2,7 @@
 # Vecchia likelihood, from where the default's own starts end, with the given kernel, or else Matern 3/2 (if there is
 # little noise, a smoother profile). A candidate has the
 #
-#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn-noise.R) - 2 parameters,
+#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn.R) - 2 parameters,
 #
 # over the rows that count. All candidates have the same rows in the same order.
 

@@ -120,3 +120,216 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   if (is.null(newdata)) out$.resid <- unname(stats::residuals(x)[rows])
   out
 }
+
+# Methods for packages emmeans, insight, performance and parameters, registered when these are loaded.
+
+#' Methods for other packages
+#'
+#' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver work with fits; those of
+#' emmeans and marginaleffects with fits from a formula. Uncertainty is posterior, with hyperparameters held.
+#'
+#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use posterior means of f and their covariance at the rows of
+#'   the reference grid; `type = "response"` applies the inverse link. A Gaussian process has interactions, so contrasts
+#'   depend on the values of the other inputs. Means are for the population, without groups.
+#' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
+#'   posterior draws of f, no delta method. Estimates are posterior means of quantities that are linear in f, and
+#'   medians of draws of others. Time grows with the cube of the rows of a call, seconds for 2,000.
+#' * insight, performance, parameters: `model_parameters()` has the hyperparameters in the units of `coef()`.
+#'   `model_performance()` has `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`, or for
+#'   a non-Gaussian likelihood `NLPD`, `RMSE`, `Brier`. It needs the data of the fit.
+#' * butcher: `butcher(fit)` removes what prediction does not need; predictions stay the same to the bit. `axe_data()`
+#'   removes the training rows, but a fit with neighbours keeps them, and an exact posterior its inputs. `axe_env()`
+#'   removes the environments of formulas, whose functions are then found in the workspace.
+#' * vetiver: `vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. A formula with
+#'   other terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v,
+#'   interval = "prediction")` passes arguments to [predict.gp_fit()]; answers have `.pred`, `.pred_lower` and
+#'   `.pred_upper`.
+#'
+#' @usage
+#' get_predicted.gp_fit(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...)
+#' model_parameters.gp_fit(model, ci = 0.95, ...)
+#' get_predict.gp_fit(model, newdata, type = "response", ...)
+#' @param x,model A fit.
+#' @param data,newdata Rows to predict at. Default: the training rows.
+#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
+#'   likelihood, `"link"` (f).
+#' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
+#' @param ci Probability of the intervals, or `NULL`.
+#' @param verbose,... Passed on by the packages.
+#' @return As these packages document. `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute
+#'   `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns.
+#' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers], [gp_reg()]
+#' @examples
+#' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
+#' has <- function(...) all(vapply(c(...), requireNamespace, NA, quietly = TRUE))
+#' if (has("emmeans")) emmeans::emmeans(fit, pairwise ~ wool | tension)
+#' if (has("marginaleffects", "collapse") && getRversion() >= "4.4") {
+#'   marginaleffects::avg_comparisons(fit)
+#' }
+#' if (has("insight")) insight::get_predicted(fit, warpbreaks[1:2, ], ci = 0.95)
+#' if (has("performance")) performance::model_performance(fit)
+#' if (has("butcher")) predict(butcher::butcher(fit), warpbreaks[1:2, ])
+#' if (has("vetiver")) vetiver::vetiver_model(fit, "breaks")$prototype
+#' @name insight-methods
+#' @aliases emmeans-methods marginaleffects-methods butcher-methods vetiver-methods recover_data.gp_fit emm_basis.gp_fit
+#'   find_formula.gp_fit get_variance.gp_fit find_statistic.gp_fit get_statistic.gp_fit model_info.gp_fit
+#'   get_vcov.gp_fit get_predicted.gp_fit model_parameters.gp_fit model_performance.gp_fit get_predict.gp_fit
+#'   axe_data.gp_fit axe_env.gp_fit axe_call.gp_fit axe_fitted.gp_fit vetiver_create_description.gp_fit
+#'   vetiver_create_meta.gp_fit vetiver_prepare_model.gp_fit vetiver_ptype.gp_fit handler_startup.gp_fit
+#'   handler_predict.gp_fit
+NULL
+
+#' @exportS3Method emmeans::recover_data
+recover_data.gp_fit <- function(object, data = NULL, ...) {
+  object <- check_any_fit(object, "object")
+  if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
+  terms <- stats::delete.response(object$terms)
+  group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
+  # variables of offsets are variables like others: emmeans would add the offset to predictions, which contain it
+  offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
+  if (any(group) || length(offsets)) {
+    inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
+    if (!length(inputs)) abort_input("object", "a fit of groups alone", "a fit with an input")
+    inputs <- c(inputs, unlist(lapply(offsets, all.vars)))
+    terms <- stats::terms(stats::reformulate(inputs, env = environment(terms)))
+  }
+  emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
+}
+
+#' @exportS3Method emmeans::emm_basis
+emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
+  if (has_labels(response_of(object))) {
+    abort_input("object", "a fit of several classes", "a fit with one latent function",
+                hint = "Average predict(type = \"response\") over the rows of a grid.")
+  }
+  p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
+  response <- response_of(object)
+  label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"
+  list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
+       dffun = function(k, dfargs) Inf, dfargs = list(), # `misc` is what emmeans needs to go from f to the response
+       misc = if (fit_link(object) == "identity") list() else list(tran = fit_link(object), inv.lbl = label))
+}
+
+#' @exportS3Method insight::find_formula
+find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
+  if (is.null(x$terms)) return(NULL)
+  groups <- if (length(group_roots(x$kernel))) groups_of_fit(x)
+  random <- lapply(groups, function(g) {
+    effects <- lapply(setdiff(g$effects, "(Intercept)"), as.name)
+    design <- Reduce(function(a, b) call("+", a, b), c(list(as.numeric(g$intercept)), effects))
+    one_sided(call("|", design, str2lang(g$by)))
+  })
+  conditional <- stats::formula(x)
+  if (length(groups)) {
+    inputs <- Filter(function(v) v$kind != "group", x$frame$variables)
+    conditional <- stats::reformulate(c("1", vapply(inputs, `[[`, "", "name")), conditional[[2L]])
+  }
+  structure(c(list(conditional = conditional),
+              if (length(random)) list(random = if (length(random) == 1L) random[[1L]] else random)),
+            class = c("insight_formula", "list"))
+}
+
+#' @exportS3Method insight::get_variance
+get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
+  x <- fit_with_groups(x, "x")
+  inputs <- training_inputs(training_data(x))
+  rows <- inputs$x[inputs$index, , drop = FALSE]
+  conjugate <- response_of(x)$conjugate
+  of_link <- c(logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6)[fit_link(x)]
+  residual <- if (conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else
+    if (response_of(x)$reads == "classes") of_link[[1L]] else NA_real_
+  terms <- groups_of_fit(x)
+  S <- lapply(terms, function(g) tcrossprod(g$root))
+  random <- Map(function(g, S) mean(rowSums((group_design(g, rows) %*% S) * group_design(g, rows))), terms, S)
+  by <- vapply(terms, `[[`, "", "by")
+  each <- function(f) unlist(Map(f, terms, S, by))
+  out <- list(
+    var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(unlist(random)),
+    var.residual = residual, var.distribution = residual, var.dispersion = 0,
+    var.intercept = each(function(g, S, by) if (g$intercept) stats::setNames(S[1L], by)),
+    var.slope = each(function(g, S, by) {
+      slopes <- g$effects != "(Intercept)"
+      if (any(slopes)) stats::setNames(diag(S)[slopes], paste(by, g$effects[slopes], sep = "."))
+    }),
+    cor.slope_intercept = each(function(g, S, by) {
+      if (g$intercept && nrow(S) > 1L) stats::setNames(stats::cov2cor(S)[-1L, 1L], rep(by, nrow(S) - 1L))
+    }))
+  out <- Filter(length, out)
+  if (identical(component, "all")) return(out)
+  asked <- switch(component, slope = "var.slope", rho01 = "cor.slope_intercept", paste0("var.", component))
+  out[[asked]]
+}
+
+#' @exportS3Method insight::find_statistic
+find_statistic.gp_fit <- function(x, ...) NULL
+
+#' @exportS3Method insight::get_statistic
+get_statistic.gp_fit <- function(x, ...) NULL
+
+#' @exportS3Method insight::model_info
+model_info.gp_fit <- function(x, ...) {
+  family <- stats::family(x)
+  reads <- response_of(x)$reads
+  rows <- data.frame(y = if (reads == "positive") c(1, 2, 2) else c(0, 1, 1))
+  mixed <- list(is_mixed = length(group_roots(x$kernel)) > 0L)
+  as_mixed <- function(model) utils::modifyList(insight::model_info(model), mixed)
+  if (family$link == "identity") return(as_mixed(stats::lm(y ~ 1, rows)))
+  if (inherits(family, "family")) return(as_mixed(stats::glm(y ~ 1, family, rows)))
+  info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))
+  counts <- reads == "counts"
+  info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_multinomial", "is_survival", "is_censored", "family",
+         "link_function")] <-
+    list(FALSE, counts, counts, reads == "ordered", reads == "labels", reads == "times",
+         reads %in% c("times", "censored"), response_of(x)$label, family$link)
+  info
+}
+
+#' @exportS3Method insight::get_predicted
+get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
+  known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
+  predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
+  type <- switch(predict, link = "latent", expectation = "mean", "response")
+  p <- stats::predict(x, data, se.fit = TRUE, type = type)
+  ci_data <- data.frame(Row = c(row(as.matrix(p$fit))), SE = c(unname(p$se.fit)))
+  if (is.matrix(p$fit)) ci_data[["Response"]] <- rep(colnames(p$fit), each = nrow(p$fit)) # classes
+  if (!is.null(ci)) {
+    interval <- if (predict == "prediction") "prediction" else "credible"
+    band <- stats::predict(x, data, interval = interval, level = check_level(ci), type = type)
+    end <- function(name) if (is.matrix(p$fit)) c(band[, name, ]) else unname(band[, name])
+    ci_data[c("CI_low", "CI_high")] <- list(end("lwr"), end("upr"))
+  }
+  structure(c(unname(p$fit)), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
+            predict = predict, class = c("get_predicted", "numeric"))
+}
+
+#' @exportS3Method parameters::model_parameters
+model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
+  model <- check_any_fit(model, "model")
+  out <- if (!is.null(ci)) tryCatch(tidy.gp_fit(model, TRUE, check_level(ci)), pfdtc_error_input = function(e) NULL)
+  if (is.null(out)) out <- tidy.gp_fit(model) else out[["CI"]] <- ci
+  names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
+  structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
+            ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
+            title = "# Hyperparameters", exponentiate = FALSE, model_class = class(model))
+}
+
+#' @exportS3Method performance::model_performance
+model_performance.gp_fit <- function(model, ...) {
+  model <- check_any_fit(model, "model")
+  if (response_of(model)$conjugate) {
+    y <- unname(given_response(training_data(model)))
+    scores <- function(type) {
+      r <- stats::residuals(model, type = type)
+      data.frame(R2 = 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2), RMSE = root_mean_square(r))
+    }
+    seen <- cbind(scores("response"), Sigma = stats::sigma(model))
+    unseen <- scores("loo")
+  } else {
+    named <- function(s) stats::setNames(s[c("nlpd", "rmse", "brier")], c("NLPD", "RMSE", "Brier"))
+    seen <- named(training_scores(model, seen = TRUE))
+    unseen <- named(training_scores(model))
+  }
+  names(unseen) <- paste0(names(unseen), "_loo")
+  structure(cbind(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model)), seen, unseen),
+            class = c("performance_model", "data.frame"))
+}

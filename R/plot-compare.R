@@ -110,3 +110,277 @@ label_fits <- function(fits, name) {
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   stats::setNames(fits, make.unique(label, " "))
 }
+
+#' Plot certificates
+#'
+#' For one fit, draws where [certify()] guarantees that the exact GP lies: its mean in the filled orange band, its
+#' credible band between the orange dashed lines. For a list of fits with different numbers of inducing points, draws
+#' the largest possible errors beside the actual ones: median (solid) and maximum (dashed) over `newdata`, on
+#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood the exact GP is its Laplace approximation.
+#'
+#' @param fits A fit, or a list of fits of the same data and hyperparameters.
+#' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.
+#' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
+#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. By default it is computed for at most 500 different
+#'   rows, with `TRUE` for any number.
+#' @param level,inputs,at,n,points,type For one fit, as in [plot.gp_fit()].
+#' @param ... Arguments of [plot.default()].
+#' @param reference From [reference()], for all fits. Default: that of each fit, computed if it has none.
+#' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
+#' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit: the columns of [plot.gp_fit()] and
+#'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and `exact`,
+#'   `se.exact`, `lwr_exact`, `upr_exact` of the exact GP (`NA` if it was not computed). For a list: `fit`,
+#'   `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`), `median` and `max`.
+#' @seealso [certify()] for the numbers, [plot_fits()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 3)
+#' fit$reference <- reference(fit, m2 = 8)
+#' plot_certificate(fit)
+#' more <- update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' plot_certificate(list(fit, more))
+#' plot(certify(fit, effort = "fast"))
+#' @export
+plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
+                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
+                             type = c("response", "link")) {
+  check_fits_given(missing(fits), list(...), "plot_certificate")
+  if (inherits(newdata, "gp_fit")) {
+    abort_input("fits", "fits outside of it", "a fit or a list of all fits",
+                hint = "Fits go in one list: plot_certificate(list(<fit>, <fit>), ...).")
+  }
+  plot <- check_flag(plot, "plot")
+  type <- check_choice(type, c("response", "link"), "type")
+  if (inherits(fits, "gp_fit")) {
+    fits <- check_any_fit(fits, "fits")
+    exact <- exact_for_figure(list(fits), exact)
+    out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
+                            check_flag(points, "points"), effort, exact, reference, type)
+  } else {
+    fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, size_of_fit(fit)))
+    for (i in seq_along(fits)[-1L]) check_same_model(fits[[i]], fits[[1L]], sprintf("fits[[%d]]", i), "fits[[1]]")
+    out <- certified_errors_over_m(fits, newdata, effort, exact_for_figure(fits, exact), reference)
+  }
+  if (plot) draw_figure(certificate_figure(out, list(...)$log), list(...))
+  invisible(out)
+}
+
+#' @rdname plot_certificate
+#' @param x,object A result of `plot_certificate()` or [certify()]. For the latter the figure shows the certified
+#'   interval of the exact mean and two of its sds at each row, in the order of the means.
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_certificate <- function(object, ...) {
+  check_dots_empty(list(...), "object")
+  ggplot_figure(certificate_figure(object))
+}
+
+#' @rdname plot_certificate
+#' @export
+plot.pfdtc_certificate <- function(x, ...) {
+  draw_figure(certificate_figure(x, list(...)$log), list(...))
+  invisible(x)
+}
+
+certificate_figure <- function(out, log = NULL) {
+  about <- attr(out, "figure")
+  class(out) <- "data.frame"
+  columns <- if (is.null(about)) c("mean", "mean_lower", "mean_upper", "sd_upper") else
+    if (identical(about, "errors")) c("method", "m", "effort", "what", "median", "max") else c("exact", "mean_lower")
+  if (!all(columns %in% names(out))) {
+    abort_input("object", "some of its columns", "all columns that plot_certificate() or certify() returned")
+  }
+  if (is.null(about)) return(certified_rows_figure(out))
+  if (!identical(about, "errors")) return(certified_curves_figure(out, about))
+  certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
+}
+
+# Draws the rows of certify() in the order of their means. Intervals without an end are cut off.
+certified_rows_figure <- function(d, most = 300L) {
+  shown <- d[is.finite(d$mean), ]
+  if (!nrow(shown)) abort_input("object", "a certificate without complete rows", "a certificate of at least one row")
+  shown <- shown[order(shown$mean), ][evenly(nrow(shown), most), ]
+  range <- range(shown$mean + 2 * shown$sd, shown$mean - 2 * shown$sd)
+  inside <- clip_to(range + c(-0.5, 0.5) * diff(range))
+  lower <- inside(shown$mean_lower)
+  upper <- inside(shown$mean_upper)
+  at <- seq_along(lower)
+  bar <- function(from, to, ...) layer("segment", at, from, x1 = at, y1 = to, ...)
+  layers <- c(bar(inside(lower - 2 * shown$sd_upper), inside(upper + 2 * shown$sd_upper), col = band_colour(), lwd = 2),
+              bar(lower, upper, col = plot_colours["certified"], lwd = 5, lend = 2),
+              layer("dots", at, shown$mean, pch = 16, cex = 0.5, col = plot_colours["mean"]))
+  panel <- list(args = list(xlab = "row, in order of the mean", ylab = "posterior mean",
+                            ylim = range(lower - 2 * shown$sd, upper + 2 * shown$sd, finite = TRUE)), layers = layers)
+  keys <- legend_keys(c("mean", "certified: exact mean", "certified: exact mean and 2 sd"),
+                      c(plot_colours["mean"], plot_colours["certified"], band_colour()), c(NA, 1, 1), c(NA, 5, 2),
+                      c(16, NA, NA), c(0.6, 1, 1))
+  figure(list(panel), d, keys)
+}
+
+# Returns a function that cuts numbers off at both ends of a range.
+clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
+
+# Returns the exact fit to draw, or NULL.
+exact_for_figure <- function(fits, exact, most = 500L) {
+  if (!is.null(exact) && !is.logical(exact)) {
+    return(check_exact(exact, fits, "plot_certificate"))
+  }
+  wanted <- !is.null(exact) && check_flag(exact, "exact")
+  if (isFALSE(exact)) return(NULL)
+  given <- Find(function(fit) is_exact(fit) || is_laplace_limit(fit), fits)
+  if (!is.null(given)) return(given)
+  one <- Find(function(fit) !is.null(fit$data), fits)
+  if (is.null(one) && wanted) needs_data(fits[[1L]], "fits")
+  if (is.null(one) || !wanted && nrow(one$data$x) > most) return(NULL)
+  if (response_of(one)$conjugate) return(fit_of_posterior(exact_of_fit(one), one$data))
+  with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))
+}
+
+# Returns the number of inducing points of a fit, or of rows of an exact posterior.
+size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
+
+# ---- one fit --------------------------------------------------------------------------------------------------------
+
+certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
+  effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
+  base <- without_transform(comparison_base(list(fit), exact), type)
+  s <- slice_frame(base, inputs, at, n)
+  if (!is.null(newdata)) {
+    if (length(s$all) > 1L || !is.null(s$all[[1L]]$values)) {
+      abort_input("newdata", "rows of several inputs or of a factor", "NULL",
+                  hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
+    }
+    s$grid <- grid_of_rows(s$all[[1L]]$name, new_inputs(fit, newdata)$x)
+  }
+  noise <- noise_at(fit, s$grid$x)
+  certificate <- certificate_of(fit, plain_rows(s$grid$x), effort, if (is.null(reference)) fit$reference else reference)
+  response <- type == "response"
+  if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
+  ends <- c("mean_lower", "mean_upper")
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"),
+                           names(certificate)[!vapply(certificate, is.matrix, TRUE)])
+  p <- latent_at(at_mode(fit), s$grid$x)
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
+  link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity
+  band <- function(mean, sd, end) link(mean + end * stats::qnorm((1 + level) / 2) * sd)
+  data <- data.frame(
+    s$grid[c("input", "value", "label")], fit = on_scale(fit, p, type, noise)$mean, se.fit = sqrt(p$var),
+    lwr = band(p$mean, sqrt(p$var), -1), upr = band(p$mean, sqrt(p$var), 1),
+    stats::setNames(certificate[if (response && length(of_response)) of_response else ends], ends),
+    certificate[c("sd_lower", "sd_upper")], lwr_certified = band(certificate$mean_lower, certificate$sd_upper, -1),
+    upr_certified = band(certificate$mean_upper, certificate$sd_upper, 1),
+    exact = on_scale(fit, truth, type, noise)$mean, se.exact = sqrt(truth$var),
+    lwr_exact = band(truth$mean, sqrt(truth$var), -1), upr_exact = band(truth$mean, sqrt(truth$var), 1))
+  s <- with_marks(c(s, list(curves = data)), base, fit, points, type)
+  structure(data, class = c("pfdtc_certificate", "data.frame"), effort = effort,
+            figure = c(s[setdiff(names(s), c("all", "grid", "curves"))],
+                       list(level = level, response = slice_label(fit, type))))
+}
+
+# Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
+# bands. The certificate's lines are wide, so that they show below the exact ones if the certificate is narrow.
+certified_curves_figure <- function(data, s) {
+  rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
+  range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
+  has_exact <- !all(is.na(data$exact))
+  far <- clip_to(range + c(-1, 1) * diff(range)) # a band without an end could not be filled
+  cut <- setdiff(names(data), c("input", "value", "label"))
+  drawn <- cbind(replace(data, cut, lapply(data[cut], far)), outside = FALSE)
+  orange <- plot_colours["certified"]
+  pale <- grDevices::adjustcolor(orange, 0.3)
+  panels <- slice_panels(s, drawn, s$response, range, function(p) {
+    c(credible_layer(p, "mean_lower", "mean_upper", pale), credible_layer(p))
+  }, function(p) {
+    c(curve_layers(p, c("mean_lower", "mean_upper"), lwd = 3.5, col = orange),
+      curve_layers(p, c("lwr_certified", "upr_certified"), lwd = 2, lty = 2, col = orange), mean_layer(p),
+      if (has_exact) c(curve_layers(p, "exact", col = "black"),
+                       curve_layers(p, c("lwr_exact", "upr_exact"), lty = 3, col = "black")))
+  })
+  percent <- paste(format(100 * s$level), "% credible")
+  keys <- rbind(
+    legend_keys("fit's mean", plot_colours["mean"], 1, 2),
+    legend_keys(paste("fit's", percent), NA, pch = 22, size = 2, bg = band_colour()),
+    if (has_exact) legend_keys(c("exact mean", paste("exact", percent)), "#000000", c(1, 3), 1),
+    legend_keys("certified: exact mean", orange, NA, 2, 22, 1.6, pale),
+    legend_keys(paste("certified: exact", percent), orange, 2, 2), mark_keys(s))
+  figure(panels, data, keys, rev(grDevices::n2mfrow(length(panels))), foot = s$foot)
+}
+
+# ---- several fits ---------------------------------------------------------------------------------------------------
+
+certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
+  known <- c("fast", "reference", "tight")
+  if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
+    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
+  }
+  asked <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
+  base <- comparison_base(fits, exact)
+  rows <- if (is.null(newdata) && (!is.null(base$data) || !is_exact(base))) training_inputs(training_data(base))
+  x <- if (!is.null(newdata)) new_inputs(base, newdata)$x else if (is.null(rows)) base$x else rows$x
+  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
+  truth <- if (!is.null(exact)) latent_at(exact, x)
+  out <- Map(function(fit, label) {
+    # the efforts that the kept parts of the fit allow
+    own <- if (is.null(reference)) fit$reference else reference
+    efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
+    if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
+    p <- latent_at(at_mode(fit), x)
+    actual <- if (!is.null(truth)) list(actual = list(
+      mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))
+    errors <- c(actual, lapply(stats::setNames(nm = efforts), function(effort) {
+      certificate <- certificate_of(fit, new, effort, own)
+      list(mean = certificate$mean_error,
+           sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
+    }))
+    if (!length(errors)) return(NULL)
+    over <- function(f) vapply(errors, function(e) c(f(e$mean), f(e$sd)), numeric(2L))
+    data.frame(fit = label, method = fit$method, m = size_of_fit(fit), effort = rep(names(errors), each = 2L),
+               what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
+  }, fits, names(fits))
+  out <- do.call(rbind, unname(out))
+  if (is.null(out)) {
+    abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
+  }
+  structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
+}
+
+# The looks of lines and symbols. Symbols fit inside one another, because a certificate may equal the actual error.
+# Dashes are in units of the line width, so that all have the same length.
+effort_looks <- data.frame(
+  effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
+  label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
+  cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
+
+# Draws certified errors. `log` is TRUE for a logarithmic vertical axis, at whose lower end zeros stand.
+certified_errors_figure <- function(data, log) {
+  looks <- effort_looks[effort_looks$effort %in% data$effort, ]
+  # the line of the actual error lies below the others
+  looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
+  cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
+  panels <- Map(function(what, method) {
+    all <- data[data$what == what, ] # sets the axes
+    there <- c(all$median, all$max)
+    there <- there[is.finite(there) & there > 0]
+    ylim <- if (length(there)) range(there) else c(1e-16, 1)
+    draw <- function(over, look) {
+      here <- all[all$method == method & all$effort == look$effort, ]
+      here <- here[order(here$m), ]
+      y <- replace(here[[over]], !is.finite(here[[over]]), NA)
+      zero <- which(log & y == 0)
+      y[zero] <- NA
+      c(layer("dots", here$m[zero], rep(axis_foot(ylim), length(zero)), pch = 6, col = look$col, xpd = NA),
+        layer("line", here$m, y, col = look$line, lty = if (over == "max") look$dashes else "solid", lwd = look$lwd,
+              lend = "butt"),
+        layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
+    }
+    layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) c(draw("max", look), draw("median", look)))
+    title <- if (nrow(cases) > 2L) paste0(posterior_title(list(method = method)), ": ", what) else
+      paste("posterior", what)
+    list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), ticks = list(at = unique(all$m)),
+         layers = unlist(unname(layers), FALSE))
+  }, cases$what, cases$method)
+  zero <- log && any(data$median == 0)
+  keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
+                      c(looks$col, "grey30", "grey30", if (zero) "grey30"),
+                      c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
+  figure(panels, data, keys, c(nrow(cases) / 2, 2L), list(xlab = "inducing points", ylab = "error"))
+}

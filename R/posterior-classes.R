@@ -1,6 +1,6 @@
 # The posterior of several classes (multinomial()): K - 1 orthonormal contrasts of K functions with one kernel, on
 # inducing points. `factors` has the engine's L, C, beta (a column for each contrast), and `inverse`, blocks of H^{-1}.
-# Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means (response-classes.R).
+# Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means (response-positive.R).
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   if (fun$kind != "values") {

@@ -277,10 +277,10 @@ needs_data <- function(fit, argument) {
   hint <- if (argument == "newdata") "Give `newdata` if possible, or fit with `keep_data = TRUE`." else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
-              message = sprintf("%s the training rows, and %s.",
-                                if (argument == "newdata") "This computation needs" else sprintf("`%s` must have", argument),
-                                if (source) "a fit of a row source keeps none" else
-                                  "the fit was made with `keep_data = FALSE`"), hint = hint)
+              message = sprintf("%s the training rows, and %s.", switch(
+                argument, newdata = "This computation needs", sprintf("`%s` must have", argument)
+              ), if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"),
+              hint = hint)
 }
 
 # Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.

@@ -117,3 +117,151 @@ describe_cuts <- function(fit, response) {
   sprintf("%s, cut points %s", response$full_label,
           paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", "))
 }
+
+# Rows of censored times and numbers. sites$y and sites$size are the ends of the interval in which a response is known
+# to be; they are equal where it was seen exactly.
+
+# Weibull, log-logistic and log-normal times: log y = f + s e, where theta is s.
+times_row <- function(noise, name, label) {
+  growth <- noises[[noise]]$growth
+  ratio <- noises[[noise]]$ratio
+  interval_row(
+    noise, name, log, label = label, call = paste0(name, "()"), links = "log", reads = "times", shape = "scale",
+    middle = 0.5, up = function(y, theta) log(y), down = function(t, theta) exp(t),
+    ends = function(sites, theta) list(L = log(sites$y), U = log(sites$size), scale = theta),
+    constant = function(y, size, theta) ifelse(y == size, -log(y), 0),
+    start = function(sites, w) middle_of_ends(log(sites$y), log(sites$size), sites$offset),
+    ratio = function(theta) if (is.null(ratio)) c("time ratio" = 1) else stats::setNames(-1 / theta, ratio),
+    growth = growth, variance = function(mean, sd, size, theta) {
+      if (is.finite(growth(2 * theta))) (mean^2 + sd^2) * (growth(2 * theta) / growth(theta)^2 - 1) else Inf + 0 * mean
+    })
+}
+
+# A normal response that is censored: y = f + s e.
+tobit_row <- interval_row(
+  "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
+  shape = "scale", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
+  ends = function(sites, theta) list(L = sites$y, U = sites$size, scale = theta),
+  start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
+  variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
+
+# Returns the median of the intervals' middles, or of their known ends.
+middle_of_ends <- function(L, U, offset) stats::median(known_numbers(L, U) - offset, na.rm = TRUE)
+
+known_numbers <- function(L, U) {
+  ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
+}
+
+# Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
+has_ends <- function(response) response$reads %in% c("times", "censored")
+
+#' Times until an event, and censored numbers
+#'
+#' For `family` of [pfdtc()]. `weibull()`, `loglogistic()` and `lognormal()`: positive times with
+#' \eqn{\log y = f + s\,e}{log y = f + s e}, which may be censored. The response is `survival::Surv(time, event)` of
+#' type right, left or interval, or a vector of times that were all seen. `tobit()`: numbers with normal noise that were
+#' not seen below `left` or above `right`, such as concentrations under a detection limit.
+#'
+#' The noise \eqn{e} has a Gumbel (`weibull()`), logistic (`loglogistic()`) or normal (`lognormal()`) distribution, as
+#' in `survival::survreg()`. Larger \eqn{f} means longer times. A `Surv` response without `family` gets the one with the
+#' largest log marginal likelihood.
+#'
+#' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`, the mean time,
+#' which is infinite for `loglogistic()` with a scale of 1 or more. Averages are over the posterior of f. For `tobit()`
+#' predictions are of the number without censoring. If its limits differ between rows, use a `Surv` response.
+#'
+#' @param scale the scale \eqn{s}, for `tobit()` the noise sd in units of the response; `NULL`: learned.
+#' @param left,right numbers, `left` below `right`. Responses at a limit or beyond are censored there.
+#' @return An object of class `pfdtc_family`.
+#' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
+#'   Econometrica 26.
+#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("survival")`
+#' @examples
+#' if (requireNamespace("survival", quietly = TRUE)) {
+#'   fit <- pfdtc(survival::Surv(time, status) ~ karno + age, survival::veteran, family = weibull(),
+#'                kernel = kernel_se())
+#'   print(fit)
+#'   new <- data.frame(karno = c(30, 90), age = 60)
+#'   predict(fit, new, type = "survival", times = c(30, 180, 365))
+#' }
+#' d <- transform(cars, dist = pmin(dist, 60))
+#' fit <- pfdtc(dist ~ speed, d, family = tobit(right = 60), kernel = kernel_se())
+#' predict(fit, data.frame(speed = 24))
+#' @export
+weibull <- function(scale = NULL) times_family("weibull", scale)
+
+#' @rdname weibull
+#' @export
+loglogistic <- function(scale = NULL) times_family("loglogistic", scale)
+
+#' @rdname weibull
+#' @export
+lognormal <- function(scale = NULL) times_family("lognormal", scale)
+
+times_family <- function(name, scale, link = "log", ...) {
+  if (!is.null(scale)) scale <- check_positive(scale, "scale", 1L)
+  new_family(name, link, theta = scale, ...)
+}
+
+#' @rdname weibull
+#' @export
+tobit <- function(left = -Inf, right = Inf, scale = NULL) {
+  number <- function(v, name) check_number(v, name, "a number", function(v) TRUE)
+  left <- number(left, "left")
+  right <- number(right, "right")
+  if (left >= right) abort_input("left", format(left), sprintf("below `right` (%s)", format(right)))
+  times_family("tobit", scale, "identity", ends = c(left, right))
+}
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+# Returns list(y, size, response): the ends of the interval of each row, and a number for figures.
+read_censored <- function(response, argument, n, likelihood, positive) {
+  if (inherits(response, "Surv")) {
+    type <- attr(response, "type")
+    if (!type %in% c("right", "left", "interval")) {
+      abort_input(argument, sprintf("a Surv object of type %s", type), "one of type right, left or interval",
+                  hint = "Delayed entry and several events are not fitted.")
+    }
+    m <- unclass(response)
+    time <- m[, if (type == "interval") "time1" else "time"]
+    # in an interval's code 0 is right-censored, 1 seen, 2 left-censored and 3 an interval
+    status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
+    L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
+    U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
+    bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
+    if (length(bad)) {
+      abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]), sprintf(
+        "%s, in intervals whose first end is the smaller one", if (positive) "times above 0" else "numbers"))
+    }
+    L <- unname(as.double(L))
+    U <- unname(as.double(U))
+  } else {
+    y <- if (positive) read_numbers(response, argument, n, function(y) y > 0, "positive numbers") else
+      check_vector(response, argument, n)
+    limit <- likelihood$ends %||% c(-Inf, Inf)
+    L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
+    U <- ifelse(y >= limit[2L], Inf, pmax(y, limit[1L]))
+  }
+  if (!any(is.finite(U) & is.finite(L))) {
+    tell_classed("one_value", "All responses are censored. Predictions depend on the priors.")
+  }
+  known <- known_numbers(L, U)
+  list(y = L, size = U, response = ifelse(is.na(known), 0, known))
+}
+
+# Returns a numeric response, each of which is ok().
+read_numbers <- function(response, argument, n, ok, want) {
+  y <- check_vector(response, argument, n)
+  bad <- which(!ok(y))
+  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
+  y
+}
+
+# Returns how many responses were seen, and how the others are censored.
+describe_censored <- function(sites) {
+  kind <- ifelse(sites$y == sites$size, "seen", ifelse(is.infinite(sites$size), "right-censored",
+                 ifelse(sites$y == (if (min(sites$y) < 0) -Inf else 0), "left-censored", "in intervals")))
+  counts <- table(factor(kind, c("seen", "right-censored", "left-censored", "in intervals")))
+  paste(sprintf("%d %s", counts[counts > 0], names(counts)[counts > 0]), collapse = ", ")
+}

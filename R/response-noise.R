@@ -4,7 +4,7 @@
 #
 # The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with K(Z,
 # Z) = (R R')^{-1}. gamma is N(0, v I) with one v for each part. Then the smooth part is a Gaussian process with kernel
-# v K, Matern 3/2, projected on Z. gamma is learned beside one kernel (learn-noise.R). All that comes later has rows of
+# v K, Matern 3/2, projected on Z. gamma is learned beside one kernel (learn.R). All that comes later has rows of
 # weight w_n exp(-b_n'gamma) with the noise s2.
 
 # Returns list(columns, smooth, names, label, centre, rate) of the noise formula, `smooth` with the columns of smooth(),
@@ -122,7 +122,7 @@ trend_spread <- function(trend, B) {
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y.
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
-# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (noise-spread.R).
+# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (response.R).
 # The latter adds the posterior variance of smooth noise and the part that no input explains (`noise_tail`).
 noise_law <- function(fit, rows) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]

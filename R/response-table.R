@@ -31,7 +31,7 @@
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
-# A response with "labels" has K - 1 functions and no functions of its mean: see response-classes.R.
+# A response with "labels" has K - 1 functions and no functions of its mean: see response-positive.R.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 

@@ -158,7 +158,9 @@ check_new_variables <- function(mf, variables) {
 # non-Gaussian likelihoods y and size. `keep` marks rows of positive weight. `asked` are the arguments of the fit's call
 # that are evaluated again.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
-  rows <- if (by_formula(fit)) formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked) else {
+  rows <- if (by_formula(fit)) {
+    formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked)
+  } else {
     if (!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata))) {
       abort_input("newdata", describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
     }

@@ -4,8 +4,8 @@
 #   Rscript bench/structure.R sets [rows = 400] [seed = 1]                  sets of bench/sets.R: with and without
 # RMSE over the sd of held-out responses; "gain": nats of log marginal likelihood times prior over one kernel.
 #
-# Results. Noise sd .05, RMSE, medians of three draws. TabPFN 2.5: published (Johnson et al. 2026, arXiv:2606.01427). The
-# default before additive kernels is beside them.
+# Results. Noise sd .05, RMSE, medians of three draws. TabPFN 2.5: published (Johnson et al. 2026, arXiv:2606.01427).
+# "before": the default before additive kernels.
 #                 100 rows                            400 rows
 #                 pfdtc   TabPFN 2.5   before         pfdtc   TabPFN 2.5   before (one draw)
 #   Rosenbrock    .179    .386         .52            .079    .122         .301

@@ -1,0 +1,348 @@
+# The choice of a trend and seasons (kernel-season.R) by the log marginal likelihood.
+
+# Returns `now`, or the kernel with a trend and seasons if its log (marginal likelihood times prior) is larger by its
+# price. Each period is tried alone, then all of them, then a linear mean beside the best. With many rows some rows
+# choose.
+choose_season <- function(now, s) {
+  pool <- now$problem$pool
+  one <- now$problem$profile
+  profiles <- season_profiles(open_leaf(s$kernel), if (one %in% by_roughness) one else "matern32")
+  if (!length(profiles) || !s$additive || !is.finite(now$value) || !in_time(pool)) return(now)
+  few <- pool$n <= season_rule[["rows"]]
+  here <- if (few) now else on_rows(now, s, season_rule[["rows"]])
+  some <- here$problem$pool
+  candidates <- c(lapply(profiles, function(profile) function(tried) learn_season(some, s, profile, here)),
+                  list(mean = function(tried) {
+                    best <- tried[[best_of(tried)]]
+                    profile <- best$problem$profile
+                    if (is_season(profile) && is_bare(s$kernel)) learn_season(some, s, paste0(profile, "+mean"), best)
+                  }))
+  choice <- choose(c(list(now = function(tried) here), candidates), judge_by_price)
+  best <- choice$best
+  now$kernels <- join_choices(now$kernels, choice, some$n)
+  if (!is_season(best$problem$profile)) return(now)
+  now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - here$value,
+                           best$parameters - here$parameters, if (!pool$few) some$n)
+  if (!few) {
+    problem <- learning_problem(pool, s, best$problem$profile)
+    if (pool$few) { # the exact log marginal likelihood of all rows decides
+      end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
+                    information = best$information * (pool$n / some$n))
+      best[c("theta", "value")] <- end[c("theta", "value")]
+    }
+    best$problem <- problem
+  }
+  same <- c("label", "problem", "theta", "value", "parameters")
+  replace(now, same, best[same])
+}
+
+# Returns profiles by name: each season alone, and all of them. With other inputs than the time, `rest` is the profile
+# of the kernel of all inputs.
+season_profiles <- function(open, rest) {
+  if (!length(open$periods)) return(NULL)
+  if (length(open$inputs) == 1L) rest <- "matern12"
+  each <- seq_along(open$periods)
+  which <- c(each, if (length(each) > 1L) paste(each, collapse = ","))
+  names <- c(vapply(open$periods, `[[`, "", "name"), "all")
+  stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
+}
+
+# Judges a model that has been learned by its log (marginal likelihood times prior) and the price of its structure.
+judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
+
+# Returns the nats of log marginal likelihood that a kernel must gain over one term of all inputs.
+profile_price <- function(profile) {
+  if (!is_season(profile)) {
+    return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
+  }
+  further <- length(strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]) - 1
+  season_rule[["nats"]] + season_rule[["more"]] * further
+}
+
+# Adds what a kernel of several terms gains to the table of kernels tried.
+with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
+  structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
+                                   rows = rows))
+}
+
+because_gain <- function(kernels) {
+  gained <- attr(kernels, "gained")
+  if (is.null(gained)) return(NULL)
+  terms <- if (gained$what == "season") "A trend and a season gain" else "Each input by itself beside all inputs gains"
+  c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
+                    if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
+                    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
+}
+
+# Returns the model learned again from `count` rows, starting at its present hyperparameters.
+on_rows <- function(model, s, count) {
+  problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
+  end <- learn_exactly(problem, climb(problem, model$theta, "few", 8L))
+  replace(model, c("problem", "theta", "value"), list(problem, end$theta, end$value))
+}
+
+# Returns the season learned from the rows of a pool. It starts at the centre of its priors. With a linear mean, it
+# starts where `from` ended, a model without that mean.
+learn_season <- function(pool, s, profile, from) {
+  problem <- learning_problem(pool, s, profile)
+  last <- problem$last
+  theta <- problem$middle
+  if (grepl("+mean", profile, fixed = TRUE)) {
+    theta <- c(from$theta[-(last - 1L)], problem$middle[last - 1L], from$theta[last - 1L])
+  }
+  theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
+  rows <- seq_len(pool$n)
+  near <- problem$neighbours(theta, rows, learning_sizes$few[["near"]])
+  start <- c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")])
+  run <- learn_exactly(problem, start)
+  c(model_of_run(problem, run), list(information = run$information))
+}
+
+# The choice of the additive kernel (kernel-compile.R) by the log marginal likelihood: each input by itself beside the
+# kernel of all inputs.
+
+# Returns `now`, or its model with kernel_additive() of its kernel if that gains `additive_nats` of log (marginal
+# likelihood times prior). Pairs of inputs follow if they gain `pair_nats` more. `first` is the additive kernel, with
+# its `gain`, as learned from fewer rows or for the choice of the response.
+choose_additive <- function(now, s, first = NULL) {
+  pool <- now$problem$pool
+  if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
+  if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
+  if (!may_be_additive(s$kernel)) return(now)
+  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
+                        pairwise = function(tried) {
+                          one <- tried$additive
+                          if (isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")) {
+                            learn_additive("pairwise", one, s)
+                          }
+                        }), judge_by_price)
+  now$kernels <- join_choices(now$kernels, choice, pool$n)
+  if (choice$best$label != now$label) {
+    now$kernels <- with_gain(now$kernels, choice$best$problem$profile, choice$best$value - now$value,
+                             choice$best$parameters - now$parameters)
+  }
+  same <- c("label", "problem", "theta", "value", "parameters")
+  replace(now, same, choice$best[same])
+}
+
+# Returns `now`, or the additive kernel that choose_additive() takes on some rows, if rows are too many for exact
+# learning. Held-out rows may refuse it: given the rows it was learned from, its log density there must exceed that of
+# `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
+choose_additive_on_some <- function(now, s) {
+  pool <- now$problem$pool
+  if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
+  few <- on_rows(now, s, additive_rows[["some"]])
+  first <- learn_additive("additive", few, s)
+  if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
+  chosen <- choose_additive(on_rows(now, s, most_exact_rows(additive_rows[["beyond"]])), s, first)
+  some <- chosen$problem$pool
+  if (chosen$problem$profile == now$problem$profile) return(now)
+  attr(chosen$kernels, "gained")$rows <- some$n
+  chosen[c("problem", "exact")] <- list(learning_problem(pool, s, chosen$problem$profile), NULL)
+  held <- setdiff(pool$take(min(pool$n, some$n + additive_rows[["held"]])), pool$take(some$n))
+  of_now <- list(scores_given(now$problem, now$theta, some, held),
+                 conditional_scores(now$problem, now$theta, rows = held))
+  behind <- scores_given(chosen$problem, chosen$theta, some, held) - of_now[[which.min(vapply(of_now, mean, 0))]]
+  if (isTRUE(mean(behind) < -se_of_mean(behind))) chosen else now
+}
+
+# Returns TRUE if the inputs of an open kernel are few enough for terms of single inputs, or of `pairs` of inputs.
+may_be_additive <- function(kernel, terms = "single") {
+  inputs <- length(additive_inputs(as_sum(kernel)$leaves[[1L]]))
+  inputs >= 2L && inputs <= searched_inputs[[terms]]
+}
+
+# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
+# it gains almost nothing there. `first` is the model learned from those rows, if it gains.
+learn_additive <- function(kind, from, s, first = NULL) {
+  pool <- from$problem$pool
+  profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
+  search <- function(pool, thetas) {
+    wide <- learning_problem(pool, s, profile)
+    ends <- lapply(thetas(wide), function(theta) learn_exactly(wide, climb(wide, theta, "few", 8L)))
+    model_of_run(wide, ends[[which.max(vapply(ends, `[[`, 0, "value"))]])
+  }
+  starts <- function(wide) additive_starts(from, wide)
+  from_first <- function(wide) list(first$theta)
+  if (!is.null(first)) return(search(pool, from_first))
+  if (pool$n <= additive_rows[["all"]]) return(search(pool, starts))
+  some <- some_of_pool(pool, additive_rows[["some"]])
+  first <- search(some, starts)
+  before <- exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
+  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, from_first)
+}
+
+# Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
+# beside short ones of single inputs. Held parameters keep their values.
+additive_starts <- function(from, wide) {
+  old <- from$problem$table
+  table <- wide$table
+  last <- wide$last
+  unit <- wide$unit
+  at <- function(what) which(table$what == what)
+  near <- wide$unit + log(c(table$start, 0.05))
+  near[at("lengthscale")] <- from$theta[which(old$what == "lengthscale" & old$leaf == 1L)]
+  near[last] <- from$theta[from$problem$last]
+  if (any(old$what == "additive.share")) {
+    same <- c("additive.share", "additive.ratio", "variance")
+    near[match(same, table$what)] <- from$theta[match(same, old$what)]
+    near[at("additive.pairs")] <- near[at("additive.share")] + log(0.2)
+  } else {
+    whole <- sum(exp(from$theta[which(old$what == "variance")] - unit[at("variance")])) * 0.3
+    near[at("variance")] <- unit[at("variance")] + log(whole + 0.7)
+    near[at("additive.share")] <- log(0.7 / whole)
+    near[at("additive.ratio")] <- mean((near - unit)[at("lengthscale")])
+  }
+  far <- wide$unit + log(c(table$start, 0.02))
+  far[at("additive.share")] <- log(5)
+  lapply(list(near, far), function(theta) {
+    ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
+  })
+}
+
+# Returns the means of conditional_scores(), where the rows of the pool `some` take the place of neighbours; Inf if
+# they cannot be computed.
+scores_given <- function(problem, theta, some, rows) {
+  pool <- problem$pool
+  now <- problem$at(theta)
+  exact <- tryCatch(native_exact(some, now, problem$run), pfdtc_error_numerical = function(e) NULL)
+  if (is.null(exact)) return(Inf)
+  at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
+  noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
+  means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
+}
+
+# The choice of a model for a non-Gaussian likelihood, by the log marginal likelihood.
+
+# Returns the choice among learned models by minus the log marginal likelihood plus price(model).
+choose_learned <- function(found, price) {
+  candidates <- lapply(found, function(one) {
+    if (is.null(one$label)) one$label <- sum_label(one$kernel)
+    model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel))))
+    function(tried) model
+  })
+  names(candidates) <- seq_along(found)
+  choice <- choose(candidates, function(model) list(score = model$value + price(model)))
+  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score"))]
+  choice
+}
+
+# Returns the model with the least value, the first of several.
+lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
+
+# Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
+choose_smooth <- function(rows, s, start, state, given) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  open <- is_open(s$kernel)
+  found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
+    one <- start
+    if (open) {
+      kernel <- as_sum(one$kernel)
+      of_profile <- vapply(as_sum(s$kernel)$leaves, function(l) is.null(l$profile), NA)
+      kernel$leaves[of_profile] <- lapply(kernel$leaves[of_profile], replace, c("profile", "label"),
+                                          kernel_of(profile)[c("profile", "label")])
+      if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+      one$kernel <- as_kernel(kernel)
+    }
+    lowest(lapply(if (given || !length(s$free)) 1 else c(0.3, 1), function(scale) {
+      if (scale != 1) one$kernel <- change_leaves(one$kernel, function(leaf) {
+        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
+        leaf
+      })
+      try <- search_laplace(few, s, one, start, state, tied = !given)
+      if (is.null(state$so_far) || isTRUE(try$value < state$so_far$value)) state$so_far <- try
+      try
+    }))
+  })
+  choice <- choose_learned(found, function(model) 0)
+  choice$table$score <- choice$table$score / nrow(few$x)
+  if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
+  choice
+}
+
+# Returns the best of these kinds: the smooth kernels found, tied or not; these with a linear mean; one lengthscale;
+# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance: the likelihood is
+# averaged over them.
+choose_terms <- function(rows, s, smooth, kernels, start, state) {
+  now <- smooth[[1L]]
+  if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
+  few <- nrow(rows$x) <= laplace_sizes$few_rows
+  from <- function(model, kernel, tied = FALSE) {
+    search_laplace(rows, s, replace(model, c("kernel", "value"), list(as_kernel(kernel), Inf)), start, state, tied)
+  }
+  found <- c(smooth, line_beside(rows, s, now, start, state))
+  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
+    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale
+    label <- sprintf("%s (isotropic)", now$kernel$label)
+    kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
+    kernel <- with_typical_values(kernel, rows$x, s)
+    one <- lowest(lapply(c(0.3, 1), function(scale) {
+      from(start, replace(kernel, "lengthscale", scale * kernel$lengthscale))
+    }))
+    found <- c(found, list(one), line_beside(rows, s, one, start, state))
+  }
+  if (nrow(rows$x) >= additive_rows[["classes"]] && s$additive && functions_of_f(s$likelihood) == 1L) {
+    tied <- lowest(smooth)
+    kernel <- with_profile(s$kernel, paste0("additive:", tied$kernel$profile), rows$x)
+    if (length(additive_inputs(kernel)) > 1L) {
+      kernel <- replace(kernel, "lengthscale", list(tied$kernel$lengthscale))
+      found <- c(found, list(from(start, with_typical_values(kernel, rows$x, s), tied$tied)))
+    }
+  }
+  if (few && s$additive) {
+    found <- c(found, lapply(season_profiles(s$kernel, "matern32"), function(profile) {
+      kernel <- with_profile(s$kernel, profile, rows$x)
+      kernel <- with_typical_values(kernel, rows$x, s, function(units) exp(units$middle)) # from the priors' centres
+      c(from(now, kernel), list(profile = profile, label = profile_label(profile, s$kernel$periods)))
+    }))
+  }
+  state$so_far <- lowest(found)
+  averaged <- few && s$priors && is.null(state$stopped)
+  choice <- choose_learned(found, function(model) {
+    price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
+    price + if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
+  })
+  kernels <- join_choices(kernels, choice, nrow(rows$x))
+  best <- choice$best
+  if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
+  replace(best, "kernels", list(kernels))
+}
+
+# Returns searches with a linear mean (mean.R), whose variance is learned, beside the kernel. Classes that differ in
+# small differences of correlated inputs need a linear mean; a smooth kernel imitates it only with lengthscales and
+# variance far from their priors. The search starts with large slopes and a tenth of the kernel's variance.
+line_beside <- function(rows, s, now, start, state) {
+  kernel <- now$kernel
+  kernel["of"] <- list(character())
+  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+  kernel <- with_columns(add_kernels(kernel, leaf), rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
+  line <- search_laplace(rows, s, line, start, state, tied = TRUE)
+  c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
+}
+
+# Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's
+# approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
+occam_penalty <- function(rows, s, found, start) {
+  if (!is.finite(found$value)) return(Inf)
+  problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
+  curvature <- function(slope, step) {
+    here <- slope(problem$start)
+    columns <- vapply(seq_along(here), function(i) {
+      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
+    }, here)
+    (columns + t(columns)) / 2
+  }
+  H <- curvature(function(par) {
+    slope <- problem$evaluate(par)$gradient
+    if (is.null(slope)) NaN * par else slope
+  }, 0.01)
+  if (!all(is.finite(H))) return(Inf)
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the priors' curvature is constant
+  told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
+  sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
+}

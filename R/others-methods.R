@@ -1,0 +1,302 @@
+# Methods for packages butcher and vetiver, registered when these are loaded.
+
+#' @exportS3Method butcher::axe_data
+axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
+  x <- check_any_fit(x, "x")
+  if (is.null(x$data) || !is.null(x$near)) return(x)
+  x$frame <- make_frame(c(list(frame = x$frame), x$data[c("x", "offset", "prior_weights")]), keep_data = FALSE)
+  x["data"] <- x["asked"] <- list(NULL)
+  if (!is.null(x$reference)) x$reference <- axe_data.gp_fit(kept_reference(x$reference, x))
+  x
+}
+
+#' @exportS3Method butcher::axe_env
+axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
+  x <- check_any_fit(x, "x")
+  x["terms"] <- list(drop_environment(x$terms))
+  x$frame["terms"] <- list(drop_environment(x$frame$terms))
+  if (!is.null(x$data)) x$data[c("terms", "frame")] <- list(x$terms, x$frame)
+  if (!is.null(x$call)) x$call <- slim_call(x$call)
+  x
+}
+
+#' @exportS3Method butcher::axe_call
+axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
+  x["call"] <- list(NULL)
+  x
+}
+
+#' @exportS3Method butcher::axe_fitted
+axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
+  x["z_trace"] <- list(NULL)
+  x
+}
+
+# ---- vetiver --------------------------------------------------------------------------------------------------------
+
+#' @exportS3Method vetiver::vetiver_create_description
+vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
+
+#' @exportS3Method vetiver::vetiver_create_meta
+vetiver_create_meta.gp_fit <- function(model, metadata) vetiver::vetiver_meta(metadata, required_pkgs = "pfdtc")
+
+#' @exportS3Method vetiver::vetiver_prepare_model
+vetiver_prepare_model.gp_fit <- function(model) {
+  axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
+}
+
+#' @exportS3Method vetiver::vetiver_ptype
+vetiver_ptype.gp_fit <- function(model, ...) {
+  model <- check_any_fit(model, "model")
+  given <- list(...)$prototype_data
+  if (!is.null(given)) return(given[0L, , drop = FALSE])
+  frame <- model$frame
+  if (!by_formula(model)) {
+    return(as.data.frame(matrix(0, 0L, length(frame$columns), dimnames = list(NULL, frame$columns))))
+  }
+  of_kind <- function(v) {
+    if (v$name %in% frame$required && v$kind != "matrix") {
+      return(switch(v$kind, factor = factor(levels = v$levels), logical = logical(), numeric()))
+    }
+    abort_input("prototype_data", sprintf("missing where the formula has `%s`", v$name), "some rows of the data")
+  }
+  names <- vapply(frame$variables, `[[`, "", "name")
+  as.data.frame(stats::setNames(lapply(frame$variables, of_kind), names), optional = TRUE)
+}
+
+#' @exportS3Method vetiver::handler_startup
+handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
+
+#' @exportS3Method vetiver::handler_predict
+handler_predict.gp_fit <- function(vetiver_model, ...) {
+  function(req) {
+    new <- vetiver::vetiver_type_convert(req$body, vetiver_model$prototype)
+    p <- stats::predict(vetiver_model$model, as.data.frame(new), ...)
+    if (!is.matrix(p)) return(list(.pred = unname(p)))
+    list(.pred = unname(p[, "fit"]), .pred_lower = unname(p[, "lwr"]), .pred_upper = unname(p[, "upr"]))
+  }
+}
+
+# Time series: pfdtc() of a ts, and the method for forecast().
+
+#' Fit and forecast a time series
+#'
+#' `pfdtc()` of a [ts] fits the series along its time. If it has a frequency above 1, a trend with a season is compared
+#' with the other kernels. [forecast()][generics::forecast] continues it.
+#'
+#' @param x a univariate [ts]; missing values are left out.
+#' @param object a fit of one input, a time in regular steps: a ts, dates, times or numbers.
+#' @param h,level number of steps ahead, by default two periods or 10 steps; probabilities of the prediction intervals,
+#'   in percent.
+#' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
+#' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
+#'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
+#' @section Invariants: `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead,
+#'   and of a transformed response the median.
+#' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
+#' @examples
+#' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))
+#' if (requireNamespace("generics", quietly = TRUE)) {
+#'   ahead <- generics::forecast(fit, h = 12, level = 95)
+#'   ts.plot(USAccDeaths, ahead$mean, ahead$lower, ahead$upper, lty = c(1, 1, 3, 3),
+#'           col = c("black", "blue", "blue", "blue"), ylab = "accidental deaths")
+#' }
+#' @export
+pfdtc.ts <- function(x, ...) {
+  if (is.matrix(x)) {
+    abort_input("x", sprintf("%d series", ncol(x)), "one series",
+                hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
+                               show_values(c(colnames(x), 1L)[1L])))
+  }
+  data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
+  call <- match.call()
+  call$x <- NULL
+  call[c("formula", "data")] <- list(y ~ time, data)
+  formula_fit("pfdtc", call, environment(), list(...))
+}
+
+# Returns list(number, date) for dates that are all of the same day of a month, or all last days: the months of the
+# dates, in years, and a function that returns the dates of months. NULL for other dates.
+months_of <- function(dates) {
+  next_day <- as.POSIXlt(dates + 1)
+  last <- all(next_day$mday == 1L)
+  lt <- if (last) next_day else as.POSIXlt(dates)
+  if (length(unique(lt$mday)) > 1L || lt$mday[1L] > 28L) return(NULL)
+  list(number = lt$year + 1900 + lt$mon / 12 - last / 12, date = function(number) {
+    month <- round(12 * number) + last
+    as.Date(ISOdate(month %/% 12, month %% 12 + 1, lt$mday[1L])) - last
+  })
+}
+
+#' @rdname pfdtc.ts
+#' @exportS3Method generics::forecast
+forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
+  fit <- check_any_fit(object, "object")
+  data <- training_data(fit)
+  v <- fit$frame$variables
+  if (length(v) != 1L || ncol(data$x) != 1L) {
+    abort_input("object", sprintf("a fit of %d inputs", ncol(data$x)), "a fit of a formula with one input, a time")
+  }
+  v <- v[[1L]]
+  time <- training_inputs(data)
+  time <- time$x[time$index, 1L]
+  months <- if (v$kind == "time" && v$date) months_of(times_of(v, time))
+  counted <- months$number %||% time
+  start <- min(counted)
+  step <- min(diff(sort(unique(counted))))
+  at <- round((counted - start) / step) + 1
+  irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
+  if (irregular) abort_input("object", "a fit of irregular times", "a fit of one time in regular steps")
+  count <- max(at)
+  step <- (max(counted) - start) / (count - 1)
+  seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else
+    abs(1 / step - round(1 / step)) < 1e-6
+  frequency <- if (seasonal) round(1 / step) else 1
+  if (frequency > 1) step <- 1 / frequency
+  h <- if (is.null(h)) max(10, 2 * frequency) else check_count(h, "h")
+  level <- check_positive(level, "level")
+  if (any(level >= 100)) abort_input("level", max(level), "below 100, in percent")
+  end <- start + step * (count - 1)
+  ahead <- end + step * seq_len(h)
+  new <- stats::setNames(data.frame(if (!is.null(months)) months$date(ahead) else
+    if (v$kind == "time") times_of(v, ahead) else ahead), v$name)
+  past <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
+  future <- function(value) stats::ts(value, start = end + step, deltat = step)
+  bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p))
+  ends <- function(side) {
+    value <- vapply(bands, function(band) band[, side], numeric(h))
+    future(matrix(value, h, dimnames = list(NULL, paste0(level, "%"))))
+  }
+  middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
+  structure(class = "forecast", list(
+    method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
+    upper = ends("upr"), x = past(data$given_response %||% data$response),
+    fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
+}
+
+# Methods for package marginaleffects, registered when it is loaded.
+
+# One call of marginaleffects asks for predictions more than once. An environment beside the fit keeps the draws of that
+# call, so that equal rows have equal draws.
+#' @exportS3Method marginaleffects::sanitize_model_specific
+sanitize_model_specific.gp_fit <- function(model, ...) {
+  model <- check_any_fit(model, "model")
+  if (is.null(model$terms)) abort_input("model", "a fit from a matrix", "a fit from a formula")
+  attr(model, "draws") <- new_draws()
+  model
+}
+
+#' @exportS3Method marginaleffects::get_predict
+get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
+  fit <- check_any_fit(model, "model")
+  draws <- attr(model, "draws")
+  if (is.null(draws)) draws <- new_draws()
+  rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
+  rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
+  response <- response_of(fit)
+  labels <- has_labels(response)
+  f <- if (labels) contrast_draws(fit, rows$x, draws)[rows$index, , , drop = FALSE] else
+    joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
+  p <- if (!labels) latent_at(fit, rows$x)
+  if (labels || is_ordered(response) && type != "link") {
+    # a row for each class and row: all rows for the first class, then the next
+    share <- function(f) {
+      if (!labels) return(class_shares(response, f[, 1L]))
+      softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
+    }
+    if (!labels) f <- array(f + p$mean[rows$index], c(nrow(f), 1L, ncol(f))) + rows$offset
+    shown <- stats::predict(fit, as.data.frame(newdata), type = "response")
+    each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
+    group <- factor(rep(response$levels, each = nrow(f)), response$levels)
+    return(structure(data.frame(rowid = rep(rowid, ncol(shown)), group, estimate = c(shown)), posterior_draws = each))
+  }
+  mean <- p$mean[rows$index] + rows$offset
+  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))[rows$index]
+  f <- f + mean
+  if (type != "link") {
+    f <- if (is.null(response$transform)) response_given(response, f) else
+      t(vapply(seq_len(nrow(f)), function(i) { # a spline in f replaces a quadrature
+        ends <- range(f[i, ])
+        if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
+        at <- seq(ends[1L], ends[2L], length.out = 200L)
+        stats::spline(at, response_given(response, at, noise[i]), xout = f[i, ])$y
+      }, f[1L, ]))
+  }
+  estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type, noise)$mean
+  structure(data.frame(rowid, estimate), posterior_draws = f)
+}
+
+# Returns draws of the contrasts of several classes at the rows of x, n x (K - 1) x draws. The effect of the inducing
+# points is drawn once, the rest of each contrast as joint_draws() does.
+contrast_draws <- function(fit, x, draws) {
+  p <- posterior_of(fit)
+  q <- ncol(p$factors$beta)
+  if (is.null(draws$u)) {
+    z <- matrix(stats::rnorm(nrow(p$factors$C) * half_of_draws()), nrow(p$factors$C))
+    draws$u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, cbind(z, -z))
+    draws$rest <- replicate(q, new_draws(), simplify = FALSE)
+  }
+  rest <- function(x) {
+    native_kernel_matrix(p$model$kernel, x, x) -
+      crossprod(forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
+  }
+  m <- nrow(p$factors$beta)
+  size <- prior_most(p$model, x)
+  each <- lapply(seq_len(q), function(j) {
+    times_features(p$model$kernel, p$z, p$factors$L, x, draws$u[(j - 1L) * m + seq_len(m), , drop = FALSE]) +
+      joint_draws(fit, x, draws$rest[[j]], size, rest)
+  })
+  aperm(array(unlist(each), c(nrow(x), ncol(draws$u), q)), c(1L, 3L, 2L))
+}
+
+#' @exportS3Method marginaleffects::get_vcov
+get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
+
+# This option holds the names of classes that marginaleffects accepts.
+register_marginaleffects <- function(...) {
+  options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
+}
+
+# ---- joint draws, batch after batch ---------------------------------------------------------------------------------
+
+# Draws come in pairs around the mean.
+half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
+
+new_draws <- function() {
+  list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
+}
+
+# Draws f minus its mean at the rows of x, jointly with the draws at all rows that `draws` has. `draws` keeps the rows
+# that determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With
+# V = R^{-T} C(kept, x)
+#   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
+# `covariance` is for f or another process; `size` is its largest variance, to which rounding is relative.
+joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
+                          covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
+                        }) {
+  n <- nrow(x)
+  kept <- NROW(draws$x)
+  half <- half_of_draws()
+  check_memory(8 * as.double(n + kept) * (3 * (n + kept) + 2 * half), sprintf("joint draws at %d rows", n + kept))
+  if (!n) return(matrix(0, 0L, 2L * half))
+  all <- rbind(draws$x, x)
+  C <- covariance(all)
+  old <- seq_len(kept)
+  new <- kept + seq_len(n)
+  V <- if (kept) backsolve(draws$R, C[old, new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
+  left <- C[new, new, drop = FALSE] - crossprod(V)
+  rounding <- nrow(all) * .Machine$double.eps * size
+  S <- suppressWarnings(chol(left, pivot = TRUE, tol = rounding)) # the rank may be below n
+  rank <- attr(S, "rank")
+  pivot <- attr(S, "pivot")
+  S <- S[seq_len(rank), order(pivot), drop = FALSE]
+  z <- matrix(stats::rnorm(rank * half), rank, half)
+  z <- cbind(z, -z)
+  f <- crossprod(S, z)
+  if (kept) f <- f + crossprod(V, draws$z)
+  add <- pivot[seq_len(rank)]
+  draws$R <- rbind(cbind(draws$R, V[, add, drop = FALSE]), cbind(matrix(0, rank, kept), S[, add, drop = FALSE]))
+  draws$x <- rbind(draws$x, x[add, , drop = FALSE])
+  draws$z <- rbind(draws$z, z)
+  f
+}
