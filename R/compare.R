@@ -234,10 +234,7 @@ same_response <- function(a, b) {
   # a transform or weights for uneven noise: the modelled rows differ from the given ones
   modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
   if (modelled(a) || modelled(b)) {
-    as_given <- function(data) {
-      weights <- if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
-      list(unname(given_response(data)), weights, data$offset)
-    }
+    as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
     return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
   }
   of <- c("n", "w", "y", "yy")

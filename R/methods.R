@@ -144,7 +144,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
 #' @export
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)
-  w <- data$prior_weights
+  w <- users_weights(data)
   if (response_of(object)$trials) w <- sizes_given(data) * if (is.null(w)) 1 else w
   stats::naresid(object$na.action, w)
 }
@@ -282,7 +282,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
-#' @aliases df.residual.gp_fit labels.gp_fit drop1.gp_fit
+#' @aliases df.residual.gp_fit labels.gp_fit drop1.gp_fit add1.gp_fit
 #' @name gp_fit-regression
 NULL
 
@@ -329,16 +329,23 @@ labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(stats::terms(object), "term.labels")
 }
 
-# A fit has an input or a group: if it has one term, that term cannot be dropped, and has AIC NA.
+# stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fits with as many hyperparameters are
+# compared by AIC, so that their Df is NA. A fit has an input or a group: its only term stays, with AIC NA.
 #' @importFrom stats drop1
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
-  if (length(term) > 1L) return(NextMethod())
+  if (length(term) > 1L) return(without_zero_df(NextMethod()))
   table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
   structure(table, class = c("anova", "data.frame"),
             heading = c("Single term deletions", "\nModel:", deparse(stats::formula(object))))
 }
+
+#' @importFrom stats add1
+#' @export
+add1.gp_fit <- function(object, scope, ...) without_zero_df(NextMethod())
+
+without_zero_df <- function(table) replace(table, "Df", ifelse(table$Df == 0, NA, table$Df))
 
 #' @rdname gp_fit-regression
 #' @importFrom stats update
@@ -378,7 +385,7 @@ frame_of_update <- function(object, call, new, caller) {
   if (is.null(object$terms)) {
     data <- training_data(object)
     inputs <- training_inputs(data)
-    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = given_response(data), weights = data$prior_weights,
+    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = given_response(data), weights = users_weights(data),
                 offset = data$offset)
     symbols <- Filter(is.symbol, as.list(call)[lacking])
     return(list2env(stats::setNames(own[names(symbols)], vapply(symbols, as.character, "")), parent = caller))

@@ -302,6 +302,9 @@ optimise_rows <- function(data, asked, m) {
 # Returns at most `most` of n rows, evenly spaced in their order.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
+# Returns the weights that the user gave, or NULL. `prior_weights` also has the sizes of noise that differs.
+users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
+
 # Returns the root of the weighted sum of squares of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 

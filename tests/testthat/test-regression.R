@@ -120,3 +120,25 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
 test_that("fitted() refuses new rows, which belong to predict()", {
   expect_input_error(fitted(fit_cars(), cars), "predict")
 })
+
+test_that("step() drops terms by AIC, also where models have as many hyperparameters", {
+  skip_on_cran()
+  d <- with_seed(1, data.frame(a = stats::rnorm(60), b = stats::rnorm(60), z = stats::rnorm(60)))
+  d$y <- with_seed(2, d$a + 2 * d$b + 3 * d$z + stats::rnorm(60, sd = 0.5))
+  fit <- with_seed(1, pfdtc(y ~ a + b + z, d))
+  dropped <- with_seed(1, drop1(fit))
+  expect_false(any(dropped$Df == 0, na.rm = TRUE))
+  expect_gt(min(dropped$AIC[-1]), dropped$AIC[1] + 50) # without a, |residuals| double for 60 rows
+  expect_identical(formula(with_seed(1, step(fit, trace = 0))), formula(fit))
+  added <- with_seed(1, add1(with_seed(1, pfdtc(y ~ a + b, d)), ~ . + z))
+  expect_false(any(added$Df == 0, na.rm = TRUE))
+})
+
+test_that("weights() are those given, also where the noise differs", {
+  x <- matrix(seq(0, 1, length.out = 80))
+  y <- with_seed(3, sin(6 * x[, 1]) + stats::rnorm(80, sd = 0.05 + x[, 1]))
+  fit <- with_seed(1, pfdtc(x, y, noise = ~ x1, weights = rep(2, 80)))
+  expect_false(is.null(fit$noise_trend))
+  expect_equal(unname(weights(fit)), rep(2, 80))
+  expect_null(weights(with_seed(1, pfdtc(x, y, noise = ~ x1))))
+})
