@@ -57,11 +57,11 @@ squared_errors <- function(model, from, over_variance = FALSE) {
 }
 
 # Returns the model. If it has heavy tails and found its transform, transform$wider is the mean squared error of
-# held-out rows over their variance, or 1 if it is less: squares of a transformed response depend on its far tail.
+# held-out rows over their variance, between 1 and most_wider: squares of a transformed response depend on its far tail.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
   share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
-  model$transform$wider <- max(1, mean(share, na.rm = TRUE))
+  model$transform$wider <- min(max(1, mean(share, na.rm = TRUE)), most_wider)
   model
 }
 

@@ -124,13 +124,13 @@ test_that("collinear inputs are borne", {
   data <- transform(plane(60), twice = 2 * a)
   one <- pfdtc(y ~ a + b, data, kernel = kernel_se())
   both <- pfdtc(y ~ a + twice + b, data, kernel = kernel_se())
-  # The evidence is the same for the two inputs, so it is largest where they share the effect. Along their difference it
-  # is nearly flat: the search ends within a hundredth of a nat of equal shares.
+  # exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)): the likelihood depends on this sum alone, and only the weak prior on the shares
   kernel <- both$kernel
-  share <- sqrt(kernel$lengthscale[1] * kernel$lengthscale[2] / 2)
+  share <- sqrt(2 / (1 / kernel$lengthscale[1]^2 + 4 / kernel$lengthscale[2]^2))
   kernel$lengthscale[1:2] <- c(share, 2 * share)
   shared <- pfdtc(y ~ a + twice + b, data, kernel = kernel, noise = both$noise, hyper = "fixed")
-  expect_equal(as.numeric(logLik(both)), as.numeric(logLik(shared)), tolerance = 0.01 / abs(logLik(shared)))
+  expect_equal(as.numeric(logLik(both)), as.numeric(logLik(shared)), tolerance = 1e-6)
+  expect_equal(as.numeric(logLik(both)), as.numeric(logLik(one)), tolerance = 0.1 / abs(logLik(one))) # nats
   expect_lt(sqrt(mean((fitted(one) - fitted(both))^2)), 0.3 * sigma(one))
 })
 
