@@ -122,7 +122,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
-  best <- sub(", smooth noise$", "", leader)
+  best <- transform_label(tried[[leader]]$transform)
   pool <- tried[[1L]]$problem$pool
   open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant &&
     tried[[leader]]$score > tried[[best]]$score - additive_nats

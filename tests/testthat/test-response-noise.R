@@ -66,7 +66,7 @@ test_that("the posterior, its evidence and what is drawn from it have that noise
   e <- d$y - fit$center
   dense <- -(determinant(C)$modulus + drop(e %*% solve(C, e)) + 60 * log(2 * pi)) / 2
   expect_equal(fit$evidence, as.numeric(dense), tolerance = 1e-9)
-  expect_equal(unname(fit$noise / weights(fit)), noise_of(d) / d$w, tolerance = 1e-10)
+  expect_equal(unname(fit$noise / training_data(fit)$prior_weights), noise_of(d) / d$w, tolerance = 1e-10)
   expect_equal(unname(residuals(fit, type = "loo")), drop(solve(C, e)) / diag(solve(C)), tolerance = 1e-7)
   band <- predict(fit, new, interval = "prediction")
   expect_equal(unname(band[, "upr"] - band[, "fit"]), stats::qnorm(0.975) * unname(p$se.fit), tolerance = 1e-8)
@@ -105,8 +105,8 @@ test_that("a fit with sizes of noise is certified, saved, cross-validated, exten
   d <- trend_data(120)
   set.seed(1)
   fit <- pfdtc(y ~ a + b, d, kernel = trend_kernel(), noise = ~ a, m = 8, neighbours = 0, center = FALSE, scale = FALSE)
-  exact <- gp_exact(y ~ a + b, d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", weights = weights(fit),
-                  center = FALSE, scale = FALSE)
+  exact <- gp_exact(y ~ a + b, d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed",
+                    weights = training_data(fit)$prior_weights, center = FALSE, scale = FALSE)
   new <- data.frame(a = c(0.5, 5, 9.5), b = 0)
   truth <- predict(exact, new, se.fit = TRUE)
   bounds <- certify(fit, new, effort = "tight")
