@@ -173,14 +173,15 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
   # the error of averages is estimated by the difference from a grid with twice the step, or by four standard errors by
-  # eighths of the lattice; errors of eighths partly cancel, so the latter are too large
+  # eighths of the lattice; errors of eighths partly cancel, so the latter are too large. A wide distribution may have a
+  # class in a tail of probability 8 / (2 class_draws) without a point of the lattice
   room <- if (q <= 2L) {
-    abs(p - class_moments(odds, normal_rule(q, 0.6))$mean) + 1e-10
+    abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
     total <- Reduce(`+`, lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
-      (class_moments(odds, normal_rule(q, unit = unit))$mean - p)^2
+      (class_moments(odds, unit = unit)$mean - p)^2
     }))
-    4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 0 * p
+    4 * sqrt(total[cbind(seq_len(nrow(p)), max.col(total))] / 56) + 4 / class_draws * pmin(1, trace / 16) + 0 * p
   }
   off <- reach / 4 + 0.1175 * D
   ratio <- exp(pmin(reach + D, 500))

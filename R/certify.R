@@ -23,7 +23,9 @@
 #'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
 #'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
 #'   intervals). With several classes there is a row for each row and class: log odds against the first class,
-#'   `response`, and `mode`, the probability at the mode. For ordered classes `response` and its ends are matrices.
+#'   `response`, and `mode`, the probability at the mode; from four classes on, the ends of `response` allow for the
+#'   error of averaging over f by an estimate, four standard errors. For ordered classes `response` and its ends are
+#'   matrices.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives a wider interval beyond rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`

@@ -192,3 +192,122 @@ range_of_parts <- function(response, sites, rounding, values) {
   upper <- Reduce(`+`, lapply(each, function(part) do.call(pmax, part)))
   list(lower = lower * (1 - rounding * sign(lower)), upper = upper * (1 + rounding * sign(upper)))
 }
+
+# ---- probabilities of classes, averaged over f ----------------------------------------------------------------------
+
+# Returns list(z, weight): points and weights of an average over q standard normals. Up to two of them it is the
+# trapezoid rule, whose error is below 1e-5 for sds of log odds up to `wide_odds`. Beyond it is a lattice of 1,024
+# points (roots of primes) with their mirror images, whose error bench/classes-average.R measures.
+normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
+  if (q <= 2L) {
+    grid <- seq(-6.6, 6.6, by = step)
+    z <- as.matrix(expand.grid(rep(list(grid), q)))
+    weight <- exp(-rowSums(z^2) / 2)
+    return(list(z = unname(z), weight = weight / sum(weight)))
+  }
+  primes <- seq(2, 20 * q)
+  for (p in seq(2, sqrt(20 * q))) primes <- primes[primes == p | primes %% p > 0]
+  u <- abs(2 * ((unit %o% sqrt(primes[seq_len(q)]) + 0.5) %% 1) - 1)
+  z <- stats::qnorm(pmin(pmax(u, 1e-12), 1 - 1e-12))
+  list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
+}
+
+# Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd. `...` is for normal_rule().
+# Up to three classes with wide distributions have their own rule.
+class_moments <- function(f, step = 0.3, ...) {
+  q <- ncol(f$mean)
+  n <- nrow(f$mean)
+  rule <- normal_rule(q, step, ...)
+  L <- row_choleskys(f$var, q)
+  mean <- square <- matrix(0, n, q + 1L)
+  for (s in seq_along(rule$weight)) {
+    odds <- f$mean
+    for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[[j]]
+    p <- softmax_of(odds)
+    mean <- mean + rule$weight[s] * p
+    square <- square + rule$weight[s] * p^2
+  }
+  for (row in if (q <= 2L) which(widest_odds(f$var, q) > wide_odds)) {
+    at <- wide_moments(f$mean[row, ], matrix(f$var[row, ], q), step)
+    mean[row, ] <- at$mean
+    square[row, ] <- at$square
+  }
+  list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
+}
+
+# Returns the largest sd of the log odds of two classes in each row, for two or three classes.
+widest_odds <- function(var, q) {
+  sqrt(pmax(if (q == 1L) var[, 1L] else pmax(var[, 1L], var[, 4L], var[, 1L] + var[, 4L] - 2 * var[, 2L]), 0))
+}
+
+# Returns list(mean, square): the averages of the probabilities, and of their squares, of two or three classes with log
+# odds N(mean, S) against the first. The trapezoid rule goes along b, the log odds with the largest sd, in steps of at
+# most 4 `step`. The log odds of the third class against the second of b have slopes between 0 and 1 in b, so that the
+# integrand is smooth at this step. Their average given b is that of a logistic function.
+wide_moments <- function(mean, S, step) {
+  q <- length(mean)
+  D <- rbind(0, diag(q))
+  pairs <- utils::combn(q + 1L, 2L)
+  gaps <- D[pairs[1L, ], , drop = FALSE] - D[pairs[2L, ], , drop = FALSE]
+  var <- rowSums((gaps %*% S) * gaps)
+  widest <- which.max(var)
+  sd <- sqrt(var[widest])
+  pair <- pairs[, widest]
+  z <- seq(-6.6, 6.6, length.out = 1 + ceiling(13.2 / min(step, max(4 * step / sd, 1e-4))))
+  weight <- stats::dnorm(z) / sum(stats::dnorm(z))
+  b <- sum(gaps[widest, ] * mean) + sd * z
+  rest <- one <- 1
+  if (q == 2L) {
+    c <- D[-pair, ] - D[pair[2L], ]
+    along <- sum(gaps[widest, ] * (S %*% c)) / sd
+    third <- logistic_moments(sum(c * mean) + along * z - pmax(b, 0) - log1p(exp(-abs(b))),
+                              sqrt(max(sum(c * (S %*% c)) - along^2, 0)))
+    rest <- 1 - third$mean
+    one <- 1 - 2 * third$mean + third$square
+  }
+  p <- stats::plogis(cbind(b, -b))
+  out <- list(mean = numeric(q + 1L), square = numeric(q + 1L))
+  out$mean[pair] <- colSums(weight * rest * p)
+  out$square[pair] <- colSums(weight * one * p^2)
+  if (q == 2L) {
+    out$mean[-pair] <- sum(weight * third$mean)
+    out$square[-pair] <- sum(weight * third$square)
+  }
+  out
+}
+
+# Returns the averages of plogis(f) and of its square, f ~ N(mean, sd^2). The slope of plogis is analytic for imaginary
+# parts below pi, so steps of 1 have an error of 3e-9 if the normal density is wide; the square is p - p (1 - p).
+logistic_moments <- function(mean, sd) {
+  if (sd <= 4) {
+    return(list(mean = normal_average(stats::plogis, mean, sd),
+                square = normal_average(function(f) stats::plogis(f)^2, mean, sd)))
+  }
+  first <- slope <- 0 * mean
+  for (t in -25:25) {
+    first <- first + stats::dlogis(t) * stats::pnorm((mean - t) / sd)
+    slope <- slope + stats::dlogis(t) * stats::dnorm((mean - t) / sd) / sd
+  }
+  list(mean = first, square = first - slope)
+}
+
+# Returns the columns of the Cholesky factors of the covariance matrices in the rows of `var`: a list of n x q matrices.
+# A pivot that is not positive, by rounding, counts as 0.
+row_choleskys <- function(var, q) {
+  n <- nrow(var)
+  at <- function(i, j) var[, i + q * (j - 1L)]
+  L <- rep(list(matrix(0, n, q)), q)
+  for (j in seq_len(q)) {
+    for (i in j:q) {
+      left <- at(i, j)
+      for (k in seq_len(j - 1L)) left <- left - L[[k]][, i] * L[[k]][, j]
+      if (i == j) {
+        pivot <- sqrt(pmax(left, 0))
+        L[[j]][, j] <- pivot
+      } else {
+        L[[j]][, i] <- ifelse(pivot > 0, left / pivot, 0)
+      }
+    }
+  }
+  L
+}

@@ -184,9 +184,11 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 
 # Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
 # learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average
-# over f (bench/classes-table.R, bench/classes-average.R).
+# over f (bench/classes-table.R, bench/classes-average.R). wide_odds: the sd of log odds from which three classes are
+# averaged along the widest of them (bench/classes-average.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60)
 class_draws <- 1024L
+wide_odds <- 4
 
 # The largest distance of the mean of a skewed posterior from its mode, in sds. With one row of a class and an unbounded
 # prior variance, the true distance is about two sds of Laplace's posterior.

@@ -33,8 +33,7 @@ attack_classes <- function(case, kernel_of, K, M, N = 60, n_new = 20) {
   D <- cbind(-1, diag(K - 1))
   of_odds <- list(mean = at$mean %*% t(D), var = matrix(apply(at$cov, 1L, function(V) c(D %*% V %*% t(D))), n_new,
                                                              byrow = TRUE))
-  rule <- pfdtc:::normal_rule(K - 1L, 0.05, seq_len(30000))
-  averaged <- c(t(pfdtc:::class_moments(of_odds, rule)$mean))
+  averaged <- c(t(pfdtc:::class_moments(of_odds, 0.05, seq_len(30000))$mean))
   wide <- predict(fit, new, type = "response", interval = "credible", certified = TRUE)
   ends <- ref_class_ends(at$mean, at$cov, 0.95)
   c(mean_lower = sum(odds < said$mean_lower - tol), mean_upper = sum(odds > said$mean_upper + tol),

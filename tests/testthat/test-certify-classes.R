@@ -36,6 +36,29 @@ test_that("the exact mode, sd, probabilities and evidence lie inside, on own poi
   }
 })
 
+test_that("averaged probabilities under a large prior variance are those of many draws, and lie inside", {
+  for (K in c(2, 3, 4, 6)) for (variance in c(1, 100, 1e4)) {
+    set.seed(K)
+    x <- matrix(stats::runif(32), 16, dimnames = list(NULL, c("a", "b")))
+    class <- c(seq_len(K), sample(K, 16 - K, TRUE))
+    kernel <- kernel_matern(3 / 2, c(0.6, 0.2), variance)
+    fit <- at_mode(pfdtc(x, factor(letters[class]), family = multinomial(), kernel = kernel, hyper = "fixed"))
+    new <- matrix(stats::runif(8, -0.2, 1.2), 4, dimnames = list(NULL, c("a", "b")))
+    at <- ref_classes_at(ref_classes(kernel_matrix(kernel, x), class, fit$center), kernel_matrix(kernel, x, new),
+                         rep(variance, 4), fit$center)
+    draws <- vapply(1:4, function(t) {
+      z <- matrix(stats::rnorm(K * 2e4), ncol = K) %*% chol(at$cov[t, , ] + 1e-9 * variance * diag(K))
+      p <- ref_softmax(rbind(z, -z) + rep(at$mean[t, ], each = 4e4))
+      rbind(colMeans(p), apply(p, 2, stats::sd) / 200)
+    }, matrix(0, 2, K))
+    off <- abs(t(draws[1, , ]) - predict(fit, new, type = "response"))
+    error <- 5 * t(draws[2, , ]) + 1e-4 # five standard errors of 40,000 draws
+    expect_true(all(off <= error + if (K > 3) 0.01 else 0)) # the lattice beyond three classes: bench/classes-average.R
+    said <- certify(fit, new)
+    expect_true(all(c(draws[1, , ] - said$response_upper, said$response_lower - draws[1, , ]) <= rep(c(t(error)), 2)))
+  }
+})
+
 test_that("a certificate is wider where the mode is not reached, and still holds", {
   one <- certified_case(3, 12, seed = 5)
   moved <- one$fit
