@@ -189,9 +189,11 @@ with_unbiased_scale <- function(found, data, s, state) {
   if (data$n > exact_learning_rows) return(found)
   p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
-  state$because["scale"] <- sprintf(
-    paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of kernel",
-          "and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+  if (factor >= 1.005) { # else it is printed as 1.00
+    state$because["scale"] <- sprintf(
+      paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
+            "kernel and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+  }
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
   found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
   found$noise <- factor * found$noise

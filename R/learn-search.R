@@ -263,8 +263,10 @@ warn_rival <- function(learned, unit) {
   if (is.null(rival)) return(invisible())
   warn_convergence(sprintf(paste(
     "Two explanations of the data are about equally likely: noise variance %.3g and %.3g (log marginal likelihood",
-    "lower by %.1f). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
-    unit * rival$noise[1L], unit * rival$noise[2L], rival$behind), noise = unit * rival$noise, behind = rival$behind)
+    "lower by %s). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
+    unit * rival$noise[1L], unit * rival$noise[2L],
+    if (rival$behind < 0.05) "less than 0.1" else sprintf("%.1f", rival$behind)),
+    noise = unit * rival$noise, behind = rival$behind)
 }
 
 # ---- L-BFGS for non-Gaussian likelihoods ----------------------------------------------------------------------------

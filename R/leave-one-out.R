@@ -213,3 +213,26 @@ calibration_table <- function(fit) {
   data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
 }
+
+# influence.measures() of R reads the QR decomposition of an lm() and is not generic.
+#' @importFrom stats influence
+#' @export
+influence.gp_fit <- function(model, ...) {
+  list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
+}
+
+#' @importFrom stats profile
+#' @export
+profile.gp_fit <- function(fitted, ...) {
+  abort_input("fitted", "a Gaussian process", "a model with profiles of its likelihood",
+              message = "profile() has no method for a Gaussian process fit.",
+              hint = "confint() has intervals of the hyperparameters.")
+}
+
+#' @importFrom stats effects
+#' @export
+effects.gp_fit <- function(object, ...) {
+  abort_input("object", "a Gaussian process", "a linear model",
+              message = "effects() has no method for a Gaussian process fit.",
+              hint = "plot() shows the effect of each input, predict(type = \"terms\") those of the terms.")
+}
