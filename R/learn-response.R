@@ -213,10 +213,6 @@ response_candidates <- function(open, from) {
   if (given) uneven else c(constant[1L], uneven[1L], constant[-1L], uneven[-1L])
 }
 
-transform_label <- function(transform) {
-  if (is.null(transform)) "none" else c(log = "log", yeojohnson = "Yeo-Johnson")[[transform$kind]]
-}
-
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
 response_problem <- function(from, transform) {

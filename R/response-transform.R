@@ -10,6 +10,10 @@
 
 transforms <- c("log", "yeojohnson")
 
+transform_label <- function(transform) {
+  if (is.null(transform)) "none" else c(log = "log", yeojohnson = "Yeo-Johnson")[[transform$kind]]
+}
+
 asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
