@@ -224,15 +224,11 @@ influence.gp_fit <- function(model, ...) {
 #' @importFrom stats profile
 #' @export
 profile.gp_fit <- function(fitted, ...) {
-  abort_input("fitted", "a Gaussian process", "a model with profiles of its likelihood",
-              message = "profile() has no method for a Gaussian process fit.",
-              hint = "confint() has intervals of the hyperparameters.")
+  abort_input("fitted", "", "", message = "profile() has no method for a Gaussian process fit. Use confint().")
 }
 
 #' @importFrom stats effects
 #' @export
 effects.gp_fit <- function(object, ...) {
-  abort_input("object", "a Gaussian process", "a linear model",
-              message = "effects() has no method for a Gaussian process fit.",
-              hint = "plot() shows the effect of each input, predict(type = \"terms\") those of the terms.")
+  abort_input("object", "", "", message = "effects() has no method for a Gaussian process fit. Use plot().")
 }
