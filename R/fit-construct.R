@@ -259,14 +259,10 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Converts FITC's posterior into the element `near` of a fit, with the sums it was made of, and back.
+# Returns the element `near` of a fit made from FITC's posterior, with the sums it was made of: see posterior_of_fit().
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
-}
-
-posterior_of_near <- function(near, model) {
-  c(near$sums, list(L = near$L, C = near$C * sqrt(model$noise), beta = near$beta, jitter = near$jitter))
 }
 
 # ---- the fit --------------------------------------------------------------------------------------------------------

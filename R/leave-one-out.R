@@ -220,15 +220,3 @@ calibration_table <- function(fit) {
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
 }
-
-#' @importFrom stats profile
-#' @export
-profile.gp_fit <- function(fitted, ...) {
-  abort_input("fitted", "", "", message = "profile() has no method for a Gaussian process fit. Use confint().")
-}
-
-#' @importFrom stats effects
-#' @export
-effects.gp_fit <- function(object, ...) {
-  abort_input("object", "", "", message = "effects() has no method for a Gaussian process fit. Use plot().")
-}
