@@ -188,7 +188,7 @@ differences <- function(gradient, par, step = 0.002) {
     move <- replace(numeric(length(par)), i, step)
     sides <- lapply(list(par + move, par - move), gradient)
     if (any(lengths(sides) != length(par))) {
-      abort_numerical("The evidence's curvature cannot be computed: right beside the hyperparameters there is none.")
+      abort_numerical("The log marginal likelihood beside its maximum has no curvature that can be computed.")
     }
     (sides[[1L]] - sides[[2L]]) / (2 * step)
   }, numeric(length(par)))

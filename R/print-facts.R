@@ -239,14 +239,12 @@ term_words <- function(kernel, columns) {
 # matters.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
-  if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood, stopped by `max_seconds`")
-  if (nrow(learned) == 1L) return("log marginal likelihood, from the one start given")
+  if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
+  if (nrow(learned) == 1L) return("maximum log marginal likelihood, from the start given")
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  reached <- if (agree == nrow(learned)) sprintf("all %d reached the best value", agree) else
-    sprintf("the best value was reached by %d%s", agree,
-            if (agree == 1L) sprintf("; next best %.1f nats below", behind[2L]) else "")
-  sprintf("log marginal likelihood, from %d starts; %s", nrow(learned), reached)
+  sprintf("maximum log marginal likelihood; %d of %d starts reached it%s", agree, nrow(learned),
+          if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
 # Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the
