@@ -153,7 +153,7 @@ density_of_objective <- function(fit, data, s) {
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   if (!is.null(fit$near)) {
-    abort_input("object", "a fit with neighbours", sprintf("without neighbours with family %s", fit$likelihood$label),
+    abort_input("object", "a fit with neighbours", sprintf("one without, for family %s", fit$likelihood$label),
                 hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
   }
   likelihood <- fit$likelihood
