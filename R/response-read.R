@@ -339,5 +339,5 @@ check_own_family <- function(likelihood, y) {
   if (is.na(bad)) return(invisible())
   where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
   abort_input("family", sprintf("one that fails a check: %s %s", found$claim[bad], where),
-              "a log density with what it states", hint = "See check_family().")
+              "a log density with the properties that it states", hint = "See check_family().")
 }
