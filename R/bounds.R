@@ -214,7 +214,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   if (is_exact(fit)) return(0)
   if (!is.null(fit$near)) {
     abort_input("fit", "a fit with neighbours", "one without",
-                hint = "It has other neighbours at every point and is no single process. Give `newdata`.")
+                hint = "Its neighbours differ between rows, so it has no divergence over all inputs. Give `newdata`.")
   }
   family <- method_traits(fit)
   if (family$sor) return(Inf)

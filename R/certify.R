@@ -171,7 +171,7 @@ certificate_advice <- function(out, effort, about) {
   vague <- out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # the passes until a tenth of the sd
+  # the number of passes after which the error of the mean is a tenth of the sd
   passes <- if (!fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The bound of the mean exceeds the sd at %s. %s", share(wide), if (fast) "Take effort = \"reference\"." else

@@ -212,7 +212,7 @@ anova.gp_fit <- function(object, ...) {
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {
-      abort_input(labels[i], "a fit of other responses", sprintf("a fit of the responses of %s", labels[1L]),
+      abort_input(labels[i], "a fit of a different response", sprintf("a fit of the same response as %s", labels[1L]),
                   hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
                                "Densities of numbers are not comparable with probabilities of classes or counts."))
     }

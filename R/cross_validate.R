@@ -165,7 +165,7 @@ predict_fold <- function(fit, data, asked, used, out) {
 make_folds <- function(fit, data, folds, by) {
   n <- length(data$response)
   if (length(folds) > 1L) {
-    if (!is.null(by)) abort_input("by", "given", "left out where `folds` says which fold each row is in")
+    if (!is.null(by)) abort_input("by", "given", "left out if `folds` gives the fold of each row")
     folds <- of_rows(fit, folds, n, "folds")
     if (is.factor(folds)) folds <- as.character(folds)
     if (length(unique(folds)) < 2L) abort_input("folds", "a single fold", "at least two folds")

@@ -196,9 +196,9 @@ true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse <- function(got, want, hint = NULL) abort_input("fit", got, want, hint = hint)
   if (has_labels(response) || !response$concave) {
-    refuse(sprintf("a fit with family %s", response$full_label), "one with a log-concave likelihood of one f a row")
+    refuse(sprintf("a fit with family %s", response$full_label), "one with a log-concave likelihood of a single f")
   }
-  if (!is.null(fit$near)) refuse("a fit with neighbours", "one with inducing points", "Take neighbours = 0.")
+  if (!is.null(fit$near)) refuse("a fit with neighbours", "one with inducing points alone", "Fit with neighbours = 0.")
   if (!is.null(fit$factors$groupings)) refuse("a fit with groups on inducing points", "one of at most 2,000 rows")
   data <- needs_data(fit, "fit")
   sites <- replace(sites_of_fit(fit, data), "variational", 0L)

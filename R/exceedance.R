@@ -196,10 +196,10 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
       Undecided = paste0(count("undecided", "region"), if (about$certified) {
-        sprintf(" (%d by the data, %d perhaps by the approximation)", count("data", "because"),
+        sprintf(" (%d for lack of data, %d perhaps because of the approximation)", count("data", "because"),
                 count("approximation", "because"))
       }),
-      Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
+      Bounds = if (about$certified) "certified: they contain the probability of the exact GP" else "none",
       Advice = if (any(x$because %in% "approximation")) {
         "a larger `max_seconds` narrows the bounds, by passes over all pairs of rows"
       },

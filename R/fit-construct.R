@@ -189,9 +189,11 @@ with_unbiased_scale <- function(found, data, s, state) {
   if (data$n > exact_learning_rows) return(found)
   p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
   factor <- data$n / (data$n - min(p, data$n / 2))
-  state$because["scale"] <- sprintf(
-    paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of kernel",
-          "and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+  if (factor >= 1.005) { # else it is printed as 1.00
+    state$because["scale"] <- sprintf(
+      paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
+            "kernel and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+  }
   times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
   found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
   found$noise <- factor * found$noise
@@ -257,14 +259,10 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Converts FITC's posterior into the element `near` of a fit, with the sums it was made of, and back.
+# Returns the element `near` of a fit made from FITC's posterior, with the sums it was made of: see posterior_of_fit().
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
-}
-
-posterior_of_near <- function(near, model) {
-  c(near$sums, list(L = near$L, C = near$C * sqrt(model$noise), beta = near$beta, jitter = near$jitter))
 }
 
 # ---- the fit --------------------------------------------------------------------------------------------------------

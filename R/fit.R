@@ -11,7 +11,7 @@ run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = functi
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
-    warn_convergence(sprintf("The fit was ended early (%s) after %d evaluations: this is the best so far%s.",
+    warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
                              state$stopped$message, as.integer(sum(state$evaluations)), so_far(fit)), fit = fit)
   } else if (!is.null(unmet(fit))) {
     warn_convergence(unmet(fit), fit = fit)
@@ -229,7 +229,7 @@ learn_laplace <- function(data, s, start, state) {
     text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                     if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
     if (is.finite(min(best$value, found$best$value))) {
-      tell_classed("search", paste(text, "The best result of the others is kept."))
+      tell_classed("search", paste(text, "The fit uses the best result of the other searches."))
     } else {
       warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
     }

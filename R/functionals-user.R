@@ -4,15 +4,15 @@
 #'
 #' `linear_functional()` returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a
 #' box (block kriging), with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over
-#' rows and `c(1, -1)` for contrasts. `ratios()` returns how many times the odds, the rate, the mean or the hazard at
-#' some rows is that at others, from the difference of f between them.
+#' rows and `c(1, -1)` for contrasts. `ratios()` returns odds ratios, rate ratios, ratios of
+#' means, times or hazards between rows, from differences of f.
 #'
 #' @param fit A fit of any kind; for `ratios()` a fit by [pfdtc()] with a `family`.
 #' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
 #'   each row of `newdata`. Row names of the matrix are kept.
 #' @param newdata Rows at which f is taken; default: the training rows. For `ratios()` the rows to compare.
-#' @param certified `FALSE`: no certified interval, which is fast. `TRUE` with a non-Gaussian `family`: all are about
-#'   the posterior mode of f, not its mean.
+#' @param certified `FALSE`: no certified interval, which is fast. With a non-Gaussian `family` and `TRUE` all
+#'   columns are computed with the posterior mode of f, not its mean.
 #' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
@@ -201,8 +201,8 @@ rows_to_average <- function(fit, most = 200L) {
   # functions of variables, and offsets: the variables are in the data
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   if (!is.data.frame(data) || !all(inputs %in% names(data))) {
-    abort_input("newdata", "missing", sprintf("given: the fit needs %s, not all of which are in its data",
-                                              list_quoted(inputs)))
+    abort_input("newdata", "missing", "given", hint = sprintf("The fit does not keep all of its variables: %s.",
+                                                              list_quoted(inputs)))
   }
   as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
 }

@@ -80,7 +80,7 @@ new_sum <- function(leaves, terms) {
   }, "")
   twice <- keys[duplicated(keys) & !is.na(keys)]
   if (length(twice)) {
-    abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of terms that data can tell apart",
+    abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of different terms",
                 hint = "Only the sum of the two variances would show.")
   }
   kernel

@@ -196,7 +196,7 @@ total_variance <- function(kernel) {
 }
 
 # Returns a lengthscale for each of d columns, in the column's units. A sum of terms has the lengthscale that its
-# curvature at distance 0 implies. Columns that the kernel does not measure by a length have Inf.
+# curvature at distance 0 implies. Columns without a lengthscale have Inf.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves

@@ -153,7 +153,7 @@ density_of_objective <- function(fit, data, s) {
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   if (!is.null(fit$near)) {
-    abort_input("object", "a fit with neighbours", sprintf("without neighbours with family %s", fit$likelihood$label),
+    abort_input("object", "a fit with neighbours", sprintf("one without, for family %s", fit$likelihood$label),
                 hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
   }
   likelihood <- fit$likelihood
@@ -188,7 +188,7 @@ differences <- function(gradient, par, step = 0.002) {
     move <- replace(numeric(length(par)), i, step)
     sides <- lapply(list(par + move, par - move), gradient)
     if (any(lengths(sides) != length(par))) {
-      abort_numerical("The evidence's curvature cannot be computed: right beside the hyperparameters there is none.")
+      abort_numerical("The log marginal likelihood beside its maximum has no curvature that can be computed.")
     }
     (sides[[1L]] - sides[[2L]]) / (2 * step)
   }, numeric(length(par)))
@@ -213,7 +213,7 @@ hyper_points <- function(fit) {
   far <- colSums((crossprod(e$vectors, points - learned$at) / sqrt(e$values))^2) / 2
   value <- apply(points, 2L, learned$value)
   gain <- value + far
-  if (!any(is.finite(gain))) abort_numerical("The evidence cannot be computed at other hyperparameters than the fit's.")
+  if (!any(is.finite(gain))) abort_numerical("The log marginal likelihood cannot be computed beside the fit's hyperparameters.")
   weights <- exp(gain - max(gain))
   list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)

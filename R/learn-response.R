@@ -111,7 +111,7 @@ values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
   if (length(times) == 2L && length(y) > 4L) {
-    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numbers. For classes",
+    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numeric. For classes",
                                                "use `family = binomial()`."))
     return("two")
   }

@@ -262,9 +262,11 @@ warn_rival <- function(learned, unit) {
   rival <- attr(learned, "rival")
   if (is.null(rival)) return(invisible())
   warn_convergence(sprintf(paste(
-    "Two explanations of the data are about equally likely: noise variance %.3g and %.3g (log marginal likelihood",
-    "lower by %.1f). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
-    unit * rival$noise[1L], unit * rival$noise[2L], rival$behind), noise = unit * rival$noise, behind = rival$behind)
+    "Two sets of hyperparameters fit the data about equally well, with noise variance %.3g or %.3g. The fit uses the",
+    "first; the log marginal likelihood of the second is lower by %s. If you know the noise variance, give `noise`."),
+    unit * rival$noise[1L], unit * rival$noise[2L],
+    if (rival$behind < 0.05) "less than 0.1" else sprintf("%.1f", rival$behind)),
+    noise = unit * rival$noise, behind = rival$behind)
 }
 
 # ---- L-BFGS for non-Gaussian likelihoods ----------------------------------------------------------------------------

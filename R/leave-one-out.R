@@ -54,8 +54,8 @@ loo_rows <- function(fit) {
   copy <- copies_in(data) # copies predict each other
   if (!is.null(copy)) {
     tell_classed("copies", sprintf(paste(
-      "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their",
-      "copies, which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy),
+      "%d of %d rows have the same inputs and response as another row. Leave-one-out predicts them from that row and",
+      "is too optimistic. cross_validate() leaves out such rows together."), length(copy) - max(copy),
       length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))
@@ -212,4 +212,11 @@ calibration_table <- function(fit) {
   trials <- each(size)
   data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
+}
+
+# influence.measures() of R reads the QR decomposition of an lm() and is not generic.
+#' @importFrom stats influence
+#' @export
+influence.gp_fit <- function(model, ...) {
+  list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
 }

@@ -9,8 +9,9 @@
 #' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response,
 #'   coefficients of a linear mean, and `noise.<column>` of `noise = ~`. `sigma()`: noise sd, or the scale of
 #'   [student()]; `NA` for classes and counts.
-#' * `logLik()`: log marginal likelihood of the response as given, with attributes `df`, `nobs`, and where available
-#'   `lower` and `upper` ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
+#' * `logLik()`: log marginal likelihood of the response as given, with attributes `nobs`, `df` (all that is learned,
+#'   also parameters of a transform or of tails and the sd of a linear mean, which `coef()` leaves out), and `lower`
+#'   and `upper` if known ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] have that of their own models.
 #'   For groups alone ([kernel_group()]) it is the restricted likelihood, or the ordinary one with `REML = FALSE`.
 #' * `AIC()`, `BIC()`: a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`) if the
@@ -265,6 +266,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' * `extractAIC()`: the number of learned hyperparameters and the AIC of the log marginal likelihood, so that [step()],
 #'   [drop1()] and [add1()] work on fits from a formula, also with groups. The last term is kept: its AIC is `NA`. If
 #'   `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#' * `influence()`: a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works for `lm()` only:
+#'   use [cooks.distance()] and [leave_one_out].
 #' * `family()`: the family of the response. `labels()`: the terms of the formula, or the columns of a matrix.
 #'   `case.names()`: names of the rows, by default without those of weight 0.
 #' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written; a fit from a
@@ -282,7 +285,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
-#' @aliases df.residual.gp_fit labels.gp_fit drop1.gp_fit add1.gp_fit
+#' @aliases df.residual.gp_fit influence.gp_fit labels.gp_fit drop1.gp_fit add1.gp_fit
 #' @name gp_fit-regression
 NULL
 

@@ -43,7 +43,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
     abort_input("level", describe(level), if (goal == "level") "a number" else "NULL without goal = \"level\"")
   }
   if (!is.null(candidates) && length(c(lower, upper))) {
-    abort_input("candidates", "given beside bounds", "alone", hint = "Leave out `lower` and `upper`.")
+    abort_input("candidates", "given with bounds", "given without bounds", hint = "Leave out `lower` and `upper`.")
   }
   if (is.null(candidates)) {
     space <- design_space(fit, lower, upper)

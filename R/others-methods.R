@@ -91,7 +91,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
-#' @section Invariants: `forecast()` gives what [predict()][predict.gp_fit] gives at the times ahead,
+#' @section Invariants: `forecast()` returns the values of [predict()][predict.gp_fit] at future times,
 #'   and of a transformed response the median.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples

@@ -272,8 +272,8 @@ fit_as_asked <- function(data, asked) {
 #' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and `gp_subsample()` have
 #'   the rows `x` of their posterior in place of inducing points. `evidence` of `gp_fitc()` and `gp_sor()` is that of
 #'   their own models, of `gp_subsample()` that of its rows.
-#' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`,
-#'   `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
+#' @details The usage above lists the arguments of all methods: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no
+#'   `hyper = "joint"`, `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
 #' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the
 #'   exact posterior, SoR at the rows only.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`

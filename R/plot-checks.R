@@ -306,7 +306,7 @@ figure_of_fit <- function(fit, ask) {
   labels <- has_labels(response_of(fit))
   plain <- !certified && type == "response"
   if (labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain)) {
-    abort_input("which", "another figure with several classes",
+    abort_input("which", "a figure that several classes do not have",
                 list_quoted(setdiff(figures_drawn, c("map", "checks")), "\""), hint =
                   "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
   }

@@ -135,7 +135,7 @@ over_repetitions <- function(picked, column, f = function(g) {
                              }) {
   fits <- picked$fits[is.finite(picked$fits[[column]]), ]
   d <- do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f))
-  if (is.null(d) || !nrow(d)) abort_input("results", "without one such number", "results of some fits")
+  if (is.null(d) || !nrow(d)) abort_input("results", "without finite values", "of fits with finite values")
   `row.names<-`(d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ], NULL)
 }
 
@@ -222,7 +222,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
   t <- trace_of(results, method, dataset, m)
   d <- if (divergence == "own") t$divergence else t$divergence_exact
   if (all(is.na(d))) {
-    abort_input("divergence", divergence, "\"exact\" for a method whose own divergence is not known")
+    abort_input("divergence", divergence, "\"exact\" for a method that has no divergence of its own")
   }
   out <- data.frame(repetition = t$repetition, evaluation = t$evaluation, divergence = d,
                     what = rep(c("mean", "sd"), each = nrow(t)), error = c(t$rmse_mean, t$rmse_sd))

@@ -151,7 +151,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
   if (!all(names(xlim) %in% numeric) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
     abort_input("xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
-                "two increasing finite numbers, or a list of such by the names of numeric inputs shown")
+                "two increasing finite numbers, or a list of such pairs with names of numeric inputs")
   }
   grids <- lapply(shown, function(v) {
     data <- range(value_along(v, x))

@@ -154,9 +154,9 @@ warn_small_n <- function(check, n) {
   other <- if (check$linear >= check$mean) "linear" else "mean"
   ahead <- check[[other]] - check$fit
   if (!is.finite(ahead) || ahead <= max(0.05, 2 / n)) return(invisible())
-  warn_small(sprintf(paste("%s predicts these %d rows better (leave-one-out): its log density is higher by %.2f a row.",
+  warn_small(sprintf(paste("%s predicts the %d rows better: its leave-one-out log density is higher by %.2f per row.",
                            "With so few rows, prefer it."),
-                     if (other == "linear") "A linear model" else "Their mean alone", n, ahead), check)
+                     if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
 # Joint draws of f at rows. Up to some thousand rows they use the covariance matrix. For more rows they are paths: a

@@ -20,7 +20,8 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # the sum of what rows can reduce, what the points leave, and the prior covariance of new levels
+      # residual prior covariance of the inducing points + posterior covariance of features and known levels + prior
+      # covariance of new levels
       x <- numbered(fun$x, own$groupings)
       kernel <- smooth_part(p$model$kernel)
       a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))

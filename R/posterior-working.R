@@ -131,7 +131,8 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
     f <- f + taken
   }
   if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
-    warn_convergence(sprintf("The mode %s was not reached: the last step moved f by %.2g.", what, moved))
+    warn_convergence(sprintf(paste("The search for the mode %s did not converge: its last step moved f by %.2g.",
+                                   "Predictions may be wrong."), what, moved))
   }
   list(posterior = posterior, f = f, steps = step)
 }
@@ -171,8 +172,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   })
   if (variational) found <- variational_at(data$x, sites, learned$kernel, z, found, state, run)
   if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
-    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
-      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
+    warn_convergence(sprintf("The search for the %s did not converge (decrement %.2g). Predictions may be wrong.",
+                             if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
     # The shift of the mean from the mode is limited to `most_shift` sds at every row. The expansion exceeds that where

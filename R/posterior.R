@@ -158,7 +158,8 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
     posterior_at(p, population_at(p$model$kernel, x))
   if (joint && is.null(at$cov)) { # off the diagonal, rows with a new level each have the covariance of the population
     if (!has_own_levels(p$model$kernel)) {
-      abort_input("re", "FALSE", "TRUE beside `full_cov`, as an input has the levels")
+      abort_input("re", "FALSE", "TRUE if `full_cov` is TRUE",
+                  hint = "The levels of the group are also an input of another term.")
     }
     for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
     at$cov <- posterior_values(p, x, TRUE)$cov

@@ -46,9 +46,10 @@
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
 #' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
-#' response, the limit is 1 sd before that mean. For other families, prediction intervals are quantiles of a new
-#' response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. For classes, f has its
-#' posterior mean; with `certified`, and in [certify()], the mode of Laplace's approximation.
+#' response, the limit is 1 sd before that mean, or lower if the sd is above the range of T(y). For other families,
+#' prediction intervals are quantiles of a new response: whole numbers for counts, shares for numbers of trials, which
+#' `newdata` must have. For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of
+#' Laplace's approximation.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.

@@ -62,7 +62,9 @@ fit_fields <- list(
         sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
       })
     range <- if (!is.null(fit$noise_trend$smooth)) fit$noise_trend$range
-    with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", gsub("%", "%%", more, fixed = TRUE)),
+    weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
+    with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
+                        gsub("%", "%%", more, fixed = TRUE)),
                  sqrt(fit$noise * (range %||% 1)))
   },
   # nugget, partial sill and practical ranges, the words of geostatistics, if the only inputs are two coordinates
@@ -170,7 +172,7 @@ fit_fields <- list(
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
     line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %.2f, ", fit$small_n$linear) # -Inf: too few rows
-    sprintf("leave-one-out log density per row %.2f; %smean alone %.2f", fit$small_n$fit, line %||% "",
+    sprintf("leave-one-out log density, nats per row: %.2f; %smean alone %.2f", fit$small_n$fit, line %||% "",
             fit$small_n$mean)
   },
   Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
@@ -237,14 +239,12 @@ term_words <- function(kernel, columns) {
 # matters.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
-  if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood, stopped by `max_seconds`")
-  if (nrow(learned) == 1L) return("log marginal likelihood, from the one start given")
+  if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
+  if (nrow(learned) == 1L) return("maximum log marginal likelihood, from the start given")
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  reached <- if (agree == nrow(learned)) sprintf("all %d reached the best value", agree) else
-    sprintf("the best value was reached by %d%s", agree,
-            if (agree == 1L) sprintf("; next best %.1f nats below", behind[2L]) else "")
-  sprintf("log marginal likelihood, from %d starts; %s", nrow(learned), reached)
+  sprintf("maximum log marginal likelihood; %d of %d starts reached it%s", agree, nrow(learned),
+          if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
 # Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the

@@ -49,17 +49,16 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
     if (held_out && !all(known | tried$chosen)) {
-      cat("(rows without a standard error: loss of penalised log marginal likelihood\n",
-          "per row, not of held-out rows)\n", sep = "")
+      cat("(kernels without a standard error are compared by log marginal likelihood, not on held-out rows)\n")
     }
     cat("\n")
   }
   shares <- x$input_shares
   if (!is.null(shares)) {
     percent <- function(v) sprintf("%.0f %%", 100 * v)
-    print_columns(data.frame(Input = shares$input, "Explains alone" = percent(shares$alone),
+    print_columns(data.frame(Input = shares$input, "Main effect" = percent(shares$alone),
                              "With interactions" = percent(shares$total), check.names = FALSE))
-    cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
+    cat("(% of the variance of the posterior mean of f, if the inputs were independent)\n\n")
   }
   print_fields(summary_fields(x), digits)
   invisible(x)
@@ -79,9 +78,6 @@ summary_fields <- function(x) {
       if (family$sor || family$fitc) "of the approximate model" else
         switch(x$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
-  stages <- c(response = "transform and noise", learn = "hyperparameters", hyper = "hyperparameters",
-              objective = "inducing points", "other start" = "the second start")
-  stages <- ifelse(names(made) %in% names(stages), stages[names(made)], names(made))
   list(
     "Variance by term" = if (!is.null(share)) {
       toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
@@ -100,7 +96,7 @@ summary_fields <- function(x) {
       "%%s (%s)", paste(c(evidence, count_of(as.integer(x$df), "hyperparameter")), collapse = "; ")), x$evidence),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
-      sprintf(" (function evaluations: %s)", paste(made, "for", stages, collapse = ", "))
+      sprintf(" (%.0f function evaluations in optimisation)", sum(made))
     }))
 }
 

@@ -87,7 +87,7 @@ kept_reference <- function(reference, fit) {
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     if (is.null(fit$data)) {
-      abort_input("reference", "none for a fit without its data", "given",
+      abort_input("reference", "missing for a fit without its data", "given",
                   hint = if (!is.null(fit$source))
                     "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)."
                   else "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`.")

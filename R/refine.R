@@ -31,7 +31,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   attr(out, "met") <- worst <= goal
   if (worst > goal) {
     warn_convergence(sprintf(
-      "`tol` = %s was not met at %d of %d rows: the largest certified error is %s sd(y) after %d iterations (%s).",
+      "`tol` = %s was not met at %d of %d rows. The largest certified error is %s sd(y) after %d iterations (%s).",
       format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), format(worst / fit$sd_y, digits = 3),
       found$iterations, found$why))
   }

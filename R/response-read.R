@@ -338,6 +338,6 @@ check_own_family <- function(likelihood, y) {
   bad <- which(!found$holds)[1L]
   if (is.na(bad)) return(invisible())
   where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
-  abort_input("family", sprintf("one for which this fails: %s %s", found$claim[bad], where),
-              "a log density with what it states", hint = "See check_family().")
+  abort_input("family", sprintf("one that fails a check: %s %s", found$claim[bad], where),
+              "a log density with the properties that it states", hint = "See check_family().")
 }

@@ -48,19 +48,23 @@ untransformed <- function(transform, z) {
 
 # Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. With
 # a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
-# more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. The sd is
-# the root of the mean squared distance of the cut y from that mean. Where the cut matters, normal intervals of 95 %
+# more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. For the
+# mean they are more where the sd of T(y) is above the range of all T(y), because little is known there. The sd is the
+# root of the mean squared distance of the cut y from that mean. Where the cut matters, normal intervals of 95 %
 # contain 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R,
-# bench/second-moments.R).
+# bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
+
+sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
 # Returns the standard normal quantiles at which y is cut, Inf or -Inf if it is not.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
-  if (up) pmax((transform$ends[2L] - mean) / sd, -sure) else pmin((transform$ends[1L] - mean) / sd, sure)
+  sds <- sds_before_cut(transform, sd, sure)
+  if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
 
 # Returns the sd of y at a standardised log size u of its noise (response.R), one number or one for each row.
@@ -262,9 +266,12 @@ mean_bounds <- function(transform, mu, tau) {
   up <- curves_up(transform)
   if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
   h <- convex_back(transform)
-  end <- if (!is_cut(transform)) Inf else if (up) transform$ends[2L] else -transform$ends[1L]
-  last <- pmax(end, mu$upper - sure_sds * tau$lower) # M increases in the cut
-  low <- mean_below(h, mu$lower, tau$lower, tau$upper, pmax(end, mu$lower - sure_sds * tau$upper))
+  cut <- function(mu, tau) {
+    if (!is_cut(transform)) return(rep(Inf, length(mu)))
+    pmax(if (up) transform$ends[2L] else -transform$ends[1L], mu - sds_before_cut(transform, tau) * tau)
+  }
+  last <- cut(mu$upper, tau$lower) # M increases in the cut
+  low <- mean_below(h, mu$lower, tau$lower, tau$upper, cut(mu$lower, tau$upper))
   high <- mean_below(h, mu$upper, tau$upper, tau$lower, last)
   found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
   if (!up) found <- list(lower = -found$upper, upper = -found$lower)

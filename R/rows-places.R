@@ -179,7 +179,7 @@ spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars"
 
 is_spatial <- function(x) inherits(x, spatial_classes)
 
-# Returns the class of a spatial object among these.
+# Returns the class of a spatial object: one of `spatial_classes`.
 spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
 
 # Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) of a spatial object.

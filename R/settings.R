@@ -250,8 +250,8 @@ check_learnable <- function(kernel, table, data, names, free) {
     white <- length(own) == 1L && identical(leaves[[own]]$profile, "white")
     if (white && table$free[table$term == t & table$leaf == 0L] && "noise" %in% free && is.null(data$group) &&
         !anyDuplicated(data$x[, leaves[[own]]$inputs, drop = FALSE])) {
-      abort_input("kernel", sprintf("%s, and no two rows are equal there", leaf_name(leaves[[own]])),
-                  "a white part of inputs that some rows share",
+      abort_input("kernel", sprintf("%s, for which no two rows are equal", leaf_name(leaves[[own]])),
+                  "one with kernel_white() over inputs that are equal in several rows",
                   hint = "It equals the noise: only the sum of the two variances can be learned.")
     }
   }

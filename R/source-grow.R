@@ -87,7 +87,8 @@ added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdat
 
 # Returns the posterior on the inducing points, with the sums over rows that it is made of.
 posterior_of_fit <- function(fit) {
-  if (!is.null(fit$near)) return(posterior_of_near(fit$near, model_of(fit)))
+  near <- fit$near
+  if (!is.null(near)) return(c(near$sums, near[c("L", "beta", "jitter")], list(C = near$C * sqrt(model_of(fit)$noise))))
   c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 }
 

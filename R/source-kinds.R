@@ -129,6 +129,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   }
   first <- head_of(files[1L], block)
   columns <- names(first)
+  dates <- if (is.null(col_classes)) columns[vapply(first, has_iso_dates, NA)]
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
     col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # such columns are guessed in each block
@@ -144,10 +145,24 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
       line <- readLines(con, 1L)
       if (!length(line)) return(NULL)
       pushBack(line, con)
-      utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
-                      colClasses = col_classes, ..., stringsAsFactors = FALSE)
+      rows <- utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
+                              colClasses = col_classes, ..., stringsAsFactors = FALSE)
+      for (name in dates) {
+        if (!has_iso_dates(c("2000-01-01", rows[[name]]))) {
+          abort_input("files", sprintf("\"%s\" with other text among the dates of `%s`", basename(path), name),
+                      "files whose columns keep their kind", hint = "Name the kinds of columns by `col_classes`.")
+        }
+        rows[[name]] <- as.Date(rows[[name]], "%Y-%m-%d")
+      }
+      rows
     })
   })
+}
+
+# Returns TRUE for text that is dates as 2026-01-31, or missing.
+has_iso_dates <- function(v) {
+  v <- if (is.character(v)) v[!is.na(v) & nzchar(v)]
+  length(v) > 0L && all(grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", v)) && !anyNA(as.Date(v, "%Y-%m-%d"))
 }
 
 #' @export

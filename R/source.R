@@ -169,7 +169,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   # R's connections report a full disk for large writes only, so the size of the file and its lines are checked as well
   full <- function(written = NULL) {
     only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
-    abort_input("file", "full", "writable", hint = "The disk may be full.",
+    abort_input("file", "not written completely", "writable", hint = "The disk may be full.",
                 message = sprintf("`file` \"%s\" does not take %s rows%s.", file, show_count(wanted), only))
   }
   check_output_file(file)

@@ -261,7 +261,7 @@ test_that("summary() has what each input explains, near the known shares of Ishi
   expect_identical(shares$input, c("a", "b", "c"))
   expect_equal(shares$alone, c(0.31, 0.44, 0), tolerance = 0.1) # 300 rows leave errors of .03
   expect_equal(shares$total, c(0.56, 0.44, 0.24), tolerance = 0.1)
-  expect_output(print(about), "Explains alone")
+  expect_output(print(about), "Main effect")
   expect_null(summary(gp_exact(dist ~ speed, cars))$input_shares)
   d <- additive_rows(40)
   expect_identical(summary(gp_exact(y ~ a + g, d))$input_shares$input, c("a", "g"))

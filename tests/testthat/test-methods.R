@@ -280,3 +280,10 @@ test_that("a subsample's log likelihood is of its rows: criteria count these, an
   expect_no_warning(AIC(all, all))
   expect_output(print(some), "30 rows.*12")
 })
+
+test_that("influence() has the leverages, and print() says at which weight the noise is", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), weights = rep(1:2, 25))
+  expect_equal(influence(fit), list(hat = hatvalues(fit), wt.res = residuals(fit, "pearson")))
+  expect_output(print(fit), "at weight 1")
+  expect_false(any(grepl("at weight 1", capture.output(print(pfdtc(dist ~ speed, cars, kernel = kernel_se()))))))
+})

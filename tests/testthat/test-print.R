@@ -89,9 +89,9 @@ test_that("composite kernels are in words, with a row for each input and its ran
 test_that("one start of many that is best alone comes with the distance of the next", {
   learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
   expect_match(describe_starts(learned), fixed = TRUE,
-               "3 starts; the best value was reached by 1; next best 4.5 nats below")
-  expect_match(describe_starts(structure(learned, same = 5)), "reached by 2$")
-  expect_match(describe_starts(structure(learned, same = 20)), "from 3 starts; all 3 reached", fixed = TRUE)
+               "1 of 3 starts reached it; the next best is 4.5 lower")
+  expect_match(describe_starts(structure(learned, same = 5)), "2 of 3 starts reached it$")
+  expect_match(describe_starts(structure(learned, same = 20)), "3 of 3 starts reached it", fixed = TRUE)
 })
 
 test_that("summary() of several classes has no shares of terms, whatever the kernel", {

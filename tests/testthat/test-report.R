@@ -33,6 +33,11 @@ test_that("the certified error is certify()'s", {
   expect_match(report(exact)$text, "Posterior: exact")
 })
 
+test_that("report() of a file name says how to write a file", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
+  expect_error(report(fit, "r.html"), class = "pfdtc_error_input", "writeLines")
+})
+
 test_that("a fit without its data is reported, and knitr shows text and table", {
   said <- report(fit_cars(keep_data = FALSE))
   expect_false("Leave-one-out" %in% said$table$what)
