@@ -213,7 +213,9 @@ hyper_points <- function(fit) {
   far <- colSums((crossprod(e$vectors, points - learned$at) / sqrt(e$values))^2) / 2
   value <- apply(points, 2L, learned$value)
   gain <- value + far
-  if (!any(is.finite(gain))) abort_numerical("The log marginal likelihood cannot be computed beside the fit's hyperparameters.")
+  if (!any(is.finite(gain))) {
+    abort_numerical("The log marginal likelihood cannot be computed beside the fit's hyperparameters.")
+  }
   weights <- exp(gain - max(gain))
   list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
