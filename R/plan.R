@@ -169,7 +169,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    "Inducing points are used: more of them would change the posterior by rounding errors only."
+    sprintf("The posterior is exact up to rounding errors: this is the default for at most %s rows.", show_count(most))
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
