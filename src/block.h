@@ -1,7 +1,7 @@
 #ifndef PFDTC_BLOCK_H
 #define PFDTC_BLOCK_H
 
-#include <stddef.h>
+#include "rows.h"
 
 /* Consecutive rows of a matrix, not copied. */
 struct block {
@@ -12,6 +12,11 @@ struct block {
     const double *scale; /* [n] or NULL: square roots of the weights */
     int first;           /* number of the first row in its source */
 };
+
+static inline struct rows rows_of(const struct block *b)
+{
+    return (struct rows){b->n, b->X, b->ldx};
+}
 
 /* Computes ys [n] = scale * y. */
 void block_response(const struct block *b, double *ys);

@@ -178,7 +178,7 @@ static void certify_block(const void *self, const struct visit *v)
     const struct posterior *p = c->posterior;
     const struct block *b = &v->block;
     double *prior = v->work + 3 * (size_t)p->z.M * b->n;
-    kernel_diagonal(p->z.model->kernel, b->n, b->X, b->ldx, prior);
+    kernel_diagonal(p->z.model->kernel, rows_of(b), prior);
     certify_features(p, c->norms, b->n, b->first, v->A, prior, prior, c->crossings,
                      v->work, &c->to);
 }

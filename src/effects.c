@@ -229,7 +229,7 @@ static void effect_predict_block(const void *self, const struct visit *v)
            *unexplained = to->unexplained + b->first, *F = v->work,
            *Y = to->features == NULL ? F + (size_t)m * n
                                      : to->features + (size_t)m * b->first;
-    kernel_diagonal(to->z->model->kernel, n, b->X, b->ldx, unexplained);
+    kernel_diagonal(to->z->model->kernel, rows_of(b), unexplained);
     subtract_squares(M, n, v->A, unexplained);
     mult_Atx(M, n, 1.0, v->A, to->gamma, 0.0, mean);
     for (int i = 0; i < n; i++) {

@@ -67,6 +67,7 @@ static void pulling_add(const void *self, const struct visit *v)
     const struct kernel *k = e->model->kernel;
     const struct block all = source_whole(e->pass.rows), *b = &v->block;
     const int first = b->first, m = all.n - first;
+    const struct rows below = rows_from(rows_of(&all), first, m);
     double *sums = e->slopes + (size_t)v->number * ((size_t)k->n_theta + 1);
     double *K = v->work, *K_bar = K + (size_t)m * b->n, *rest = K_bar + (size_t)m * b->n;
     chol_inverse_columns(all.n, e->L, first, b->n, K_bar);
@@ -79,9 +80,8 @@ static void pulling_add(const void *self, const struct visit *v)
             column[i] = i < j ? K_bar[(size_t)i * m + j] : 0.5 * column[i];
         sums[k->n_theta] += column[j] * noise_of(e, first + j);
     }
-    kernel_cross(k, m, all.X + first, all.ldx, b->n, b->X, b->ldx, K);
-    kernel_pull(k, m, all.X + first, all.ldx, b->n, b->X, b->ldx, K, K_bar, rest, NULL,
-                sums);
+    kernel_cross(k, below, rows_of(b), K);
+    kernel_pull(k, below, rows_of(b), K, K_bar, rest, NULL, sums);
 }
 
 void exact_gradient(struct exact *e, double *dtheta, double *noise)
@@ -113,7 +113,7 @@ static void predicting_add(const void *self, const struct visit *v)
         fill((size_t)b->n, NAN, variance);
         return;
     }
-    kernel_diagonal(to->z->model->kernel, b->n, b->X, b->ldx, variance);
+    kernel_diagonal(to->z->model->kernel, rows_of(b), variance);
     subtract_squares(N, b->n, v->A, variance);
 }
 

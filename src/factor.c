@@ -100,15 +100,15 @@ static void add_levels_apart(int M, double rate, double x, const double *restric
         r2[m] += z[m] != x ? apart : 0.0;
 }
 
-CLONES static void squared_distances(const struct factor *f, int M, const double *Z,
-                                     int ldz, const double *x, int ldx,
+CLONES static void squared_distances(const struct factor *f, struct rows Z, struct rows x,
                                      double *restrict r2)
 {
+    const int M = Z.n;
     for (int m = 0; m < M; m++)
         r2[m] = 0.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = Z + (size_t)f->column[j] * ldz;
-        const double xj = x[(size_t)f->column[j] * ldx], rate = factor_rate(f, j);
+        const double *restrict z = rows_column(Z, f->column[j]);
+        const double xj = *rows_column(x, f->column[j]), rate = factor_rate(f, j);
         if (rate < 0.0) {
             add_levels_apart(M, rate, xj, z, r2);
             continue;
@@ -130,22 +130,24 @@ void factor_on_circle(double x, double period, double *c, double *s)
 }
 
 /* 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2 */
-static void squared_chords(const struct factor *f, int M, const double *Z, int ldz, int n,
-                           const double *X, int ldx, double *restrict S)
+static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
+                           double *restrict S)
 {
     const double rate = factor_rate(f, 0), period = factor_period(f);
+    const int M = Z.n, n = X.n;
     double c[FACTOR_ARC], s[FACTOR_ARC];
     for (size_t i = 0; i < (size_t)M * n; i++)
         S[i] = 0.0;
     for (int j = 0; j < f->d; j++)
         for (int first = 0; first < M; first += FACTOR_ARC) {
             const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
-            const double *z = Z + (size_t)f->column[j] * ldz + first;
+            const double *z = rows_column(Z, f->column[j]) + first,
+                         *x = rows_column(X, f->column[j]);
             for (int m = 0; m < some; m++)
                 factor_on_circle(z[m], period, c + m, s + m);
             for (int i = 0; i < n; i++) {
                 double *restrict out = S + (size_t)i * M + first, cx, sx;
-                factor_on_circle(X[(size_t)f->column[j] * ldx + i], period, &cx, &sx);
+                factor_on_circle(x[i], period, &cx, &sx);
                 SIMD
                 for (int m = 0; m < some; m++) {
                     const double u = (cx - c[m]) * rate, v = (sx - s[m]) * rate;
@@ -155,60 +157,59 @@ static void squared_chords(const struct factor *f, int M, const double *Z, int l
         }
 }
 
-static void products(const struct factor *f, int M, const double *Z, int ldz,
-                     const double *x, int ldx, double *restrict s)
+static void products(const struct factor *f, struct rows Z, struct rows x,
+                     double *restrict s)
 {
-    for (int m = 0; m < M; m++)
+    for (int m = 0; m < Z.n; m++)
         s[m] = 0.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = Z + (size_t)f->column[j] * ldz;
-        const double xj = product_input(f, j, x[(size_t)f->column[j] * ldx]);
+        const double *restrict z = rows_column(Z, f->column[j]);
+        const double xj = product_input(f, j, *rows_column(x, f->column[j]));
         const double centre = f->table == NULL ? 0.0 : f->table[j],
                      rate = f->table == NULL ? 1.0 : f->table[f->d + j];
         SIMD
-        for (int m = 0; m < M; m++)
+        for (int m = 0; m < Z.n; m++)
             s[m] += xj * ((z[m] - centre) * rate);
     }
 }
 
-static void equalities(const struct factor *f, int M, const double *Z, int ldz,
-                       const double *x, int ldx, double *restrict s)
+static void equalities(const struct factor *f, struct rows Z, struct rows x,
+                       double *restrict s)
 {
-    for (int m = 0; m < M; m++)
+    for (int m = 0; m < Z.n; m++)
         s[m] = 1.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = Z + (size_t)f->column[j] * ldz;
-        const double xj = x[(size_t)f->column[j] * ldx];
-        for (int m = 0; m < M; m++)
+        const double *restrict z = rows_column(Z, f->column[j]);
+        const double xj = *rows_column(x, f->column[j]);
+        for (int m = 0; m < Z.n; m++)
             s[m] = xj == z[m] ? s[m] : 0.0;
     }
 }
 
-void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level)
+void factor_levels(const struct factor *f, struct rows X, int *level)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < X.n; i++)
         level[i] = -1;
     for (int j = 0; j < f->d; j++) {
-        const double *x = X + (size_t)f->column[j] * ldx;
-        for (int i = 0; i < n; i++)
+        const double *x = rows_column(X, f->column[j]);
+        for (int i = 0; i < X.n; i++)
             if (x[i] > 0.5)
                 level[i] = j;
     }
 }
 
 /* A row without a level (-1) has correlation 0 with all other rows. */
-static void correlations(const struct factor *f, int M, const double *Z, int ldz, int n,
-                         const double *X, int ldx, double *S)
+static void correlations(const struct factor *f, struct rows Z, struct rows X, double *S)
 {
     int of_z[FACTOR_ARC], of_x[FACTOR_ARC];
-    for (int first = 0; first < M; first += FACTOR_ARC) {
-        const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
-        factor_levels(f, some, Z + first, ldz, of_z);
-        for (int from = 0; from < n; from += FACTOR_ARC) {
-            const int rows = n - from < FACTOR_ARC ? n - from : FACTOR_ARC;
-            factor_levels(f, rows, X + from, ldx, of_x);
+    for (int first = 0; first < Z.n; first += FACTOR_ARC) {
+        const int some = Z.n - first < FACTOR_ARC ? Z.n - first : FACTOR_ARC;
+        factor_levels(f, rows_from(Z, first, some), of_z);
+        for (int from = 0; from < X.n; from += FACTOR_ARC) {
+            const int rows = X.n - from < FACTOR_ARC ? X.n - from : FACTOR_ARC;
+            factor_levels(f, rows_from(X, from, rows), of_x);
             for (int i = 0; i < rows; i++) {
-                double *out = S + (size_t)(from + i) * M + first;
+                double *out = S + (size_t)(from + i) * Z.n + first;
                 for (int m = 0; m < some; m++)
                     out[m] = of_x[i] < 0 || of_z[m] < 0
                                  ? 0.0
@@ -218,19 +219,19 @@ static void correlations(const struct factor *f, int M, const double *Z, int ldz
     }
 }
 
-/* Returns element i of the design of a row. */
-static double effect_of(const struct factor *f, int i, const double *x, int ldx)
+/* Returns element a of the design u of a row. */
+static double effect_of(const struct factor *f, int a, struct rows x)
 {
-    return i < f->power ? 1.0 : x[(size_t)f->column[i - f->power + 1] * ldx];
+    return a < f->power ? 1.0 : *rows_column(x, f->column[a - f->power + 1]);
 }
 
-double factor_group_slope(const struct factor *f, int j, const double *x, int ldx)
+double factor_group_slope(const struct factor *f, int j, struct rows x)
 {
     const int p = factor_table_rows(f);
     const double *row = f->table + (size_t)(j - 1 + f->power) * p;
     double sum = 0.0;
     for (int a = 0; a < p; a++)
-        sum += row[a] * effect_of(f, a, x, ldx);
+        sum += row[a] * effect_of(f, a, x);
     return sum;
 }
 
@@ -240,65 +241,61 @@ double factor_group_curvature(const struct factor *f, int j)
 }
 
 /* u(x)' S u(z) */
-static double effects_product(const struct factor *f, const double *x, int ldx,
-                              const double *z, int ldz)
+static double effects_product(const struct factor *f, struct rows x, struct rows z)
 {
     const int p = factor_table_rows(f);
     double sum = 0.0;
     for (int b = 0; b < p; b++) {
-        const double xb = effect_of(f, b, x, ldx), zb = effect_of(f, b, z, ldz);
+        const double xb = effect_of(f, b, x), zb = effect_of(f, b, z);
         const double *row = f->table + (size_t)b * p;
         for (int a = 0; a < b; a++) /* the same bits with x and z in either order */
-            sum += row[a] * (effect_of(f, a, x, ldx) * zb + xb * effect_of(f, a, z, ldz));
+            sum += row[a] * (effect_of(f, a, x) * zb + xb * effect_of(f, a, z));
         sum += row[b] * (xb * zb);
     }
     return sum;
 }
 
-static void group_effects(const struct factor *f, int M, const double *Z, int ldz,
-                          const double *x, int ldx, double *restrict s)
+static void group_effects(const struct factor *f, struct rows Z, struct rows x,
+                          double *restrict s)
 {
-    const double *level = Z + (size_t)f->column[0] * ldz;
-    const double own = x[(size_t)f->column[0] * ldx];
-    for (int m = 0; m < M; m++)
-        s[m] = level[m] == own ? effects_product(f, x, ldx, Z + m, ldz) : 0.0;
+    const double *level = rows_column(Z, f->column[0]);
+    const double own = *rows_column(x, f->column[0]);
+    for (int m = 0; m < Z.n; m++)
+        s[m] = level[m] == own ? effects_product(f, x, rows_from(Z, m, 1)) : 0.0;
 }
 
-void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
-                      const double *X, int ldx, double *S)
+void factor_statistic(const struct factor *f, struct rows Z, struct rows X, double *S)
 {
     const enum metric metric = f->profile->metric;
     if (metric == METRIC_PERIODIC)
-        squared_chords(f, M, Z, ldz, n, X, ldx, S);
+        squared_chords(f, Z, X, S);
     if (metric == METRIC_LEVELS)
-        correlations(f, M, Z, ldz, n, X, ldx, S);
-    for (int i = 0; i < n; i++) {
-        double *s = S + (size_t)i * M;
+        correlations(f, Z, X, S);
+    for (int i = 0; i < X.n; i++, S += Z.n) {
+        const struct rows x = rows_from(X, i, 1);
         if (metric == METRIC_SCALED)
-            squared_distances(f, M, Z, ldz, X + i, ldx, s);
+            squared_distances(f, Z, x, S);
         if (metric == METRIC_PRODUCT)
-            products(f, M, Z, ldz, X + i, ldx, s);
+            products(f, Z, x, S);
         if (metric == METRIC_GROUP)
-            group_effects(f, M, Z, ldz, X + i, ldx, s);
+            group_effects(f, Z, x, S);
         if (metric == METRIC_EQUALITY)
-            equalities(f, M, Z, ldz, X + i, ldx, s);
-        for (int m = 0; m < M && metric == METRIC_NOTHING; m++)
-            s[m] = 1.0;
+            equalities(f, Z, x, S);
+        for (int m = 0; m < Z.n && metric == METRIC_NOTHING; m++)
+            S[m] = 1.0;
     }
 }
 
-void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
-                           double *s)
+void factor_self_statistic(const struct factor *f, struct rows X, double *s)
 {
     const int product = f->profile->metric == METRIC_PRODUCT;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < X.n; i++)
         s[i] = f->profile->metric == METRIC_GROUP
-                   ? effects_product(f, X + i, ldx, X + i, ldx)
-               : factor_is_stationary(f) || product ? 0.0
-                                                    : 1.0;
+                   ? effects_product(f, rows_from(X, i, 1), rows_from(X, i, 1))
+                   : (factor_is_stationary(f) || product ? 0.0 : 1.0);
     for (int j = 0; j < f->d && product; j++) {
-        const double *x = X + (size_t)f->column[j] * ldx;
-        for (int i = 0; i < n; i++) {
+        const double *x = rows_column(X, f->column[j]);
+        for (int i = 0; i < X.n; i++) {
             const double u = product_input(f, j, x[i]);
             s[i] += u * u;
         }

@@ -9,9 +9,9 @@
  * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
  * digits.  Periodic distances are chords of a circle, without a sine for every pair.
  */
-#include <stddef.h>
 #include "levels.h"
 #include "profile.h"
+#include "rows.h"
 
 struct factor {
     const struct profile *profile;
@@ -45,8 +45,8 @@ struct factor factor_table_slope(const struct factor *f, int parameter);
 int factor_is_mean(const struct factor *f);
 /* Returns d s / d z_j of METRIC_PRODUCT, s the statistic, at x. */
 double factor_product_slope(const struct factor *f, int j, double x);
-/* METRIC_GROUP, column j of the design: d (u(x)'S u(z)) / d z_j, and its slope in x_j */
-double factor_group_slope(const struct factor *f, int j, const double *x, int ldx);
+/* METRIC_GROUP, column j of the design: d (u(x)'S u(z)) / d z_j at one row x, and its slope in x_j */
+double factor_group_slope(const struct factor *f, int j, struct rows x);
 double factor_group_curvature(const struct factor *f, int j);
 /* Returns the factor's shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
@@ -61,11 +61,9 @@ enum { FACTOR_ARC = 64 };
 double factor_rate(const struct factor *f, int j);
 
 /* Computes S (M x n), the statistic of each row of Z with each row of X. */
-void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
-                      const double *X, int ldx, double *S);
+void factor_statistic(const struct factor *f, struct rows Z, struct rows X, double *S);
 /* Computes s [n], the statistic of each row with itself. */
-void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
-                           double *s);
+void factor_self_statistic(const struct factor *f, struct rows X, double *s);
 
 /* For n entries adds to `exponent` and multiplies `times`.  S of a factor that is not stationary is overwritten.
  * Returns 1 if the factor has an exponent. */
@@ -73,7 +71,7 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 
 /* Computes the levels [n] of rows, from 0, or -1 if no column is 1. */
-void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level);
+void factor_levels(const struct factor *f, struct rows X, int *level);
 
 int factor_n_metric(const struct factor *f);
 

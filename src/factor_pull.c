@@ -49,23 +49,24 @@ static double pull_levels_apart(int M, int n, double rate, const double *x,
     return sum;
 }
 
-static void pull_scaled(const struct factor *f, int M, const double *Z, int ldz, int n,
-                        const double *X, int ldx, const double *w, double *dZ,
-                        double *dtheta)
+static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
+                        const double *w, double *dZ, double *dtheta)
 {
+    const int M = Z.n, n = X.n;
     for (int i = 0; i < n; i += FACTOR_ROWS, w += (size_t)FACTOR_ROWS * M) {
         const int rows = n - i < FACTOR_ROWS ? n - i : FACTOR_ROWS;
         for (int j = 0; j < f->d; j++) {
-            const size_t column = (size_t)f->column[j];
             /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
-            const double *z = Z + column * ldz, rate = fmin(factor_rate(f, j), 1e290);
+            const double *z = rows_column(Z, f->column[j]),
+                         *xs = rows_column(X, f->column[j]) + i,
+                         rate = fmin(factor_rate(f, j), 1e290);
             double x[FACTOR_ROWS], *slope = dtheta;
             if (slope != NULL)
                 slope += f->at + (f->isotropic ? 0 : j);
             for (int a = 0; a < FACTOR_ROWS; a++) /* a missing row repeats one */
-                x[a] = X[i + (a < rows ? a : 0) + column * ldx];
+                x[a] = xs[a < rows ? a : 0];
             if (dZ != NULL && rate > 0.0)
-                pull_points(M, rate, x, z, w, dZ + column * M);
+                pull_points(M, rate, x, z, w, dZ + (size_t)f->column[j] * M);
             if (slope != NULL)
                 *slope -= rate < 0.0 ? pull_levels_apart(M, rows, rate, x, z, w)
                                      : pull_lengthscale(M, rate, x, z, w);
@@ -78,21 +79,21 @@ static void pull_scaled(const struct factor *f, int M, const double *Z, int ldz,
  *     d r2 / d z = -(4 pi / (period l^2)) sin b,   d r2 / d log period = -(2 / l^2) b sin b,
  *     d r2 / d log l = -2 r2
  */
-static void pull_periodic(const struct factor *f, int M, const double *Z, int ldz, int n,
-                          const double *X, int ldx, const double *w, double *dZ,
-                          double *dtheta)
+static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
+                          const double *w, double *dZ, double *dtheta)
 {
     const double rate = fmin(factor_rate(f, 0), 1e145),
                  turn = 2.0 * pi / factor_period(f);
+    const int M = Z.n, n = X.n;
     double c[FACTOR_ARC], s[FACTOR_ARC], of_period = 0.0, of_lengthscale = 0.0;
     for (int j = 0; j < f->d; j++)
         for (int first = 0; first < M; first += FACTOR_ARC) {
             const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
-            const double *z = Z + (size_t)f->column[j] * ldz + first;
+            const double *z = rows_column(Z, f->column[j]) + first;
             for (int m = 0; m < some; m++)
                 factor_on_circle(z[m], factor_period(f), c + m, s + m);
             for (int i = 0; i < n; i++) {
-                const double x = X[(size_t)f->column[j] * ldx + i];
+                const double x = rows_column(X, f->column[j])[i];
                 const double *restrict wi = w + (size_t)i * M + first;
                 double cx, sx;
                 factor_on_circle(x, factor_period(f), &cx, &sx);
@@ -113,13 +114,12 @@ static void pull_periodic(const struct factor *f, int M, const double *Z, int ld
     }
 }
 
-static void pull_product(const struct factor *f, int M, int n, const double *X, int ldx,
-                         const double *w, double *dZ)
+static void pull_product(const struct factor *f, int M, struct rows X, const double *w,
+                         double *dZ)
 {
     for (int j = 0; j < f->d && dZ != NULL; j++)
-        for (int i = 0; i < n; i++) {
-            const double x =
-                factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + i]);
+        for (int i = 0; i < X.n; i++) {
+            const double x = factor_product_slope(f, j, rows_column(X, f->column[j])[i]);
             const double *restrict wi = w + (size_t)i * M;
             double *restrict g = dZ + (size_t)f->column[j] * M;
             SIMD
@@ -128,49 +128,48 @@ static void pull_product(const struct factor *f, int M, int n, const double *X, 
         }
 }
 
-static void pull_group(const struct factor *f, int M, const double *Z, int ldz, int n,
-                       const double *X, int ldx, const double *w, double *dZ)
+static void pull_group(const struct factor *f, struct rows Z, struct rows X,
+                       const double *w, double *dZ)
 {
-    const size_t level = (size_t)f->column[0];
+    const double *z = rows_column(Z, f->column[0]), *x = rows_column(X, f->column[0]);
     for (int j = 1; j < f->d && dZ != NULL; j++)
-        for (int i = 0; i < n; i++) {
-            const double slope = factor_group_slope(f, j, X + i, ldx);
-            double *g = dZ + (size_t)f->column[j] * M;
-            for (int m = 0; m < M; m++)
-                if (X[level * ldx + i] == Z[level * ldz + m])
-                    g[m] += w[(size_t)i * M + m] * slope;
+        for (int i = 0; i < X.n; i++) {
+            const double slope = factor_group_slope(f, j, rows_from(X, i, 1));
+            double *g = dZ + (size_t)f->column[j] * Z.n;
+            for (int m = 0; m < Z.n; m++)
+                if (x[i] == z[m])
+                    g[m] += w[(size_t)i * Z.n + m] * slope;
         }
 }
 
-void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, double *S_bar, double *dZ, double *dtheta)
+void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S_bar,
+                 double *dZ, double *dtheta)
 {
-    const int more = (FACTOR_ROWS - n % FACTOR_ROWS) % FACTOR_ROWS;
-    const size_t size = (size_t)M * n;
+    const int M = Z.n, more = (FACTOR_ROWS - X.n % FACTOR_ROWS) % FACTOR_ROWS;
+    const size_t size = (size_t)M * X.n;
     if (f->profile->metric == METRIC_PERIODIC)
-        pull_periodic(f, M, Z, ldz, n, X, ldx, S_bar, dZ, dtheta);
+        pull_periodic(f, Z, X, S_bar, dZ, dtheta);
     if (f->profile->metric == METRIC_PRODUCT)
-        pull_product(f, M, n, X, ldx, S_bar, dZ);
+        pull_product(f, M, X, S_bar, dZ);
     if (f->profile->metric == METRIC_GROUP)
-        pull_group(f, M, Z, ldz, n, X, ldx, S_bar, dZ);
+        pull_group(f, Z, X, S_bar, dZ);
     if (f->profile->metric == METRIC_SCALED) {
         for (size_t i = 0; i < size; i++)
             S_bar[i] *= 2.0;
         for (size_t i = size; i < size + (size_t)more * M; i++)
             S_bar[i] = 0.0;
-        pull_scaled(f, M, Z, ldz, n, X, ldx, S_bar, dZ, dtheta);
+        pull_scaled(f, Z, X, S_bar, dZ, dtheta);
     }
 }
 
-void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
-                         double *D)
+void factor_metric_slope(const struct factor *f, int p, struct rows X, double *D)
 {
-    const int periodic = f->profile->metric == METRIC_PERIODIC;
+    const int n = X.n, periodic = f->profile->metric == METRIC_PERIODIC;
     const double rate = fmin(factor_rate(f, p), periodic ? 1e145 : 1e290);
     for (size_t i = 0; i < (size_t)n * n; i++)
         D[i] = 0.0;
     for (int j = 0; j < f->d; j++) {
-        const double *x = X + (size_t)f->column[j] * ldx;
+        const double *x = rows_column(X, f->column[j]);
         if (!periodic && !f->isotropic && j != p)
             continue;
         for (int b = 0; b < n; b++)

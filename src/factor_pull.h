@@ -15,11 +15,10 @@ enum { FACTOR_ROWS = 4 };
  * dF = sum(S_bar * dS).  Adds to dZ (M x columns, leading dimension M, NULL to skip) and to dtheta
  * (NULL to skip).  S_bar has room for FACTOR_ROWS - 1 more rows, and is overwritten.
  */
-void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, double *S_bar, double *dZ, double *dtheta);
+void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S_bar,
+                 double *dZ, double *dtheta);
 
 /* D (n x n) = the slope of the statistic of X with itself in the log parameter p of the metric */
-void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
-                         double *D);
+void factor_metric_slope(const struct factor *f, int p, struct rows X, double *D);
 
 #endif

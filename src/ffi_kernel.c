@@ -21,9 +21,9 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
 SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
 {
     const struct model *model = arg_model(model_);
-    const struct source *rows = arg_new_rows(model, x);
-    SEXP diagonal = PROTECT(Rf_allocVector(REALSXP, rows->N));
-    kernel_diagonal(model->kernel, rows->N, rows->X, rows->ldx, REAL(diagonal));
+    const struct block rows = source_whole(arg_new_rows(model, x));
+    SEXP diagonal = PROTECT(Rf_allocVector(REALSXP, rows.n));
+    kernel_diagonal(model->kernel, rows_of(&rows), REAL(diagonal));
     UNPROTECT(1);
     return diagonal;
 }
@@ -42,8 +42,8 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     const struct source *points = arg_new_rows(model, x), *rows = arg_new_rows(model, z);
     const int j = arg_column(column, rows);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points->N, rows->N));
-    kernel_slopes(model->kernel, j, points->N, points->X, points->ldx, rows->N, rows->X,
-                  rows->ldx, REAL(K));
+    kernel_slopes(model->kernel, j, matrix_rows(points->N, points->X),
+                  matrix_rows(rows->N, rows->X), REAL(K));
     UNPROTECT(1);
     return K;
 }
@@ -55,7 +55,7 @@ SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
     const int j = arg_column(column, rows);
     SEXP result = PROTECT(pack("prior", "size", NULL));
     double *prior = pack_vector(result, "prior", rows->N);
-    kernel_slope_variance(model->kernel, j, rows->N, rows->X, rows->ldx, prior,
+    kernel_slope_variance(model->kernel, j, matrix_rows(rows->N, rows->X), prior,
                           pack_vector(result, "size", rows->N));
     UNPROTECT(1);
     return result;

@@ -101,14 +101,14 @@ static void pulling_add(const void *self, const struct visit *v)
     const double *Kmx_bar = v->work;
     double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
     pulling_bar(p, v);
-    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar,
-                work, v->sums, p->with_theta ? dtheta : NULL);
+    kernel_pull(z->model->kernel, points_of(z), rows_of(b), v->K, Kmx_bar, work, v->sums,
+                p->with_theta ? dtheta : NULL);
     if (!p->with_theta || kernel_is_constant(z->model->kernel))
         return;
     for (int i = 0; i < b->n; i++)
         work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
-    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1,
-                         NULL, dtheta);
+    kernel_pull_diagonal(z->model->kernel, rows_of(b), p->adjoint->k_bar, work, 1, NULL,
+                         dtheta);
 }
 
 struct sink gradient_sink(const struct pulling *self, double *sums)
@@ -126,10 +126,10 @@ void gradient_finish(const struct pulling *self, double k_sum, double *sums)
     const struct inducing *z = self->z;
     const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
-    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
                      a->Kmm_bar, self->arena, sums, dtheta);
     if (!kernel_is_constant(z->model->kernel))
-        kernel_pull_diagonal(z->model->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
+        kernel_pull_diagonal(z->model->kernel, points_of(z), 1.0, a->kzz_bar, 1, sums,
                              dtheta);
     else if (dtheta != NULL) /* otherwise row by row, above */
         dtheta[z->model->kernel->term->at] += a->k_bar * k_sum;

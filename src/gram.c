@@ -6,8 +6,7 @@ static void matrix_add(const void *self, const struct visit *v)
 {
     const struct kernel_matrix *to = self;
     const struct block *p = &to->points, *b = &v->block;
-    kernel_cross(to->kernel, p->n, p->X, p->ldx, b->n, b->X, b->ldx,
-                 to->out + (size_t)b->first * p->n);
+    kernel_cross(to->kernel, rows_of(p), rows_of(b), to->out + (size_t)b->first * p->n);
 }
 
 struct sink kernel_matrix_sink(const struct kernel_matrix *self)

@@ -7,8 +7,8 @@ enum status inducing_factor(const struct inducing *z, double *work, double *L)
     const int M = z->M;
     const double jitter = z->model->jitter;
     double *diagonal = work;
-    kernel_cross(k, M, z->Z, M, M, z->Z, M, L);
-    kernel_diagonal(k, M, z->Z, M, diagonal);
+    kernel_cross(k, points_of(z), points_of(z), L);
+    kernel_diagonal(k, points_of(z), diagonal);
     for (int m = 0; m < M; m++)
         L[(size_t)m * M + m] += jitter * (diagonal[m] > 0.0 ? diagonal[m] : 1.0);
     return chol_lower(M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
@@ -40,6 +40,6 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
 
 void inducing_features(const struct inducing *z, const struct block *b, double *A)
 {
-    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, A);
+    kernel_cross(z->model->kernel, points_of(z), rows_of(b), A);
     inducing_whiten(z, b->n, b->scale, A, A);
 }

@@ -13,6 +13,11 @@ struct inducing {
     const double *L; /* M x M lower, or NULL: see inducing_whiten */
 };
 
+static inline struct rows points_of(const struct inducing *z)
+{
+    return matrix_rows(z->M, z->Z);
+}
+
 /* Computes L of the points.  scratch: M */
 enum status inducing_factor(const struct inducing *z, double *work, double *L);
 

@@ -87,11 +87,11 @@ static void joint_add(const void *self, const struct visit *v)
     const struct joint *p = self;
     const int first = v->block.first, b = v->block.n;
     const size_t n = (size_t)p->n, rows = (size_t)b;
+    const struct rows X = matrix_rows(p->n_points, p->X);
     double *T = v->work, *k = T + rows * n; /* T = (K + noise)_b. W:  b x n */
     fill(rows * n, 0.0, T);
     for (int l = 0; l < p->n_points; l++) {
-        kernel_cross(p->kernel, b, p->X + first, p->n_points, 1, p->X + l, p->n_points,
-                     k);
+        kernel_cross(p->kernel, rows_from(X, first, b), rows_from(X, l, 1), k);
         if (l >= first && l < first + b)
             k[l - first] += p->noise[l];
         for (int e = p->start[l]; e < p->start[l + 1]; e++)

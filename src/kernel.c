@@ -112,31 +112,29 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
 
 /* K (M x n) = n_terms terms from t on; 0, and nothing done, where they have no strips */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
-                           int M, const double *Z, int ldz, int n, const double *X,
-                           int ldx, double *K)
+                           struct rows Z, struct rows X, double *K)
 {
     struct strips s;
     if (!kernel_strips(k, t, n_terms, &s))
         return 0;
-    strip_values(linalg_lanes(), &s.kernel, M, Z, ldz, n, X, ldx, K);
+    strip_values(linalg_lanes(), &s.kernel, Z, X, K);
     return 1;
 }
 
 /* a term without its factor `skip` (-1: the whole term) on a tile, in w->statistic */
-static void term_tile(const struct kernel *k, const struct term *t, int skip, int M,
-                      const double *Z, int ldz, int n, const double *X, int ldx,
-                      struct tile *w)
+static void term_tile(const struct kernel *k, const struct term *t, int skip,
+                      struct rows Z, struct rows X, struct tile *w)
 {
-    if (skip < 0 && strips_of_terms(k, t, 1, M, Z, ldz, n, X, ldx, w->statistic))
+    if (skip < 0 && strips_of_terms(k, t, 1, Z, X, w->statistic))
         return;
-    const size_t size = (size_t)M * n;
+    const size_t size = (size_t)Z.n * X.n;
     int stationary = 0;
     fill(size, 0.0, w->exponent);
     fill(size, 1.0, w->times);
     for (int i = 0; i < t->n_factors; i++)
         if (i != skip) {
             const struct factor *f = kernel_factor(k, t, i);
-            factor_statistic(f, M, Z, ldz, n, X, ldx, w->statistic);
+            factor_statistic(f, Z, X, w->statistic);
             stationary |= factor_split(f, size, w->statistic, w->exponent, w->times);
         }
     if (stationary)
@@ -148,92 +146,90 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip, in
 
 /* out (M x n) = or += a term without its factor `skip` */
 static void term_values(const struct kernel *k, const struct term *t, int skip, int add,
-                        int M, const double *Z, int ldz, int n, const double *X, int ldx,
-                        double *out)
+                        struct rows Z, struct rows X, double *out)
 {
     struct tile w;
-    for (int m = 0; m < M; m += KERNEL_TILE)
-        for (int i = 0; i < n; i += KERNEL_WIDE) {
-            const int some = M - m < KERNEL_TILE ? M - m : KERNEL_TILE,
-                      rows = n - i < KERNEL_WIDE ? n - i : KERNEL_WIDE;
-            term_tile(k, t, skip, some, Z + m, ldz, rows, X + i, ldx, &w);
-            for (int a = 0; a < rows; a++) {
-                const double *from = w.statistic + (size_t)a * some;
-                double *to = out + (size_t)(i + a) * M + m;
+    for (int m = 0; m < Z.n; m += KERNEL_TILE)
+        for (int i = 0; i < X.n; i += KERNEL_WIDE) {
+            const struct rows some = rows_tile(Z, m, KERNEL_TILE),
+                              rows = rows_tile(X, i, KERNEL_WIDE);
+            term_tile(k, t, skip, some, rows, &w);
+            for (int a = 0; a < rows.n; a++) {
+                const double *from = w.statistic + (size_t)a * some.n;
+                double *to = out + (size_t)(i + a) * Z.n + m;
                 if (add)
-                    add_scaled((size_t)some, 1.0, from, to);
+                    add_scaled((size_t)some.n, 1.0, from, to);
                 else
-                    copy((size_t)some, from, to);
+                    copy((size_t)some.n, from, to);
             }
         }
 }
 
 /* Does the same for any single factor, row by row in place. */
-static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                          const double *X, int ldx, double *K)
+static void single_values(const struct kernel *k, struct rows Z, struct rows X, double *K)
 {
     const struct factor *f = kernel_factor(k, k->term, 0);
     double exponent[LONG], times[LONG];
-    for (int i = 0; i < n; i++)
-        for (int m = 0; m < M; m += LONG) {
-            const int some = M - m < LONG ? M - m : LONG;
-            double *r2 = K + (size_t)i * M + m;
-            factor_statistic(f, some, Z + m, ldz, 1, X + i, ldx, r2);
-            fill((size_t)some, 0.0, exponent);
-            fill((size_t)some, 1.0, times);
-            factor_split(f, (size_t)some, r2, exponent, times);
-            finish_stationary((size_t)some, k->term->variance, exponent, times, r2);
+    for (int i = 0; i < X.n; i++)
+        for (int m = 0; m < Z.n; m += LONG) {
+            const struct rows some = rows_tile(Z, m, LONG);
+            const size_t size = (size_t)some.n;
+            double *r2 = K + (size_t)i * Z.n + m;
+            factor_statistic(f, some, rows_from(X, i, 1), r2);
+            fill(size, 0.0, exponent);
+            fill(size, 1.0, times);
+            factor_split(f, size, r2, exponent, times);
+            finish_stationary(size, k->term->variance, exponent, times, r2);
         }
 }
 
-void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
-                 const double *Z, int ldz, int n, const double *X, int ldx, double *out)
+void kernel_term(const struct kernel *k, const struct term *t, int skip, struct rows Z,
+                 struct rows X, double *out)
 {
-    term_values(k, t, skip, 0, M, Z, ldz, n, X, ldx, out);
+    term_values(k, t, skip, 0, Z, X, out);
 }
 
-void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                  const double *X, int ldx, double *K)
+void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K)
 {
-    if (strips_of_terms(k, k->term, k->n_terms, M, Z, ldz, n, X, ldx, K))
+    if (strips_of_terms(k, k->term, k->n_terms, Z, X, K))
         return;
     if (kernel_is_single(k))
-        single_values(k, M, Z, ldz, n, X, ldx, K);
+        single_values(k, Z, X, K);
     else
         for (int t = 0; t < k->n_terms; t++)
-            term_values(k, k->term + t, -1, t > 0, M, Z, ldz, n, X, ldx, K);
+            term_values(k, k->term + t, -1, t > 0, Z, X, K);
 }
 
-void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
-                          const double *X, int ldx, double *out)
+void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,
+                          struct rows X, double *out)
 {
+    const size_t n = (size_t)X.n;
     double s[KERNEL_TILE], none[KERNEL_TILE];
-    fill((size_t)n, 1.0, out);
+    fill(n, 1.0, out);
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);
         if (i == skip || factor_is_constant(f))
             continue;
-        factor_self_statistic(f, n, X, ldx, s);
-        factor_split(f, (size_t)n, s, none, out);
+        factor_self_statistic(f, X, s);
+        factor_split(f, n, s, none, out);
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < X.n; i++)
         out[i] *= t->variance;
 }
 
-void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
-                     double *diagonal)
+void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal)
 {
     double some[KERNEL_TILE];
     if (kernel_is_constant(k)) {
-        fill((size_t)n, k->term->variance, diagonal);
+        fill((size_t)X.n, k->term->variance, diagonal);
         return;
     }
-    for (int i = 0; i < n; i += KERNEL_TILE) {
-        const int rows = n - i < KERNEL_TILE ? n - i : KERNEL_TILE;
-        fill((size_t)rows, 0.0, diagonal + i);
+    for (int i = 0; i < X.n; i += KERNEL_TILE) {
+        const struct rows tile = rows_tile(X, i, KERNEL_TILE);
+        fill((size_t)tile.n, 0.0, diagonal + i);
         for (int t = 0; t < k->n_terms; t++) {
-            kernel_term_diagonal(k, k->term + t, -1, rows, X + i, ldx, some);
-            add_scaled((size_t)rows, 1.0, some, diagonal + i);
+            kernel_term_diagonal(k, k->term + t, -1, tile, some);
+            add_scaled((size_t)tile.n, 1.0, some, diagonal + i);
         }
     }
 }

@@ -10,7 +10,6 @@
  * parameters.  Other files call cross, diagonal and pull, and need not know whether the prior
  * variance is constant.
  */
-#include <stddef.h>
 #include "factor.h"
 #include "strip.h"
 
@@ -38,21 +37,19 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 /* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
 
-/* K = k(Z, X)     Z: M rows with leading dimension ldz,  X: n rows with ldx,  K: M x n */
-void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                  const double *X, int ldx, double *K);
+/* K (M x n) = k(Z, X) of the M rows Z and the n rows X */
+void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);
 
-/* Computes diagonal[i] = k(x_i, x_i), bit for bit as `cross` does. */
-void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
-                     double *diagonal);
+/* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
+void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
 /* out (M x n) = a term without its factor `skip` (-1: with all factors) */
-void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
-                 const double *Z, int ldz, int n, const double *X, int ldx, double *out);
+void kernel_term(const struct kernel *k, const struct term *t, int skip, struct rows Z,
+                 struct rows X, double *out);
 
 /* Computes the diagonal of kernel_term() for Z = X, of at most KERNEL_TILE rows. */
-void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
-                          const double *X, int ldx, double *out);
+void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,
+                          struct rows X, double *out);
 
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 for a single stationary factor with lengthscales. */

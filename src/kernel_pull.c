@@ -26,24 +26,24 @@ size_t kernel_size(const struct kernel *k, int M)
 }
 
 /* sums [d x d] += w by the levels of the rows */
-static void pull_levels(const struct factor *f, int M, const double *Z, int ldz, int n,
-                        const double *X, int ldx, const double *w, double *sums)
+static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
+                        const double *w, double *sums)
 {
     int of_z[KERNEL_TILE], of_x[KERNEL_WIDE];
-    factor_levels(f, n, X, ldx, of_x);
-    for (int m = 0; m < M; m += KERNEL_TILE) {
-        const int some = M - m < KERNEL_TILE ? M - m : KERNEL_TILE;
-        factor_levels(f, some, Z + m, ldz, of_z);
-        for (int i = 0; i < n; i++)
-            for (int a = 0; a < some; a++)
+    factor_levels(f, X, of_x);
+    for (int m = 0; m < Z.n; m += KERNEL_TILE) {
+        const struct rows some = rows_tile(Z, m, KERNEL_TILE);
+        factor_levels(f, some, of_z);
+        for (int i = 0; i < X.n; i++)
+            for (int a = 0; a < some.n; a++)
                 if (of_x[i] >= 0 && of_z[a] >= 0)
-                    sums[(size_t)of_x[i] * f->d + of_z[a]] += w[(size_t)i * M + m + a];
+                    sums[(size_t)of_x[i] * f->d + of_z[a]] += w[(size_t)i * Z.n + m + a];
     }
 }
 
 struct pull {
-    int M, ldz, n, ldx;
-    const double *Z, *X, *K_bar;
+    struct rows Z, X;
+    const double *K_bar;
     double *w, *S, *values, *levels; /* scratch: KERNEL_WIDE x M each, sums over levels */
     double *dZ, *dtheta;
 };
@@ -59,17 +59,17 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
-    const size_t size = (size_t)p->M * p->n;
+    const size_t size = (size_t)p->Z.n * p->X.n;
     const double *shape = factor_shape(f);
     if (profile->slope_reads_r2)
-        factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+        factor_statistic(f, p->Z, p->X, p->S);
     if (p->dtheta != NULL && profile->n_shape > 0) {
         profile->shape_slope((int)size, shape, k, p->S, p->w);
         p->dtheta[f->at + factor_n_metric(f)] += dot(size, p->w, p->K_bar);
     }
     profile->slope((int)size, shape, k, p->S, p->w);
     multiply(size, p->K_bar, p->w);
-    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+    factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
 /* Pulls any other factor, multiplied by the rest of its term. */
@@ -78,27 +78,26 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
 {
     const struct factor *f = kernel_factor(k, t, i);
     const struct profile *profile = f->profile;
-    const size_t size = (size_t)p->M * p->n;
+    const size_t size = (size_t)p->Z.n * p->X.n;
     if (profile->metric != METRIC_PRODUCT && !factor_has_levels(f))
         return;
-    kernel_term(k, t, i, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w);
+    kernel_term(k, t, i, p->Z, p->X, p->w);
     multiply(size, p->K_bar, p->w);
     if (profile->metric == METRIC_LEVELS) {
         if (p->dtheta != NULL)
-            pull_levels(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w,
-                        p->levels + levels_before(k, t->factor[i]));
+            pull_levels(f, p->Z, p->X, p->w, p->levels + levels_before(k, t->factor[i]));
         return;
     }
     if (profile->metric == METRIC_GROUP) {
         for (int j = 0; j < f->n_parameters && p->dtheta != NULL; j++) {
             const struct factor slope = factor_table_slope(f, j);
-            factor_statistic(&slope, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+            factor_statistic(&slope, p->Z, p->X, p->S);
             p->dtheta[f->at + j] += dot(size, p->S, p->w);
         }
-        factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, NULL);
+        factor_pull(f, p->Z, p->X, p->w, p->dZ, NULL);
         return;
     }
-    factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+    factor_statistic(f, p->Z, p->X, p->S);
     if (p->dtheta != NULL && profile->n_shape > 0) {
         double *slope = p->values; /* no longer wanted where it is the scratch */
         copy(size, p->S, slope);
@@ -107,16 +106,16 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     }
     profile->value_slope((int)size, f->power, factor_shape(f), p->S);
     multiply(size, p->S, p->w);
-    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+    factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
 static void pull_term(const struct kernel *k, const struct term *t, const double *values,
                       const struct pull *p)
 {
+    const size_t M = (size_t)p->Z.n;
     if (p->dtheta != NULL)
-        for (int i = 0; i < p->n; i++)
-            p->dtheta[t->at] +=
-                dot((size_t)p->M, values + (size_t)i * p->M, p->K_bar + (size_t)i * p->M);
+        for (int i = 0; i < p->X.n; i++)
+            p->dtheta[t->at] += dot(M, values + i * M, p->K_bar + i * M);
     for (int i = 0; i < t->n_factors; i++) /* those that read the term's values first */
         if (factor_is_stationary(kernel_factor(k, t, i)))
             pull_stationary(kernel_factor(k, t, i), values, p);
@@ -139,26 +138,24 @@ static void finish_levels(const struct kernel *k, const double *sums, double *dt
     }
 }
 
-void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, const double *K, const double *K_bar,
-                 double *work, double *dZ, double *dtheta)
+void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const double *K,
+                 const double *K_bar, double *work, double *dZ, double *dtheta)
 {
     const int group = rows_at_a_time(k);
-    const size_t piece = (size_t)group * M;
-    struct pull p = {.M = M, .ldz = ldz, .ldx = ldx, .Z = Z, .dZ = dZ, .dtheta = dtheta};
+    const size_t M = (size_t)Z.n, piece = group * M;
+    struct pull p = {.Z = Z, .dZ = dZ, .dtheta = dtheta};
     p.w = work;
     p.S = p.w + piece;
     p.values = p.S + piece;
     p.levels = p.values + piece;
     fill(levels_before(k, k->n_factors), 0.0, p.levels);
-    for (int i = 0; i < n; i += group) {
-        p.n = n - i < group ? n - i : group;
-        p.X = X + i;
-        p.K_bar = K_bar + (size_t)i * M;
+    for (int i = 0; i < X.n; i += group) {
+        p.X = rows_tile(X, i, group);
+        p.K_bar = K_bar + i * M;
         for (int t = 0; t < k->n_terms; t++) {
-            const double *values = K + (size_t)i * M;
+            const double *values = K + i * M;
             if (k->n_terms > 1) {
-                kernel_term(k, k->term + t, -1, M, Z, ldz, p.n, p.X, ldx, p.values);
+                kernel_term(k, k->term + t, -1, Z, p.X, p.values);
                 values = p.values;
             }
             pull_term(k, k->term + t, values, &p);
@@ -168,83 +165,84 @@ void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
         finish_levels(k, p.levels, dtheta);
 }
 
-void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
-                      int ldz, double jitter, const double *K_bar, struct arena *arena,
-                      double *dZ, double *dtheta)
+void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double jitter,
+                      const double *K_bar, struct arena *arena, double *dZ,
+                      double *dtheta)
 {
-    const size_t size = (size_t)M * columns;
-    double *K = arena_take(arena, (size_t)M * M), *half = arena_take(arena, size),
-           *rest = arena_take(arena, kernel_size(k, M));
-    kernel_cross(k, M, Z, ldz, M, Z, ldz, K);
+    const size_t M = (size_t)Z.n, size = M * columns;
+    double *K = arena_take(arena, M * M), *half = arena_take(arena, size),
+           *rest = arena_take(arena, kernel_size(k, Z.n));
+    kernel_cross(k, Z, Z, K);
     fill(size, 0.0, half);
-    kernel_pull(k, M, Z, ldz, M, Z, ldz, K, K_bar, rest, half, dtheta);
+    kernel_pull(k, Z, Z, K, K_bar, rest, half, dtheta);
     if (dZ != NULL)
         add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column */
-    kernel_pull_diagonal(k, M, Z, ldz, jitter, K_bar, M + 1, dZ, dtheta);
+    kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 
-/* Pulls the factors of a term's diagonal that vary, a tile at a time. */
-static void pull_varying(const struct kernel *k, const struct term *t, int n, int first,
-                         int rows, const double *X, int ldx, const double *weight,
-                         double *dX, double *dtheta)
+/* Pulls the factors of a term's diagonal that vary, for a tile of rows.  Column j of dX begins at
+ * dX + j ld. */
+static void pull_varying(const struct kernel *k, const struct term *t, struct rows X,
+                         const double *weight, double *dX, int ld, double *dtheta)
 {
+    const size_t n = (size_t)X.n;
     double s[KERNEL_TILE], rest[KERNEL_TILE], slope[KERNEL_TILE];
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);
         if (factor_is_constant(f))
             continue;
-        kernel_term_diagonal(k, t, i, rows, X + first, ldx, rest);
-        multiply((size_t)rows, weight, rest);
+        kernel_term_diagonal(k, t, i, X, rest);
+        multiply(n, weight, rest);
         if (factor_has_levels(f)) {
             for (int j = 0; j < f->n_parameters && dtheta != NULL; j++) {
                 const struct factor other = factor_table_slope(f, j);
-                factor_self_statistic(&other, rows, X + first, ldx, s);
-                dtheta[f->at + j] += dot((size_t)rows, s, rest);
+                factor_self_statistic(&other, X, s);
+                dtheta[f->at + j] += dot(n, s, rest);
             }
             for (int j = 1; j < f->d && dX != NULL; j++)
-                for (int a = 0; a < rows; a++)
-                    dX[(size_t)f->column[j] * n + first + a] +=
-                        2.0 * rest[a] * factor_group_slope(f, j, X + first + a, ldx);
+                for (int a = 0; a < X.n; a++)
+                    dX[(size_t)f->column[j] * ld + a] +=
+                        2.0 * rest[a] * factor_group_slope(f, j, rows_from(X, a, 1));
             continue;
         }
-        factor_self_statistic(f, rows, X + first, ldx, s);
+        factor_self_statistic(f, X, s);
         if (dtheta != NULL && f->profile->n_shape > 0) {
-            copy((size_t)rows, s, slope);
-            f->profile->value_shape_slope(rows, f->power, factor_shape(f), slope);
-            dtheta[f->at] += dot((size_t)rows, slope, rest);
+            copy(n, s, slope);
+            f->profile->value_shape_slope(X.n, f->power, factor_shape(f), slope);
+            dtheta[f->at] += dot(n, slope, rest);
         }
-        f->profile->value_slope(rows, f->power, factor_shape(f), s);
+        f->profile->value_slope(X.n, f->power, factor_shape(f), s);
         for (int j = 0; j < f->d && dX != NULL; j++) /* s = x'x: ds/dx = 2 x */
-            for (int a = 0; a < rows; a++)
-                dX[(size_t)f->column[j] * n + first + a] +=
+            for (int a = 0; a < X.n; a++)
+                dX[(size_t)f->column[j] * ld + a] +=
                     2.0 * s[a] * rest[a] *
-                    factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + first + a]);
+                    factor_product_slope(f, j, rows_column(X, f->column[j])[a]);
     }
 }
 
-void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
-                          double times, const double *w, int stride, double *dX,
-                          double *dtheta)
+void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
+                          const double *w, int stride, double *dX, double *dtheta)
 {
     double some[KERNEL_TILE], weight[KERNEL_TILE];
     if (kernel_is_constant(k)) {
         double sum = 0.0;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < X.n; i++)
             sum += w[(size_t)i * stride];
         if (dtheta != NULL)
             dtheta[k->term->at] += times * k->term->variance * sum;
         return;
     }
-    for (int i = 0; i < n; i += KERNEL_TILE) {
-        const int rows = n - i < KERNEL_TILE ? n - i : KERNEL_TILE;
-        for (int a = 0; a < rows; a++)
+    for (int i = 0; i < X.n; i += KERNEL_TILE) {
+        const struct rows tile = rows_tile(X, i, KERNEL_TILE);
+        for (int a = 0; a < tile.n; a++)
             weight[a] = times * w[(size_t)(i + a) * stride];
         for (int t = 0; t < k->n_terms; t++) {
             if (dtheta != NULL) {
-                kernel_term_diagonal(k, k->term + t, -1, rows, X + i, ldx, some);
-                dtheta[k->term[t].at] += dot((size_t)rows, weight, some);
+                kernel_term_diagonal(k, k->term + t, -1, tile, some);
+                dtheta[k->term[t].at] += dot((size_t)tile.n, weight, some);
             }
-            pull_varying(k, k->term + t, n, i, rows, X, ldx, weight, dX, dtheta);
+            pull_varying(k, k->term + t, tile, weight, dX == NULL ? NULL : dX + i, X.n,
+                         dtheta);
         }
     }
 }

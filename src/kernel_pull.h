@@ -9,22 +9,20 @@
 /* Returns the doubles of scratch that pull needs for M points Z. */
 size_t kernel_size(const struct kernel *k, int M);
 
-/* Adjoint of cross.  K as cross made it; dF = sum(K_bar * dK).  Adds to dZ (M x columns,
+/* Adjoint of K = k(Z, X), K as kernel_cross() made it: dF = sum(K_bar * dK).  Adds to dZ (M x columns,
  * leading dimension M, NULL to skip) and to dtheta [n_theta] (NULL to skip). */
-void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, const double *K, const double *K_bar,
-                 double *work, double *dZ, double *dtheta);
+void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const double *K,
+                 const double *K_bar, double *work, double *dZ, double *dtheta);
 
 /* Adjoint of k(Z, Z) + jitter diag k(z, z), K_bar symmetric.  It includes the slopes in both
  * arguments of k and those of the jitter.  `columns` is the number of columns of Z. */
-void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
-                      int ldz, double jitter, const double *K_bar, struct arena *arena,
-                      double *dZ, double *dtheta);
+void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double jitter,
+                      const double *K_bar, struct arena *arena, double *dZ,
+                      double *dtheta);
 
 /* Adjoint of the diagonal: dF = times sum_i w_i d k(x_i, x_i), w_i `stride` apart.  Adds to dX
  * (n x columns, leading dimension n, NULL to skip) and to dtheta (NULL to skip). */
-void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
-                          double times, const double *w, int stride, double *dX,
-                          double *dtheta);
+void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
+                          const double *w, int stride, double *dX, double *dtheta);
 
 #endif

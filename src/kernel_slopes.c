@@ -24,14 +24,15 @@ static double turn_of(const struct factor *f)
  * out (M x n) += w times the slope of the statistic in input j of x:
  *     2 (x - z) / l^2,   (2 turn / l^2) sin(turn (x - z)),   the slopes of x'z and of u'S u
  */
-static void add_slope(const struct factor *f, int j, int M, const double *Z, int ldz,
-                      int n, const double *X, int ldx, const double *w, double *out)
+static void add_slope(const struct factor *f, int j, struct rows Z, struct rows X,
+                      const double *w, double *out)
 {
     const enum metric metric = f->profile->metric;
-    const double *z = Z + (size_t)f->column[j] * ldz;
-    const double *x = X + (size_t)f->column[j] * ldx;
-    for (int i = 0; i < n; i++)
-        for (int m = 0; m < M; m++, w++, out++)
+    const double *z = rows_column(Z, f->column[j]), *x = rows_column(X, f->column[j]),
+                 *of_z = rows_column(Z, f->column[0]),
+                 *of_x = rows_column(X, f->column[0]);
+    for (int i = 0; i < X.n; i++)
+        for (int m = 0; m < Z.n; m++, w++, out++)
             if (metric ==
                 METRIC_SCALED) { /* in this order nothing overflows beside w = 0 */
                 const double rate = fmin(factor_rate(f, j), 1e290);
@@ -41,9 +42,8 @@ static void add_slope(const struct factor *f, int j, int M, const double *Z, int
                              apart = remainder(x[i] - z[m], f->parameter[1]);
                 *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
             } else if (metric == METRIC_GROUP) {
-                const size_t level = (size_t)f->column[0];
-                if (X[level * ldx + i] == Z[level * ldz + m])
-                    *out += *w * factor_group_slope(f, j, Z + m, ldz);
+                if (of_x[i] == of_z[m]) /* the same level */
+                    *out += *w * factor_group_slope(f, j, rows_from(Z, m, 1));
             } else {
                 *out += *w * factor_product_slope(f, j, z[m]);
             }
@@ -74,43 +74,42 @@ struct slopes {
 };
 
 /* s->out += the share of factor i in the slope of a term:  dg / dS times dS / dx times the others */
-static void add_factor(const struct kernel *k, const struct term *t, int i, int j, int M,
-                       const double *Z, int ldz, int n, const double *X, int ldx,
-                       struct slopes *s)
+static void add_factor(const struct kernel *k, const struct term *t, int i, int j,
+                       struct rows Z, struct rows X, struct slopes *s)
 {
     const struct factor *f = kernel_factor(k, t, i);
-    const int size = M * n;
-    factor_statistic(f, M, Z, ldz, n, X, ldx, s->S);
+    const int size = Z.n * X.n;
+    factor_statistic(f, Z, X, s->S);
     if (factor_is_stationary(f)) {
-        kernel_term(k, t, -1, M, Z, ldz, n, X, ldx, s->values);
+        kernel_term(k, t, -1, Z, X, s->values);
         f->profile->slope(size, factor_shape(f), s->values, s->S, s->w);
     } else {
-        kernel_term(k, t, i, M, Z, ldz, n, X, ldx, s->w);
+        kernel_term(k, t, i, Z, X, s->w);
         f->profile->value_slope(size, f->power, factor_shape(f), s->S);
         for (int a = 0; a < size; a++)
             s->w[a] *= s->S[a];
     }
-    add_slope(f, j, M, Z, ldz, n, X, ldx, s->w, s->out);
+    add_slope(f, j, Z, X, s->w, s->out);
 }
 
-void kernel_slopes(const struct kernel *k, int column, int M, const double *Z, int ldz,
-                   int n, const double *X, int ldx, double *out)
+void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct rows X,
+                   double *out)
 {
     struct slopes s;
-    for (int m = 0; m < M; m += KERNEL_TILE)
-        for (int a = 0; a < n; a += KERNEL_WIDE) {
-            const int some = M - m < KERNEL_TILE ? M - m : KERNEL_TILE,
-                      rows = n - a < KERNEL_WIDE ? n - a : KERNEL_WIDE;
-            fill((size_t)some * rows, 0.0, s.out);
+    for (int m = 0; m < Z.n; m += KERNEL_TILE)
+        for (int a = 0; a < X.n; a += KERNEL_WIDE) {
+            const struct rows some = rows_tile(Z, m, KERNEL_TILE),
+                              rows = rows_tile(X, a, KERNEL_WIDE);
+            fill((size_t)some.n * rows.n, 0.0, s.out);
             for (const struct term *t = k->term; t < k->term + k->n_terms; t++)
                 for (int i = 0; i < t->n_factors; i++) {
                     const int j = input_of(kernel_factor(k, t, i), column);
                     if (j >= 0)
-                        add_factor(k, t, i, j, some, Z + m, ldz, rows, X + a, ldx, &s);
+                        add_factor(k, t, i, j, some, rows, &s);
                 }
-            for (int b = 0; b < rows; b++)
-                copy((size_t)some, s.out + (size_t)b * some,
-                     out + (size_t)(a + b) * M + m);
+            for (int b = 0; b < rows.n; b++)
+                copy((size_t)some.n, s.out + (size_t)b * some.n,
+                     out + (size_t)(a + b) * Z.n + m);
         }
 }
 
@@ -119,7 +118,7 @@ struct jet {
     double value, slope, second;
 };
 
-static struct jet factor_jet(const struct factor *f, int column, const double *x, int ldx)
+static struct jet factor_jet(const struct factor *f, int column, struct rows x)
 {
     const struct profile *profile = f->profile;
     const int j = input_of(f, column);
@@ -127,14 +126,14 @@ static struct jet factor_jet(const struct factor *f, int column, const double *x
     struct jet g = {1.0, 0.0, 0.0};
     double s, slope, curvature;
     if (!factor_is_constant(f)) {
-        factor_self_statistic(f, 1, x, ldx, &s);
+        factor_self_statistic(f, x, &s);
         slope = curvature = g.value = s;
         if (profile->value != NULL)
             profile->value(1, f->power, shape, &g.value);
         if (j >= 0) {
             const double u = f->profile->metric == METRIC_GROUP
-                                 ? factor_group_slope(f, j, x, ldx)
-                                 : factor_product_slope(f, j, x[(size_t)column * ldx]);
+                                 ? factor_group_slope(f, j, x)
+                                 : factor_product_slope(f, j, *rows_column(x, column));
             profile->value_slope(1, f->power, shape, &slope);
             if (profile->value_curvature == NULL)
                 curvature = 0.0;
@@ -151,17 +150,17 @@ static struct jet factor_jet(const struct factor *f, int column, const double *x
     return g;
 }
 
-void kernel_slope_variance(const struct kernel *k, int column, int n, const double *X,
-                           int ldx, double *prior, double *size)
+void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
+                           double *prior, double *size)
 {
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < X.n; i++) {
         double sum = 0.0, roots = 0.0;
         for (const struct term *t = k->term; t < k->term + k->n_terms; t++) {
             struct jet all = {t->variance, 0.0, 0.0};
             double sds = 0.0; /* sum over factors of sqrt(g'' times the others) */
             for (int f = 0; f < t->n_factors; f++) {
                 const struct jet g =
-                    factor_jet(kernel_factor(k, t, f), column, X + i, ldx);
+                    factor_jet(kernel_factor(k, t, f), column, rows_from(X, i, 1));
                 all.second = all.second * g.value + 2.0 * all.slope * g.slope +
                              all.value * g.second;
                 all.slope = all.slope * g.value + all.value * g.slope;

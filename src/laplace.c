@@ -44,7 +44,7 @@ static void spread(const struct laplace *l, const struct visit *v)
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     double *left = l->left + first;
     solve_lower_squares(M, n, l->C, v->A, v->work, l->q + first);
-    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
+    kernel_diagonal(l->z.model->kernel, rows_of(&v->block), left);
     for (int i = 0; i < n; i++) {
         left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
         left[i] = left[i] > 0.0 ? left[i] : 0.0;
@@ -258,9 +258,9 @@ void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
     const struct block *b = &v->block;
     mult_ABt(z->M, b->n, z->M, 1.0, bar, v->A, 1.0, sums);
     solve_lower_t(z->M, b->n, z->L, bar);
-    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work,
-                NULL, dtheta);
-    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
+    kernel_pull(z->model->kernel, points_of(z), rows_of(b), v->K, bar, work, NULL,
+                dtheta);
+    kernel_pull_diagonal(z->model->kernel, rows_of(b), 1.0, dE, 1, NULL, dtheta);
 }
 
 void laplace_pull_points(const struct inducing *z, struct arena *arena, double *Lbar,
@@ -270,7 +270,7 @@ void laplace_pull_points(const struct inducing *z, struct arena *arena, double *
     solve_lower_t(z->M, z->M, z->L, Lbar);
     scale_by((size_t)z->M * z->M, -1.0, Lbar);
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
-    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
                      Kmm_bar, arena, NULL, dtheta);
 }
 

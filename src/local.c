@@ -41,13 +41,14 @@ static void group_kernels(const struct local *l, int i, struct group s)
     const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows;
     const int n_c = l->n_c, g = group_size(l, i), *member = l->member + (size_t)n_c * i;
+    const struct rows X = matrix_rows(n_c, s.X);
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
         s.scale[r] = near->scale == NULL ? 1.0 : near->scale[member[r]];
     }
-    kernel_cross(k, n_c, s.X, n_c, n_c, s.X, n_c, s.K);
-    kernel_cross(k, n_c, s.X, n_c, g, l->rows_new.X + l->start[i], l->rows_new.ldx, s.k);
+    kernel_cross(k, X, X, s.K);
+    kernel_cross(k, X, rows_from(rows_of(&l->rows_new), l->start[i], g), s.k);
     scale_columns(n_c, n_c, s.scale, s.K);
     scale_rows(n_c, n_c, s.scale, s.K);
     scale_rows(n_c, g, s.scale, s.k);
@@ -60,8 +61,8 @@ static void group_add(const void *self, const struct visit *v)
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
     double k_most = 0.0;
     group_kernels(l, i, s);
-    kernel_diagonal(l->posterior->z.model->kernel, g, l->rows_new.X + at, l->rows_new.ldx,
-                    s.prior);
+    kernel_diagonal(l->posterior->z.model->kernel,
+                    rows_from(rows_of(&l->rows_new), at, g), s.prior);
     for (int r = 0; r < n_c; r++)
         k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
     kriging_weights(n_c, g, l->posterior->z.model->s2, k_most, s.K, s.k, s.scale, s.prior,
@@ -77,8 +78,8 @@ static void rows_kernels(const struct local *l, const struct block *b, double *K
     const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows, *x = &l->rows_new;
     const int n = b->n;
-    kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
-    kernel_cross(k, n, b->X, b->ldx, x->n, x->X, x->ldx, H);
+    kernel_cross(k, rows_of(b), rows_of(near), K_near);
+    kernel_cross(k, rows_of(b), rows_of(x), H);
     scale_columns(n, near->n, near->scale, K_near);
     scale_rows(n, near->n, b->scale, K_near);
     scale_rows(n, x->n, b->scale, H);
@@ -130,7 +131,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n),
            *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
            *hh = Aw + m * n;
-    kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, prior);
+    kernel_diagonal(p->z.model->kernel, rows_of(x), prior);
     inducing_features(&p->z, x, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */

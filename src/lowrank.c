@@ -19,7 +19,7 @@ const double *panel_rows(const struct panel *p, const struct block *b, double *w
     if (panel_size(p, 1) == 0)
         return p->Wt == NULL ? NULL : p->Wt + (size_t)b->first * p->aux->q;
     double *Wt = work + (size_t)aux->n_u * b->n;
-    kernel_cross(aux->kernel, aux->n_u, aux->U, aux->n_u, b->n, b->X, b->ldx, work);
+    kernel_cross(aux->kernel, matrix_rows(aux->n_u, aux->U), rows_of(b), work);
     mult_AtB(aux->q, aux->n_u, b->n, 1.0, aux->W, work, 0.0, Wt);
     scale_columns(aux->q, b->n, b->scale, Wt);
     return Wt;
@@ -41,7 +41,7 @@ struct sink panel_sink(const struct panel_values *self)
 void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,
                     double *Wm)
 {
-    kernel_cross(aux->kernel, M, Z, M, aux->n_u, aux->U, aux->n_u, K_zu);
+    kernel_cross(aux->kernel, matrix_rows(M, Z), matrix_rows(aux->n_u, aux->U), K_zu);
     mult_AB(M, aux->n_u, aux->q, 1.0, K_zu, aux->W, 0.0, Wm);
 }
 
@@ -51,6 +51,6 @@ void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const doubl
     double *K_bar = arena_take(arena, (size_t)M * aux->n_u),
            *rest = arena_take(arena, kernel_size(aux->kernel, M));
     mult_ABt(M, aux->q, aux->n_u, 1.0, Wm_bar, aux->W, 0.0, K_bar); /* Wm_bar W' */
-    kernel_pull(aux->kernel, M, Z, M, aux->n_u, aux->U, aux->n_u, K_zu, K_bar, rest, dZ,
-                NULL);
+    kernel_pull(aux->kernel, matrix_rows(M, Z), matrix_rows(aux->n_u, aux->U), K_zu,
+                K_bar, rest, dZ, NULL);
 }

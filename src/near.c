@@ -22,9 +22,10 @@ size_t near_rows_size(int s, int columns)
 static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
+    const struct rows X = matrix_rows(n, p->X);
     for (int j = 0; j < n; j += STRIP) {
         const int rows = n - j, columns = rows < STRIP ? rows : STRIP;
-        kernel_cross(p->kernel, rows, p->X + j, n, columns, p->X + j, n, strip);
+        kernel_cross(p->kernel, rows_from(X, j, rows), rows_from(X, j, columns), strip);
         for (int c = 0; c < columns; c++) {
             const double *from = strip + (size_t)c * rows, *scale = p->scale + j;
             double *to = E + (size_t)(j + c) * n + j;
@@ -66,7 +67,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
     const int s = p->s, n = s + 1;
     double *E = work, *strip = E + (size_t)n * n, *diagonal = strip, most = 0.0,
            noise = p->s2;
-    kernel_diagonal(p->kernel, n, p->X, n, diagonal);
+    kernel_diagonal(p->kernel, matrix_rows(n, p->X), diagonal);
     for (int j = 0; j < s; j++)
         most = fmax(most, diagonal[j] * p->scale[j] * p->scale[j]);
     for (;;) {

@@ -71,7 +71,7 @@ static void T1_add(const void *self, const struct visit *to)
            *room = pair + pairs_size(g->inner, g->inner), *other = room + rows_size(g);
     const struct block own = source_block(&g->rows, p.start + p.i, p.n, room);
     double vKv = 0.0, vv = 0.0;
-    kernel_diagonal(k, p.n, own.X, own.ldx, Kv);
+    kernel_diagonal(k, rows_of(&own), Kv);
     scale_columns(1, p.n, own.scale, Kv);
     scale_columns(1, p.n, own.scale, Kv);
     for (int q = 0; q < p.n; q++)

@@ -11,7 +11,7 @@ static const double *scaled_kernel(const struct kernel *k, const struct block *b
                                    const struct block *c, double *work)
 {
     double *K = work;
-    kernel_cross(k, c->n, c->X, c->ldx, b->n, b->X, b->ldx, K);
+    kernel_cross(k, rows_of(c), rows_of(b), K);
     scale_columns(c->n, b->n, b->scale, K);
     scale_rows(c->n, b->n, c->scale, K);
     return K;
@@ -38,8 +38,9 @@ void pairs_add_both(const struct kernel *k, const struct block *b, const struct 
 {
     const int itself = b->first == c->first;
     for (int i = 0; i < b->n; i += ROWS) {
-        const int n = b->n - i < ROWS ? b->n - i : ROWS;
-        kernel_cross(k, c->n, c->X, c->ldx, n, b->X + i, b->ldx, work);
+        const struct rows some = rows_tile(rows_of(b), i, ROWS);
+        const int n = some.n;
+        kernel_cross(k, rows_of(c), some, work);
         for (int r = 0; r < n; r += STRIP_ROWS)
             strip_products(linalg_lanes(), c->n, n - r < STRIP_ROWS ? n - r : STRIP_ROWS,
                            work + (size_t)r * c->n, m, ldp, p_c,

@@ -84,7 +84,7 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
 static void evaluate(const struct pass *p, const struct block *b, double *K)
 {
     const struct inducing *z = p->z;
-    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
+    kernel_cross(z->model->kernel, points_of(z), rows_of(b), K);
 }
 
 /* Gives the block the response and the scale of the site. */
@@ -100,7 +100,7 @@ static void make_site(const struct pass *p, const struct block *b, double *made)
     const int M = p->z->M;
     double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
            *scale = y + b->n;
-    kernel_diagonal(p->z->model->kernel, b->n, b->X, b->ldx, left);
+    kernel_diagonal(p->z->model->kernel, rows_of(b), left);
     subtract_squares(M, b->n, A, left);
     p->site->working(p->site, b, left, y, scale);
     scale_columns(M, b->n, scale, A);

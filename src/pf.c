@@ -20,7 +20,7 @@ static void transpose(int n, const double *A, double *At)
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;
-    kernel_diagonal(z->model->kernel, z->M, z->Z, z->M, root);
+    kernel_diagonal(z->model->kernel, points_of(z), root);
     for (int m = 0; m < z->M; m++)
         most = root[m] > most ? root[m] : most;
     for (int m = 0; m < z->M; m++)

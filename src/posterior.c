@@ -39,7 +39,7 @@ static void predict_block(const void *self, const struct visit *v)
     double *sor_variance = to->sor_variance + b->first,
            *unexplained = to->unexplained + b->first;
     mult_Atx(M, n, 1.0, v->A, p->beta, 0.0, to->mean + b->first);
-    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
+    kernel_diagonal(p->z.model->kernel, rows_of(b), unexplained);
     subtract_squares(M, n, v->A, unexplained);
     solve_lower_squares(M, n, p->C, v->A, v->work, sor_variance);
     scale_by((size_t)n, p->z.model->s2, sor_variance);
@@ -87,7 +87,7 @@ void posterior_covariance(const struct posterior *p, const struct block *b, int 
     const int M = p->z.M, n = b->n;
     double *A = work;
     inducing_features(&p->z, b, A);
-    kernel_cross(p->z.model->kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
+    kernel_cross(p->z.model->kernel, rows_of(b), rows_of(b), covariance);
     if (sor)
         fill((size_t)n * n, 0.0, covariance);
     else

@@ -12,14 +12,14 @@ void select_start(struct select_state *s, struct arena *arena)
     s->t = arena_take(arena, most);
     s->work = arena_take(arena, most + n);
     s->m = 0;
-    kernel_diagonal(s->kernel, rows->n, rows->X, rows->ldx, s->prior);
+    kernel_diagonal(s->kernel, rows_of(rows), s->prior);
     copy((size_t)rows->n, s->prior, s->E);
 }
 
 int select_step(struct select_state *s, double tolerance)
 {
-    const double *X = s->rows.X;
-    const int n = s->rows.n, ldx = s->rows.ldx, m = s->m;
+    const struct rows X = rows_of(&s->rows);
+    const int n = X.n, m = s->m;
     double *row = s->work, *column = row + s->most;
     double *a = s->A + (size_t)m * n;
     int best = -1;
@@ -31,7 +31,7 @@ int select_step(struct select_state *s, double tolerance)
         return 0;
 
     /* a = (k(X, x) - A A[best, ]') / sqrt(E[best]) */
-    kernel_cross(s->kernel, n, X, ldx, 1, X + best, ldx, column);
+    kernel_cross(s->kernel, X, rows_from(X, best, 1), column);
     for (int j = 0; j < m; j++)
         row[j] = s->A[(size_t)j * n + best];
     copy((size_t)n, column, a);

@@ -48,18 +48,18 @@ static void symmetric_column(int n, const double *Kb, const double *u, double *o
 }
 
 /* K: the kernel matrix of this term alone, lower triangle; work: 2 n */
-CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
-                                 const double *X, int ldx, const double *K,
-                                 const double *u, double *work, double *out)
+CLONES static void single_slopes(const struct term *term, const struct factor *f,
+                                 struct rows X, const double *K, const double *u,
+                                 double *work, double *out)
 {
     const struct profile *profile = f->profile;
+    const int n = X.n;
     double *w = work, *r2 = work + n;
     for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
         const int below = n - b - 1;
         const double *Kb = K + (size_t)b * n + b + 1;
-        const double *at = X + b, *under = at + 1;
         if (profile->slope_reads_r2)
-            factor_statistic(f, below, under, ldx, 1, at, ldx, r2);
+            factor_statistic(f, rows_from(X, b + 1, below), rows_from(X, b, 1), r2);
         if (profile->n_shape > 0) {
             double *o = out + (size_t)(f->at + factor_n_metric(f)) * n + b;
             profile->shape_slope(below, factor_shape(f), Kb, r2, w);
@@ -70,13 +70,13 @@ CLONES static void single_slopes(const struct term *term, const struct factor *f
         for (int a = 0; a < below; a++)
             w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
         for (int j = 0; j < f->d; j++) {
-            const size_t column = (size_t)f->column[j] * ldx;
+            const double *x = rows_column(X, f->column[j]) + b,
+                         rate = fmin(factor_rate(f, j), 1e290);
             double *o = out + (size_t)(f->at + (f->isotropic ? 0 : j)) * n + b;
-            const double rate = fmin(factor_rate(f, j), 1e290);
-            o[0] += rate < 0.0 ? level_column(below, rate, at[column], under + column, w,
-                                              u[b], u + b + 1, o + 1)
-                               : slope_column(below, rate, at[column], under + column, w,
-                                              u[b], u + b + 1, o + 1);
+            o[0] +=
+                rate < 0.0
+                    ? level_column(below, rate, x[0], x + 1, w, u[b], u + b + 1, o + 1)
+                    : slope_column(below, rate, x[0], x + 1, w, u[b], u + b + 1, o + 1);
         }
         symmetric_column(below, Kb, u + b, out + (size_t)term->at * n + b);
     }
@@ -102,67 +102,61 @@ struct matrices {
     double *S, *w, *D; /* n x n each */
 };
 
-static void stationary_slopes(const struct factor *f, int n, const double *X, int ldx,
-                              const double *u, const struct matrices *p, double *out)
+static void stationary_slopes(const struct factor *f, struct rows X, const double *u,
+                              const struct matrices *p, double *out)
 {
     const struct profile *profile = f->profile;
-    const int nn = n * n, n_metric = factor_n_metric(f);
+    const int n = X.n, nn = n * n, n_metric = factor_n_metric(f);
     if (profile->slope_reads_r2)
-        factor_statistic(f, n, X, ldx, n, X, ldx, p->S);
+        factor_statistic(f, X, X, p->S);
     if (profile->n_shape > 0) {
         profile->shape_slope(nn, factor_shape(f), p->values, p->S, p->w);
         add_product(n, p->w, NULL, u, out + (size_t)(f->at + n_metric) * n);
     }
     profile->slope(nn, factor_shape(f), p->values, p->S, p->w);
     for (int j = 0; j < n_metric; j++) {
-        factor_metric_slope(f, j, n, X, ldx, p->D);
+        factor_metric_slope(f, j, X, p->D);
         add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
     }
 }
 
-/* Computes the slopes in parameter p of the table at each pair of rows. */
-static void table_slopes(const struct factor *f, int p, int n, const double *X, int ldx,
-                         double *D)
-{
-    const struct factor other = factor_table_slope(f, p);
-    factor_statistic(&other, n, X, ldx, n, X, ldx, D);
-}
-
-static void other_slopes(const struct kernel *k, const struct term *t, int i, int n,
-                         const double *X, int ldx, const double *u,
-                         const struct matrices *p, double *out)
+static void other_slopes(const struct kernel *k, const struct term *t, int i,
+                         struct rows X, const double *u, const struct matrices *p,
+                         double *out)
 {
     const struct factor *f = kernel_factor(k, t, i);
+    const int n = X.n;
     if (f->n_parameters == 0)
         return;
-    kernel_term(k, t, i, n, X, ldx, n, X, ldx, p->w);
+    kernel_term(k, t, i, X, X, p->w);
     for (int j = 0; j < f->n_parameters; j++) {
         if (factor_has_levels(f)) {
-            table_slopes(f, j, n, X, ldx, p->D);
+            const struct factor slope = factor_table_slope(f, j);
+            factor_statistic(&slope, X, X, p->D);
         } else {
-            factor_statistic(f, n, X, ldx, n, X, ldx, p->D);
+            factor_statistic(f, X, X, p->D);
             f->profile->value_shape_slope(n * n, f->power, factor_shape(f), p->D);
         }
         add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
     }
 }
 
-void term_slopes(const struct kernel *k, const struct term *t, int n, const double *X,
-                 int ldx, const double *values, const double *u, double *work,
-                 double *out)
+void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
+                 const double *values, const double *u, double *work, double *out)
 {
+    const int n = X.n;
     const size_t nn = (size_t)n * n;
     const struct matrices p = {values, work, work + nn, work + 2 * nn};
     if (t->n_factors == 1 && kernel_factor(k, t, 0)->profile->metric == METRIC_SCALED) {
-        single_slopes(t, kernel_factor(k, t, 0), n, X, ldx, values, u, work, out);
+        single_slopes(t, kernel_factor(k, t, 0), X, values, u, work, out);
         return;
     }
     add_product(n, values, NULL, u, out + (size_t)t->at * n);
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);
         if (factor_is_stationary(f))
-            stationary_slopes(f, n, X, ldx, u, &p, out);
+            stationary_slopes(f, X, u, &p, out);
         else
-            other_slopes(k, t, i, n, X, ldx, u, &p, out);
+            other_slopes(k, t, i, X, u, &p, out);
     }
 }

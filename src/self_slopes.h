@@ -8,8 +8,7 @@
 size_t term_slopes_size(int n);
 
 /* out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X */
-void term_slopes(const struct kernel *k, const struct term *t, int n, const double *X,
-                 int ldx, const double *values, const double *u, double *work,
-                 double *out);
+void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
+                 const double *values, const double *u, double *work, double *out);
 
 #endif

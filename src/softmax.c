@@ -183,7 +183,7 @@ static void spread(const struct softmax_at *to, const struct visit *v, double *w
                     dot((size_t)M, v->A + at, work + at);
             }
         }
-    kernel_diagonal(to->z->model->kernel, n, v->block.X, v->block.ldx, to->left + first);
+    kernel_diagonal(to->z->model->kernel, rows_of(&v->block), to->left + first);
     subtract_squares(M, n, v->A, to->left + first);
 }
 

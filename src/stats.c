@@ -25,7 +25,7 @@ void stats_add(const struct kernel *k, int M, int q, const struct block *b,
     s[YY] += sum_squares((size_t)n, ys);
     s[ROWS] += n;
 
-    kernel_diagonal(k, n, b->X, b->ldx, diagonal);
+    kernel_diagonal(k, rows_of(b), diagonal);
     for (int i = 0; i < n; i++) {
         const double w = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
         s[K_SUM] += w * diagonal[i];

@@ -24,31 +24,31 @@ static const struct kind kinds[N_KINDS] = KINDS(KIND);
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* rows i, ..., i + 3 of X side by side; rows beyond n repeat the last one */
-static void rows_side_by_side(const struct strip_kernel *k, int i, int n, const double *X,
-                              int ldx, double *x)
+static void rows_side_by_side(const struct strip_kernel *k, int i, struct rows X,
+                              double *x)
 {
     for (int j = 0; j < k->d; j++)
         for (int r = 0; r < STRIP_ROWS; r++)
             x[STRIP_ROWS * j + r] =
-                X[(size_t)k->column[j] * ldx + (i + r < n ? i + r : n - 1)];
+                rows_column(X, k->column[j])[i + r < X.n ? i + r : X.n - 1];
 }
 
-void strip_values(int lanes, const struct strip_kernel *k, int M, const double *Z,
-                  int ldz, int n, const double *X, int ldx, double *K)
+void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct rows X,
+                  double *K)
 {
     const struct kind kind = kinds[widest_kind(lanes)];
-    const int whole = M - M % kind.lanes, rest = M - whole;
+    const int M = Z.n, n = X.n, whole = M - M % kind.lanes, rest = M - whole;
     double last[STRIP_MOST_INPUTS * MOST_LANES], x[STRIP_MOST_INPUTS * STRIP_ROWS],
         some[STRIP_ROWS * MOST_LANES], *to[STRIP_ROWS];
     const double *z[STRIP_MOST_INPUTS], *z_last[STRIP_MOST_INPUTS];
     for (int j = 0; j < k->d; j++) { /* rows beyond a multiple of the lanes: filled up */
-        z[j] = Z + (size_t)k->column[j] * ldz;
+        z[j] = rows_column(Z, k->column[j]);
         z_last[j] = last + MOST_LANES * j;
         for (int l = 0; l < kind.lanes && rest > 0; l++)
             last[MOST_LANES * j + l] = z[j][l < rest ? whole + l : M - 1];
     }
     for (int i = 0; i < n; i += STRIP_ROWS) {
-        rows_side_by_side(k, i, n, X, ldx, x);
+        rows_side_by_side(k, i, X, x);
         for (int r = 0; r < STRIP_ROWS; r++)
             to[r] = K + (size_t)(i + r < n ? i + r : n - 1) * M;
         kind.values(k, whole, z, x, to[0], to[1], to[2], to[3]);

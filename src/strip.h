@@ -8,6 +8,7 @@
  * k(x, z) = k(z, x), and k(x, x) is the variance.
  */
 #include "profile.h"
+#include "rows.h"
 
 enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 64 };
 
@@ -32,9 +33,9 @@ struct strip_kernel {
     const double *rate; /* [d] negative for numbers of levels (profile.h) */
 };
 
-/* K (M x n) = k(Z, X) */
-void strip_values(int lanes, const struct strip_kernel *k, int M, const double *Z,
-                  int ldz, int n, const double *X, int ldx, double *K);
+/* K (M x n) = k(Z, X) of the M rows Z and the n rows X */
+void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct rows X,
+                  double *K);
 
 /* One strip, n from 1 to STRIP_ROWS:  out_x += K'p_z,  and with p_x (else NULL) out_z += K p_x.
  * K: M x n,  m vectors each, ldp apart. */

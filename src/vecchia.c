@@ -18,8 +18,8 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* Rows of a lane, and kernel values of the terms in all lanes, for the slopes. */
-struct rows {
+/* Rows side by side in the lanes, and kernel values of the terms in all lanes, for the slopes. */
+struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
     int n;
@@ -61,14 +61,14 @@ size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, i
 
 /* ---- terms that have no strips: lane by lane -------------------------------------------------- */
 
-static void take_lane(const struct rows *r, int lane, size_t n, const double *from,
+static void take_lane(const struct lane_rows *r, int lane, size_t n, const double *from,
                       double *to)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = from[i * r->v->lanes + lane];
 }
 
-static void other_values(const struct rows *r, const struct term *t, double *T,
+static void other_values(const struct lane_rows *r, const struct term *t, double *T,
                          double *values)
 {
     const int n = r->n, columns = kernel_columns(r->k);
@@ -76,7 +76,7 @@ static void other_values(const struct rows *r, const struct term *t, double *T,
     for (int l = 0; l < r->v->lanes; l++) {
         size_t i = (size_t)l;
         take_lane(r, l, (size_t)n * columns, r->X, X);
-        kernel_term(r->k, t, -1, n, X, n, n, X, n, K);
+        kernel_term(r->k, t, -1, matrix_rows(n, X), matrix_rows(n, X), K);
         for (int a = 0; a < n; a++)
             for (int b = 0; b <= a; b++, i += r->v->lanes) {
                 values[i] = K[(size_t)b * n + a];
@@ -85,7 +85,8 @@ static void other_values(const struct rows *r, const struct term *t, double *T,
     }
 }
 
-static void other_slopes(const struct rows *r, const struct term *t, const double *values)
+static void other_slopes(const struct lane_rows *r, const struct term *t,
+                         const double *values)
 {
     const int n = r->n, columns = kernel_columns(r->k), lanes = r->v->lanes;
     const size_t size = (size_t)n * r->k->n_theta;
@@ -98,7 +99,7 @@ static void other_slopes(const struct rows *r, const struct term *t, const doubl
             for (int b = 0; b <= a; b++, i += lanes)
                 K[(size_t)b * n + a] = K[(size_t)a * n + b] = values[i];
         fill(size, 0.0, Q);
-        term_slopes(r->k, t, n, X, n, K, u, Q + size, Q);
+        term_slopes(r->k, t, matrix_rows(n, X), K, u, Q + size, Q);
         for (size_t j = 0; j < size; j++)
             r->Q[j * lanes + l] += Q[j];
     }
@@ -106,7 +107,7 @@ static void other_slopes(const struct rows *r, const struct term *t, const doubl
 
 /* ---- all terms ------------------------------------------------------------------------------ */
 
-static void add_terms(const struct rows *r, double *T)
+static void add_terms(const struct lane_rows *r, double *T)
 {
     const size_t size = triangle_size(r->n) * r->v->lanes;
     double *values = r->values;
@@ -120,7 +121,7 @@ static void add_terms(const struct rows *r, double *T)
     }
 }
 
-static void add_slopes(const struct rows *r)
+static void add_slopes(const struct lane_rows *r)
 {
     const size_t lanes = (size_t)r->v->lanes, size = triangle_size(r->n) * lanes,
                  n = (size_t)r->n * lanes;
@@ -144,7 +145,7 @@ static void add_slopes(const struct rows *r)
 }
 
 /* noise u, and noise b_l u */
-static void noise_slopes(const struct rows *r, int q, const double *noise,
+static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
     const size_t n = (size_t)r->n * r->v->lanes;
@@ -156,7 +157,7 @@ static void noise_slopes(const struct rows *r, int q, const double *noise,
 }
 
 /* T <- its factor; returns 0 if a lane has none */
-static int factorise(const struct rows *r, const double *noise, double *T)
+static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
     double all = 0.0;
@@ -181,7 +182,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     const size_t column = (size_t)n * lanes, last = column - lanes,
                  triangle = triangle_size(n) * lanes;
     double *T = work, *D = T + triangle - lanes, *w;
-    struct rows r = {v, k, n, X, NULL, T + triangle, T + triangle + column, NULL};
+    struct lane_rows r = {v, k, n, X, NULL, T + triangle, T + triangle + column, NULL};
     r.values = r.Q + column * (sum->p + 1);
     r.work = r.values + values_size(k, n) * lanes;
     fill(triangle, 0.0, T);

@@ -169,7 +169,7 @@ static double value(const void *context)
     for (int f = 0; f < q->c->kernel.n_factors; f++)
         if (factor_has_levels(q->c->factor + f))
             table_of(q->c->parameter[f], q->c->table[f]);
-    kernel_cross(&q->c->kernel, M, q->Z, M, n, X, n, K);
+    kernel_cross(&q->c->kernel, matrix_rows(M, q->Z), matrix_rows(n, X), K);
     for (int m = 0; m < M && q->X == NULL; m++)
         K[(size_t)m * M + m] *= 1.0 + q->jitter;
     for (int i = 0; i < M * n; i++)
@@ -239,35 +239,34 @@ static void composite(const int *profiles)
     const struct kernel *k = &c.kernel;
     const size_t n_theta = (size_t)k->n_theta;
     struct question q = {&c, rows(M), rows(N), array_random(M * N, -1.0, 1.0), 0.3};
+    const struct rows Z = matrix_rows(M, q.Z), X = matrix_rows(N, q.X);
     double *K = array(M * N), *Kzz = array(M * M), *diagonal = array(M),
            *dZ = array_zero(M * COLUMNS), *dtheta = array_zero(n_theta);
     value(&q);
-    kernel_cross(k, M, q.Z, M, N, q.X, N, K);
+    kernel_cross(k, Z, X, K);
     for (int i = 0; i < N; i++)
         for (int m = 0; m < M; m++)
             CHECK_NEAR(K[i * M + m], naive_entry(&c, q.X, N, i, q.Z, M, m), 1e-13);
-    kernel_pull(k, M, q.Z, M, N, q.X, N, K, q.K_bar, array(kernel_size(k, M)), dZ,
-                dtheta);
+    kernel_pull(k, Z, X, K, q.K_bar, array(kernel_size(k, M)), dZ, dtheta);
     check_slopes(&q, dZ, dtheta);
 
-    kernel_cross(k, M, q.Z, M, M, q.Z, M, Kzz);
-    kernel_diagonal(k, M, q.Z, M, diagonal);
+    kernel_cross(k, Z, Z, Kzz);
+    kernel_diagonal(k, Z, diagonal);
     for (int m = 0; m < M; m++)
         CHECK(Kzz[m * M + m] == diagonal[m]);
     q.X = NULL;
     q.K_bar = random_spd(M).x;
     dZ = array_zero(M * COLUMNS);
     dtheta = array_zero(n_theta);
-    kernel_pull_self(k, M, COLUMNS, q.Z, M, q.jitter, q.K_bar, &arrays, dZ, dtheta);
+    kernel_pull_self(k, COLUMNS, Z, q.jitter, q.K_bar, &arrays, dZ, dtheta);
     check_slopes(&q, dZ, dtheta);
 
     /* u'(dK / dtheta) v by differences of u'K v */
     double *u = array_random(M, -1.0, 1.0), *v = array_random(M, -1.0, 1.0),
            *at[3 * MOST], *slopes = array_zero(n_theta * M);
     for (int t = 0; t < k->n_terms; t++) {
-        kernel_term(k, k->term + t, -1, M, q.Z, M, M, q.Z, M, Kzz);
-        term_slopes(k, k->term + t, M, q.Z, M, Kzz, v, array(term_slopes_size(M)),
-                    slopes);
+        kernel_term(k, k->term + t, -1, Z, Z, Kzz);
+        term_slopes(k, k->term + t, Z, Kzz, v, array(term_slopes_size(M)), slopes);
     }
     in_lanes(&c, q.Z, v);
     q.jitter = 0.0;

@@ -26,14 +26,15 @@ static void cross(const char *name, struct kernel_shape s)
     const int ldz = s.M + 1, ldx = s.n + 3;
     const double *Z = random_rows(s.M, s.columns, ldz),
                  *X = random_rows(s.n, s.columns, ldx);
+    const struct rows rows_Z = {s.M, Z, ldz}, rows_X = {s.n, X, ldx};
     const size_t size = (size_t)s.M * s.n;
     double *K = array(size), *Kzz = array((size_t)s.M * s.M), *diagonal = array(s.n);
-    kernel_cross(&c.kernel, s.M, Z, ldz, s.n, X, ldx, K);
+    kernel_cross(&c.kernel, rows_Z, rows_X, K);
     CHECK_ARRAY(size, K, naive_kernel(&c, s.M, Z, ldz, s.n, X, ldx).x, 1e-14);
-    kernel_diagonal(&c.kernel, s.n, X, ldx, diagonal);
+    kernel_diagonal(&c.kernel, rows_X, diagonal);
     for (int i = 0; i < s.n; i++)
         CHECK(diagonal[i] == *c.variance);
-    kernel_cross(&c.kernel, s.M, Z, ldz, s.M, Z, ldz, Kzz);
+    kernel_cross(&c.kernel, rows_Z, rows_Z, Kzz);
     for (int i = 0; i < s.M; i++) /* distance 0 is exactly 0 */
         CHECK(Kzz[(size_t)i * s.M + i] == *c.variance);
 }
@@ -50,19 +51,20 @@ static void extremes(const char *name)
         near[i] = 3.0 * i;
         far[i] = 1e8 + near[i];
     }
-    kernel_cross(&c.kernel, 4, near, 4, 4, near, 4, K);
-    kernel_cross(&c.kernel, 4, far, 4, 4, far, 4, K_far);
+    kernel_cross(&c.kernel, matrix_rows(4, near), matrix_rows(4, near), K);
+    kernel_cross(&c.kernel, matrix_rows(4, far), matrix_rows(4, far), K_far);
     CHECK_ARRAY(16, K_far, K, 0.0);
     for (int i = 0; i < 4; i++) {
         static const double lengthscales[] = {1e-308, 1e-6, 1e6, 1e200};
         double *work = array(kernel_size(&c.kernel, 4));
         c.lengthscale[0] = lengthscales[i];
-        kernel_cross(&c.kernel, 4, near, 4, 4, near, 4, K);
+        kernel_cross(&c.kernel, matrix_rows(4, near), matrix_rows(4, near), K);
         for (int j = 0; j < 16; j++) {
             const double want = j % 5 == 0 || i > 1 ? *c.variance : 0.0;
             CHECK_NEAR(K[j], want, 1e-5);
         }
-        kernel_pull(&c.kernel, 4, near, 4, 4, near, 4, K, bar, work, dZ, dtheta);
+        kernel_pull(&c.kernel, matrix_rows(4, near), matrix_rows(4, near), K, bar, work,
+                    dZ, dtheta);
         for (int j = 0; j < 4; j++)
             CHECK(isfinite(dZ[j]));
         CHECK(isfinite(dtheta[0]) && isfinite(dtheta[1]));
@@ -91,6 +93,16 @@ struct kernel_sum {
     double *Z, *X, *K_bar, jitter;
 };
 
+static struct rows sum_Z(const struct kernel_sum *f)
+{
+    return (struct rows){f->s.M, f->Z, f->ldz};
+}
+
+static struct rows sum_X(const struct kernel_sum *f)
+{
+    return (struct rows){f->s.n, f->X, f->ldx};
+}
+
 static double kernel_sum(const void *context)
 {
     const struct kernel_sum *f = context;
@@ -98,7 +110,7 @@ static double kernel_sum(const void *context)
     const int M = f->s.M, self = f->X == NULL, n = self ? M : f->s.n;
     const size_t taken = arrays_taken(), size = (size_t)M * n;
     double *K = array(size), sum = 0.0;
-    kernel_cross(k, M, f->Z, f->ldz, n, self ? f->Z : f->X, self ? f->ldz : f->ldx, K);
+    kernel_cross(k, sum_Z(f), self ? sum_Z(f) : sum_X(f), K);
     for (int m = 0; m < M && self; m++)
         K[(size_t)m * M + m] += f->jitter * k->term->variance;
     for (size_t i = 0; i < size; i++)
@@ -141,15 +153,15 @@ static void pull(const char *name, struct kernel_shape s)
     double *K = array(Mn), *dZ = array_copy(Md, dZ0), *alone = array_copy(Md, dZ0),
            *dtheta = array_copy(n_theta, theta0),
            *theta_alone = array_copy(n_theta, theta0);
-    kernel_cross(k, s.M, f.Z, f.ldz, s.n, f.X, f.ldx, K);
-    kernel_pull(k, s.M, f.Z, f.ldz, s.n, f.X, f.ldx, K, f.K_bar,
-                array(kernel_size(k, s.M)), dZ, dtheta);
+    kernel_cross(k, sum_Z(&f), sum_X(&f), K);
+    kernel_pull(k, sum_Z(&f), sum_X(&f), K, f.K_bar, array(kernel_size(k, s.M)), dZ,
+                dtheta);
     check_slopes(&f, &c, dZ0, dZ, theta0, dtheta);
-    kernel_pull(k, s.M, f.Z, f.ldz, s.n, f.X, f.ldx, K, f.K_bar,
-                array(kernel_size(k, s.M)), alone, NULL);
+    kernel_pull(k, sum_Z(&f), sum_X(&f), K, f.K_bar, array(kernel_size(k, s.M)), alone,
+                NULL);
     CHECK_ARRAY(Md, alone, dZ, 0.0);
-    kernel_pull(k, s.M, f.Z, f.ldz, s.n, f.X, f.ldx, K, f.K_bar,
-                array(kernel_size(k, s.M)), NULL, theta_alone);
+    kernel_pull(k, sum_Z(&f), sum_X(&f), K, f.K_bar, array(kernel_size(k, s.M)), NULL,
+                theta_alone);
     CHECK_ARRAY(n_theta, theta_alone, dtheta, 0.0);
 }
 
@@ -165,13 +177,11 @@ static void pull_self(const char *name, struct kernel_shape s)
     double *dZ = array_copy(Md, dZ0), *alone = array_copy(Md, dZ0),
            *dtheta = array_copy(n_theta, theta0),
            *theta_alone = array_copy(n_theta, theta0);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, dZ,
-                     dtheta);
+    kernel_pull_self(k, s.columns, sum_Z(&f), f.jitter, f.K_bar, &arrays, dZ, dtheta);
     check_slopes(&f, &c, dZ0, dZ, theta0, dtheta);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, alone,
-                     NULL);
+    kernel_pull_self(k, s.columns, sum_Z(&f), f.jitter, f.K_bar, &arrays, alone, NULL);
     CHECK_ARRAY(Md, alone, dZ, 0.0);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, NULL,
+    kernel_pull_self(k, s.columns, sum_Z(&f), f.jitter, f.K_bar, &arrays, NULL,
                      theta_alone);
     CHECK_ARRAY(n_theta, theta_alone, dtheta, 0.0);
 }
@@ -185,7 +195,7 @@ static void pull_diagonal(const char *name)
         dtheta[j] = want[j] = j;
     const double w[] = {1.2, 0.0, 3.0, 0.0};
     want[2] += 1.7 * 4.2 * *c.variance;
-    kernel_pull_diagonal(&c.kernel, 2, w, 2, 1.7, w, 2, NULL, dtheta);
+    kernel_pull_diagonal(&c.kernel, matrix_rows(2, w), 1.7, w, 2, NULL, dtheta);
     CHECK_ARRAY(3, dtheta, want, 1e-15);
 }
 

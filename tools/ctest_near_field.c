@@ -115,7 +115,7 @@ struct rows_answer {
     double minus_log, *d;
 };
 
-static struct rows_answer rows_of(const struct field_oracle *o, const int *rank)
+static struct rows_answer rows_wanted(const struct field_oracle *o, const int *rank)
 {
     const int M = o->A.rows;
     struct rows_answer w = {identity(M), {0}, {0}, 0.0, array((size_t)o->N)};
@@ -265,7 +265,7 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
     for (int i = 0; i < N; i++)
         rank[i] = (i * 7 + 3) % N; /* N is no multiple of 7 */
     const struct field_oracle o = oracle_of(&p, X, NEW, s);
-    const struct rows_answer want = rows_of(&o, rank);
+    const struct rows_answer want = rows_wanted(&o, rank);
 
     struct model model = {&p.covariance.kernel, p.s2, p.jitter};
     struct near_posterior q = {.model = &model};

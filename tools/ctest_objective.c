@@ -24,10 +24,10 @@ static double second_pass(const struct pieces *pass, const struct adjoint *a, do
         double *Kmx_bar = array((size_t)z->M * b->n);
         rss += gradient_block(a, b, piece->A, piece->Wt, piece->AK, array((size_t)b->n),
                               Kmx_bar);
-        kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K,
-                    Kmx_bar, array(kernel_size(z->model->kernel, z->M)), dZ, dtheta);
+        kernel_pull(z->model->kernel, points_of(z), rows_of(b), piece->K, Kmx_bar,
+                    array(kernel_size(z->model->kernel, z->M)), dZ, dtheta);
     }
-    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
                      a->Kmm_bar, &arrays, dZ, dtheta);
     return rss;
 }

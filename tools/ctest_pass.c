@@ -33,7 +33,7 @@ static struct plan plan_number(int i, int N, int M)
     return plan_for(&like, N, blocks[i % 3]);
 }
 
-static struct source rows_of(const struct problem *p)
+static struct source problem_rows(const struct problem *p)
 {
     return (struct source){.N = p->shape.N,
                            .columns = p->shape.columns,
@@ -51,7 +51,7 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     const struct lowrank aux = problem_aux(p);
     const size_t dZ = (size_t)p->shape.M * p->shape.columns;
     struct evaluation e = {
-        .z = problem_points(p), .rows = rows_of(p), .with_gradient = gradient};
+        .z = problem_points(p), .rows = problem_rows(p), .with_gradient = gradient};
     double value = 0.0, slope = 0.0;
     e.objective = objective_named(name);
     e.panel.aux = e.objective->with_aux ? &aux : NULL;
@@ -169,7 +169,7 @@ void group_sites(void)
 static double run_divergence(const struct problem *p, struct plan plan, int constant)
 {
     const struct lowrank aux = problem_aux(p);
-    struct divergence d = {.rows = rows_of(p), .panel = {&aux, NULL}};
+    struct divergence d = {.rows = problem_rows(p), .panel = {&aux, NULL}};
     double value = 0.0;
     if (!constant)
         d.z = problem_points(p);

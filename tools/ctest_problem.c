@@ -103,7 +103,7 @@ static void piece_sums(const struct problem *p, const struct lowrank *aux,
     piece->K = array(M * n);
     piece->A = array(M * n);
     piece->Wt = piece->AK = NULL;
-    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
+    kernel_cross(z->model->kernel, points_of(z), rows_of(b), piece->K);
     inducing_whiten(z, b->n, b->scale, piece->K, piece->A);
     if (aux != NULL) {
         const struct panel panel = {aux, NULL};

@@ -67,8 +67,8 @@ static void check_values(int lanes, const char *name, int M, int n)
            *transposed = array((size_t)M * n);
     for (int j = 0; j < COLUMNS && n > 0; j++) /* one row is a point, to the bit */
         X[j * n + n - 1] = Z[j * M];
-    strip_values(lanes, &k, M, Z, M, n, X, n, K);
-    strip_values(lanes, &k, n, X, n, M, Z, M, transposed);
+    strip_values(lanes, &k, matrix_rows(M, Z), matrix_rows(n, X), K);
+    strip_values(lanes, &k, matrix_rows(n, X), matrix_rows(M, Z), transposed);
     for (int i = 0; i < n; i++)
         for (int m = 0; m < M; m++) {
             const double want = strip_by_name(name, distance(M, Z, m, n, X, i));
@@ -79,7 +79,7 @@ static void check_values(int lanes, const char *name, int M, int n)
     /* the same numbers from one row at a time */
     double *alone = array((size_t)M);
     for (int i = 0; i < n; i++) {
-        strip_values(lanes, &k, M, Z, M, 1, X + i, n, alone);
+        strip_values(lanes, &k, matrix_rows(M, Z), (struct rows){1, X + i, n}, alone);
         CHECK_ARRAY((size_t)M, alone, K + (size_t)i * M, 0.0);
     }
 }
@@ -91,10 +91,10 @@ static void check_far(int lanes, const char *name)
     double X[COLUMNS * 5] = {0.0}, Z[COLUMNS] = {0.0}, K[5];
     for (int i = 0; i < 5; i++)
         X[column[1] * 5 + i] = far[i];
-    strip_values(lanes, &k, 1, Z, 1, 5, X, 5, K);
+    strip_values(lanes, &k, matrix_rows(1, Z), matrix_rows(5, X), K);
     CHECK(K[0] == 0.0 && K[1] == 0.0 && K[2] == 0.0 && isnan(K[3]) &&
           K[4] == strip_by_name(name, 0.0));
-    strip_values(lanes, &k, 5, X, 5, 1, Z, 1, K);
+    strip_values(lanes, &k, matrix_rows(5, X), matrix_rows(1, Z), K);
     CHECK(K[0] == 0.0 && K[1] == 0.0 && K[2] == 0.0 && isnan(K[3]) &&
           K[4] == strip_by_name(name, 0.0));
 }
