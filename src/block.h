@@ -18,6 +18,18 @@ static inline struct rows rows_of(const struct block *b)
     return (struct rows){b->n, b->X, b->ldx};
 }
 
+/* Returns the scale of row i, 1 where rows have none. */
+static inline double scale_of(const double *scale, int i)
+{
+    return scale == NULL ? 1.0 : scale[i];
+}
+
+/* Returns the weight of row i, the square of its scale. */
+static inline double weight_of(const double *scale, int i)
+{
+    return scale == NULL ? 1.0 : scale[i] * scale[i];
+}
+
 /* Computes ys [n] = scale * y. */
 void block_response(const struct block *b, double *ys);
 

@@ -185,7 +185,7 @@ static void certify_block(const void *self, const struct visit *v)
 
 struct sink certifying_sink(const struct certifying *self)
 {
-    return row_sink(self, certify_block, certify_size(self->posterior->z.M, 1));
+    return row_sink(self, certify_block, certify_size(self->posterior->z.M, 1), 0);
 }
 
 struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,

@@ -30,7 +30,7 @@ void crossing_run(const struct posterior *p, const struct block *x, struct pass 
            *Cx = arena_take(pass->plan.arena, m * n);
     const struct crossing_rows self = {p, x, Cx};
     inducing_features(&p->z, x, Cx);
-    pass_run(pass, sum_sink(&self, crossing_add, (size_t)n, (m + 1) * n, Ae));
+    pass_run(pass, sum_sink(&self, crossing_add, (size_t)n, 0, (m + 1) * n, Ae));
     solve_lower(M, n, p->C, Ae); /* C^{-1} A e,  C^{-1} a */
     solve_lower(M, n, p->C, Cx);
     for (int j = 0; j < n; j++) {

@@ -11,7 +11,7 @@ static void residual_rows(const struct divergence *d, const struct block *b, dou
     const int q = d->panel.aux->q;
     copy((size_t)q * b->n, panel_rows(&d->panel, b, work), R);
     for (int i = 0; i < b->n; i++)
-        R[(size_t)i * q + q - 1] -= (b->scale == NULL ? 1.0 : b->scale[i]) * b->y[i];
+        R[(size_t)i * q + q - 1] -= scale_of(b->scale, i) * b->y[i];
 }
 
 static double *kept_rows(const struct divergence *d, int b)
@@ -134,9 +134,9 @@ static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t 
 {
     const size_t n = (size_t)d->pass.plan.block, M = (size_t)d->z.M,
                  q = (size_t)d->panel.aux->q;
-    struct sink sink = sum_sink(d, add, q + 2 * M + 2 * n, n_sums, sums);
-    sink.more = source_size(d->pass.rows, d->pass.plan.block) + rows_size(d);
-    return sink;
+    return sum_sink(d, add, q + 2 * M + 2 * n,
+                    source_size(d->pass.rows, d->pass.plan.block) + rows_size(d), n_sums,
+                    sums);
 }
 
 enum status divergence_value(struct divergence *d, double *value)
@@ -148,16 +148,15 @@ enum status divergence_value(struct divergence *d, double *value)
     double *L = arena_take(arena, m * m), *sums = arena_take(arena, of_rows + m * q),
            *pairs = arena_take(arena, 1 + of_pairs);
     struct stats stats;
-    enum status status = inducing_factor(&d->z, arena_take(arena, m), L);
+    enum status status = inducing_factor(&d->z, L);
     if (status != STATUS_OK)
         return status;
-    d->z.L = L;
     d->pass.z = &d->z;
     d->T = arena_take(arena, m * q);
     lowrank_points(aux, M, d->z.Z, arena_take(arena, m * aux->n_u), d->T);
     solve_lower(M, q, L, d->T); /* T = L^{-1} W_m */
     open_rows(d);
-    pass_run(&d->pass, sum_sink(d, sums_add, 2 + q + panel_size(&d->panel, 1),
+    pass_run(&d->pass, sum_sink(d, sums_add, 2 + q + panel_size(&d->panel, 1), 0,
                                 of_rows + m * q, sums));
     pass_run(&d->pass, pairs_sink(d, pairs_block, 1 + of_pairs, pairs));
     status = stats_finish(M, 0, sums, &stats);

@@ -8,9 +8,7 @@ enum status dtc_run(struct dtc *d, double most)
     const struct residuals residuals = {.M = M, .beta = d->beta};
     struct arena *arena = d->pass.plan.arena;
     double *sums = arena_take(arena, stats_size(M, 0));
-    const enum status points =
-        inducing_ladder(d->model, &d->z, most, arena_take(arena, (size_t)M), d->L);
-    d->z.L = d->L;
+    const enum status points = inducing_ladder(d->model, &d->z, most, d->L);
     d->pass.z = &d->z;
     d->pass.again = 1;
     d->rss = 0.0;

@@ -73,13 +73,13 @@ static void add_block(const void *self, const struct visit *v)
     for (int i = 0; i < b->n; i++) {
         const int entries = effects_row(e, b->X + i, b->ldx, column, value);
         add_row(e, v->A + (size_t)i * e->M, ys[i], entries, column, value,
-                b->scale == NULL ? 1.0 : b->scale[i], H);
+                scale_of(b->scale, i), H);
     }
 }
 
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums)
 {
-    return sum_sink(self, add_block, 2, effects_size(self->effects), sums);
+    return sum_sink(self, add_block, 2, 0, effects_size(self->effects), sums);
 }
 
 /* ---- elimination of the first grouping -------------------------------------------------------- */
@@ -140,10 +140,8 @@ static void eliminate_block(const void *self, const struct visit *v)
 struct sink eliminating_sink(const struct eliminating *self, double *sums)
 {
     const size_t p = (size_t)self->effects->grouping->p;
-    struct sink sink = sum_sink(self, eliminate_block, (size_t)self->effects->m * p,
-                                eliminate_size(self->effects), sums);
-    sink.more = p * p + p;
-    return sink;
+    return sum_sink(self, eliminate_block, (size_t)self->effects->m * p, p * p + p,
+                    eliminate_size(self->effects), sums);
 }
 
 static void solve_block(const void *self, const struct visit *v)
@@ -171,9 +169,7 @@ static void solve_block(const void *self, const struct visit *v)
 struct sink solving_sink(const struct solving *self)
 {
     const size_t p = (size_t)self->effects->grouping->p, m = (size_t)self->effects->m;
-    struct sink sink = row_sink(self, solve_block, m * p);
-    sink.more = p * p + p + m * p;
-    return sink;
+    return row_sink(self, solve_block, m * p, p * p + p + m * p);
 }
 
 /* ---- new rows --------------------------------------------------------------------------------- */
@@ -229,8 +225,7 @@ static void effect_predict_block(const void *self, const struct visit *v)
            *unexplained = to->unexplained + b->first, *F = v->work,
            *Y = to->features == NULL ? F + (size_t)m * n
                                      : to->features + (size_t)m * b->first;
-    kernel_diagonal(to->z->model->kernel, rows_of(b), unexplained);
-    subtract_squares(M, n, v->A, unexplained);
+    inducing_unexplained(to->z, b, v->A, unexplained);
     mult_Atx(M, n, 1.0, v->A, to->gamma, 0.0, mean);
     for (int i = 0; i < n; i++) {
         double room[most_entries],
@@ -248,5 +243,5 @@ static void effect_predict_block(const void *self, const struct visit *v)
 struct sink effect_predicting_sink(const struct effect_predicting *self)
 {
     return row_sink(self, effect_predict_block,
-                    (size_t)self->effects->m * (self->features == NULL ? 2 : 1));
+                    (size_t)self->effects->m * (self->features == NULL ? 2 : 1), 0);
 }

@@ -91,11 +91,9 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise)
     const size_t n_slopes = (size_t)k->n_theta + 1;
     struct pass pass = {.plan = plan_for(&e->pass.plan, n, inverse_columns),
                         .rows = e->pass.rows};
-    struct sink pulling = row_sink(e, pulling_add, 2 * (size_t)n);
-    pulling.more = kernel_size(k, n);
     e->slopes = arena_take(pass.plan.arena, (size_t)pass.plan.n_blocks * n_slopes);
     fill((size_t)pass.plan.n_blocks * n_slopes, 0.0, e->slopes);
-    pass_run(&pass, pulling);
+    pass_run(&pass, row_sink(e, pulling_add, 2 * (size_t)n, kernel_size(k, n)));
     for (int b = 1; b < pass.plan.n_blocks; b++)
         add_scaled(n_slopes, 1.0, e->slopes + (size_t)b * n_slopes, e->slopes);
     copy(n_slopes - 1, e->slopes, dtheta);
@@ -113,11 +111,10 @@ static void predicting_add(const void *self, const struct visit *v)
         fill((size_t)b->n, NAN, variance);
         return;
     }
-    kernel_diagonal(to->z->model->kernel, rows_of(b), variance);
-    subtract_squares(N, b->n, v->A, variance);
+    inducing_unexplained(to->z, b, v->A, variance);
 }
 
 struct sink exact_predicting_sink(const struct exact_predicting *self)
 {
-    return row_sink(self, predicting_add, 0);
+    return row_sink(self, predicting_add, 0, 0);
 }

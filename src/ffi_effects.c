@@ -68,9 +68,8 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     SEXP result = PROTECT(pack("status", "jitter", "L", "sums", NULL));
     double *L = pack_matrix(result, "L", points.M, points.M),
            *sums = pack_zeros(result, "sums", (int)effects_size(&e));
-    enum status status = inducing_ladder(model, &points, arg_number(most_jitter, "most"),
-                                         room((size_t)points.M), L);
-    points.L = L;
+    enum status status =
+        inducing_ladder(model, &points, arg_number(most_jitter, "most"), L);
     if (status == STATUS_OK) {
         pass_run(&pass, effect_sums_sink(&summing, sums));
         status = stats_finish(points.M, 0, sums, &stats);
@@ -98,7 +97,6 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
                                    pack_matrix(result, "U", p, p * e.grouping->levels)};
     struct pass pass = over_levels(&e, control);
     double *found = room(eliminate_size(&e)), *h = found + (size_t)e.m * e.m;
-    fill(eliminate_size(&e), 0.0, found);
     pass_run(&pass, eliminating_sink(&to, found));
     mirror_lower(e.m, found);
     copy((size_t)e.m * e.m, found, pack_matrix(result, "eliminated", e.m, e.m));
@@ -237,7 +235,6 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     if (size * sizeof(double) > pass.plan.memory)
         pass.plan.threads = 1; /* each thread has its own sums */
     double *sums = room(size);
-    fill(size, 0.0, sums);
     pass_run(&pass, near_effects_sink(&n, sums));
     SEXP result = PROTECT(pack("P", "v", "yy", "log_d", NULL));
     double *P = pack_matrix(result, "P", k, k);

@@ -107,9 +107,8 @@ static void evidence(struct laplace *l, int want, SEXP result)
 static enum status posterior(struct model *model, struct laplace *l, SEXP start,
                              SEXP stop, double *L)
 {
-    const enum status status = inducing_ladder(
-        model, &l->z, list_number(stop, "most_jitter"), room((size_t)l->z.M), L);
-    l->z.L = L;
+    const enum status status =
+        inducing_ladder(model, &l->z, list_number(stop, "most_jitter"), L);
     if (status != STATUS_OK)
         return status;
     laplace_open(l);

@@ -32,12 +32,12 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site_, SEXP co
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
     const struct model *model = arg_model(points_);
-    const struct inducing points = arg_points(model, points_);
+    struct inducing points = arg_points(model, points_);
     const struct stats stats = arg_sums(sums, points.M, 0);
     double *L, *C, *beta;
     SEXP result = PROTECT(pack("status", "L", "C", "beta", NULL));
     pack_factors(result, points.M, &L, &C, &beta);
-    enum status status = inducing_factor(&points, room((size_t)points.M), L);
+    enum status status = inducing_factor(&points, L);
     if (status == STATUS_OK)
         status = posterior_factor(&stats, model->s2, C, beta);
     pack_status(result, status);

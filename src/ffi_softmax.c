@@ -59,11 +59,10 @@ static enum status fit(struct model *model, struct softmax *l, SEXP start, SEXP 
                        double *L)
 {
     const size_t dim = (size_t)l->z.M * l->q;
-    const enum status status = inducing_ladder(
-        model, &l->z, list_number(stop, "most_jitter"), room((size_t)l->z.M), L);
+    const enum status status =
+        inducing_ladder(model, &l->z, list_number(stop, "most_jitter"), L);
     const int maxit = arg_integer(list_get(stop, "maxit"), "maxit");
     SEXP u = list_get(start, "beta"), C = list_get(start, "C");
-    l->z.L = L;
     if (status != STATUS_OK)
         return status;
     if (u == R_NilValue)

@@ -63,9 +63,7 @@ static void pairing_add(const void *self, const struct visit *v)
 struct sink pairing_sink(const struct pairing *self, double *W0)
 {
     const size_t M = (size_t)self->pass->z->M;
-    struct sink sink = sum_sink(self, pairing_add, 0, M * M, W0);
-    sink.more = pairing_size(self);
-    return sink;
+    return sum_sink(self, pairing_add, 0, pairing_size(self), M * M, W0);
 }
 
 /* ---- dZ and dtheta -------------------------------------------------------------------------- */
@@ -106,7 +104,7 @@ static void pulling_add(const void *self, const struct visit *v)
     if (!p->with_theta || kernel_is_constant(z->model->kernel))
         return;
     for (int i = 0; i < b->n; i++)
-        work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
+        work[i] = weight_of(b->scale, i);
     kernel_pull_diagonal(z->model->kernel, rows_of(b), p->adjoint->k_bar, work, 1, NULL,
                          dtheta);
 }
@@ -114,11 +112,10 @@ static void pulling_add(const void *self, const struct visit *v)
 struct sink gradient_sink(const struct pulling *self, double *sums)
 {
     const size_t M = (size_t)self->z->M;
-    struct sink sink = sum_sink(self, pulling_add, M + 1 + panel_size(&self->panel, 1),
-                                gradient_size(self->z), sums);
-    sink.more = kernel_size(self->z->model->kernel, self->z->M) +
-                (self->pairing != NULL ? pairing_size(self->pairing) : 0);
-    return sink;
+    return sum_sink(self, pulling_add, M + 1 + panel_size(&self->panel, 1),
+                    kernel_size(self->z->model->kernel, self->z->M) +
+                        (self->pairing != NULL ? pairing_size(self->pairing) : 0),
+                    gradient_size(self->z), sums);
 }
 
 void gradient_finish(const struct pulling *self, double k_sum, double *sums)

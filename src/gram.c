@@ -11,7 +11,7 @@ static void matrix_add(const void *self, const struct visit *v)
 
 struct sink kernel_matrix_sink(const struct kernel_matrix *self)
 {
-    return row_sink(self, matrix_add, 0);
+    return row_sink(self, matrix_add, 0, 0);
 }
 
 /* Multiplies a block with itself and with the blocks before it. */
@@ -34,10 +34,9 @@ static void product_add(const void *self, const struct visit *v)
 struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV)
 {
     const int n = self->pass->plan.block;
-    struct sink sink =
-        sum_sink(self, product_add, 0, (size_t)self->pass->rows->N * self->m, KV);
-    sink.more = pairs_both_size(n, n) + source_size(self->pass->rows, n);
-    return sink;
+    return sum_sink(self, product_add, 0,
+                    pairs_both_size(n, n) + source_size(self->pass->rows, n),
+                    (size_t)self->pass->rows->N * self->m, KV);
 }
 
 static void cross_matvec_add(const void *self, const struct visit *v)
@@ -57,7 +56,6 @@ static void cross_matvec_add(const void *self, const struct visit *v)
 struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self)
 {
     const int n = self->block;
-    struct sink sink = row_sink(self, cross_matvec_add, 0);
-    sink.more = pairs_size(n, n) + source_size(self->others, n);
-    return sink;
+    return row_sink(self, cross_matvec_add, 0,
+                    pairs_size(n, n) + source_size(self->others, n));
 }

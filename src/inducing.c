@@ -1,29 +1,30 @@
 #include "inducing.h"
 #include "linalg.h"
 
-enum status inducing_factor(const struct inducing *z, double *work, double *L)
+enum status inducing_factor(struct inducing *z, double *L)
 {
     const struct kernel *k = z->model->kernel;
-    const int M = z->M;
-    const double jitter = z->model->jitter;
-    double *diagonal = work;
-    kernel_cross(k, points_of(z), points_of(z), L);
-    kernel_diagonal(k, points_of(z), diagonal);
-    for (int m = 0; m < M; m++)
-        L[(size_t)m * M + m] += jitter * (diagonal[m] > 0.0 ? diagonal[m] : 1.0);
-    return chol_lower(M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
+    const struct rows Z = points_of(z);
+    double diagonal;
+    z->L = L;
+    kernel_cross(k, Z, Z, L);
+    for (int m = 0; m < z->M; m++) {
+        kernel_diagonal(k, rows_from(Z, m, 1), &diagonal);
+        L[(size_t)m * z->M + m] += z->model->jitter * (diagonal > 0.0 ? diagonal : 1.0);
+    }
+    return chol_lower(z->M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
 }
 
-enum status inducing_ladder(struct model *model, const struct inducing *z, double most,
-                            double *work, double *L)
+enum status inducing_ladder(struct model *model, struct inducing *z, double most,
+                            double *L)
 {
-    enum status status = inducing_factor(z, work, L);
+    enum status status = inducing_factor(z, L);
     while (status != STATUS_OK) {
         const double next = model->jitter > 0.0 ? 10.0 * model->jitter : 1e-15;
         if (next > most)
             return status;
         model->jitter = next;
-        status = inducing_factor(z, work, L);
+        status = inducing_factor(z, L);
     }
     return status;
 }
@@ -42,4 +43,11 @@ void inducing_features(const struct inducing *z, const struct block *b, double *
 {
     kernel_cross(z->model->kernel, points_of(z), rows_of(b), A);
     inducing_whiten(z, b->n, b->scale, A, A);
+}
+
+void inducing_unexplained(const struct inducing *z, const struct block *b,
+                          const double *A, double *left)
+{
+    kernel_diagonal(z->model->kernel, rows_of(b), left);
+    subtract_squares(z->M, b->n, A, left);
 }

@@ -18,13 +18,13 @@ static inline struct rows points_of(const struct inducing *z)
     return matrix_rows(z->M, z->Z);
 }
 
-/* Computes L of the points.  scratch: M */
-enum status inducing_factor(const struct inducing *z, double *work, double *L);
+/* Computes L, which becomes that of the points. */
+enum status inducing_factor(struct inducing *z, double *L);
 
-/* inducing_factor() with the smallest jitter that works, of jitter, 10 jitter, ... <= most (0 is
+/* Calls inducing_factor() with the smallest jitter that works, of jitter, 10 jitter, ... <= most (0 is
  * followed by 1e-15).  It becomes the jitter of `model`. */
-enum status inducing_ladder(struct model *model, const struct inducing *z, double most,
-                            double *work, double *L);
+enum status inducing_ladder(struct model *model, struct inducing *z, double most,
+                            double *L);
 
 /* K (M x n) = k(Z, X), already evaluated.  A = L^{-1} K diag(scale), or K diag(scale)
  * where there is no L; A == K is allowed. */
@@ -33,5 +33,9 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
 
 /* Evaluates K = k(Z, X_b) and calls inducing_whiten(). */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
+
+/* left [n] = E_nn = k(x_n, x_n) - |a_n|^2 of the rows of a block, not below 0.  A (M x n): without scales */
+void inducing_unexplained(const struct inducing *z, const struct block *b,
+                          const double *A, double *left);
 
 #endif

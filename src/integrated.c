@@ -174,10 +174,7 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
     enum status status = likelihood_run(l, whole);
     if (status != STATUS_OK)
         return status;
-    struct sink sink = sum_sink(g, integrate_add, 0, size, sums);
-    sink.more = term_size(g);
-    fill(size, 0.0, sums);
-    pass_run(&l->pass, sink);
+    pass_run(&l->pass, sum_sink(g, integrate_add, 0, term_size(g), size, sums));
     copy(q * q, sums, g->N);
     const double *r = sums + q * q, logdet = integrate(g, r);
     g->value = -0.5 * (r[q + 1] + logdet + r[q] - dot(q, r, g->b) +
@@ -189,9 +186,7 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
         return STATUS_OK;
     chol_inverse(g->e->q, g->N, g->V);
     times_roots(g->e, 0, q, 1, g->V);
-    sink = row_sink(g, respond_add, 0);
-    sink.more = term_size(g) + (size_t)l->s + 1;
-    pass_run(&l->pass, sink);
+    pass_run(&l->pass, row_sink(g, respond_add, 0, term_size(g) + (size_t)l->s + 1));
     l->slopes = 1;
     l->given = g->given;
     return likelihood_run(l, whole);

@@ -58,7 +58,7 @@ static void fill_entries(struct joint *j, const struct source *rows, int used, i
         for (size_t e = i * s; e < (i + 1) * s && near[e] > 0; e++) {
             const int row = near[e] - 1, at = start[j->place[row] + 1]++;
             j->column[at] = (int)i;
-            j->weight[at] = -(rows->scale == NULL ? u[e] : u[e] * rows->scale[row]);
+            j->weight[at] = -u[e] * scale_of(rows->scale, row);
         }
         const int at = start[used + (int)i + 1]++;
         j->column[at] = (int)i;
@@ -72,7 +72,7 @@ void joint_points(struct joint *j, const struct source *rows, const struct sourc
     const int used = place_rows(j, rows->N, (size_t)j->n * s, near);
     j->n_points = used + j->n;
     for (int i = 0; i < rows->N; i++) {
-        const double scale = rows->scale == NULL ? 1.0 : rows->scale[i];
+        const double scale = scale_of(rows->scale, i);
         if (j->place[i] >= 0)
             set_point(j, j->place[i], rows, i, s2 / (scale * scale));
     }
@@ -107,7 +107,7 @@ static void joint_add(const void *self, const struct visit *v)
 struct sink joint_sink(const struct joint *self, double *covariance)
 {
     const size_t n = (size_t)self->n;
-    return sum_sink(self, joint_add, n + 1, n * n, covariance);
+    return sum_sink(self, joint_add, n + 1, 0, n * n, covariance);
 }
 
 void joint_finish(const struct joint *j, int M, const double *C, double *R,

@@ -42,13 +42,8 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    double *left = l->left + first;
     solve_lower_squares(M, n, l->C, v->A, v->work, l->q + first);
-    kernel_diagonal(l->z.model->kernel, rows_of(&v->block), left);
-    for (int i = 0; i < n; i++) {
-        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
-        left[i] = left[i] > 0.0 ? left[i] : 0.0;
-    }
+    inducing_unexplained(&l->z, &v->block, v->A, l->left + first);
 }
 
 static struct site_value site(const struct laplace *l, int i)
@@ -87,7 +82,7 @@ static void mode_add(const void *self, const struct visit *v)
 double laplace_pass(struct laplace *l)
 {
     const int M = l->z.M;
-    pass_run(l->pass, sum_sink(l, mode_add, (size_t)M + 1, mode_size(l), l->sums));
+    pass_run(l->pass, sum_sink(l, mode_add, (size_t)M + 1, 0, mode_size(l), l->sums));
     return l->sums[majorant_at(M) - 1];
 }
 
@@ -206,7 +201,7 @@ void laplace_penalty(struct laplace *l, double *zeta)
         fill((size_t)l->pass->rows->N, 0.0, l->s);
         return;
     }
-    pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, (size_t)M + 1, l->sums));
+    pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, 0, (size_t)M + 1, l->sums));
     l->penalty = l->sums[M];
     copy((size_t)M, l->sums, zeta);
     solve_chol(M, 1, l->C, zeta);
@@ -288,9 +283,9 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     const struct inducing *z = &l->z;
     const struct pulling_mode c = {l, zeta};
     const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
-    struct sink sink = sum_sink(&c, gradient_add, M + 2, M * M + 1 + n_theta, l->sums);
-    sink.more = kernel_size(z->model->kernel, z->M);
-    pass_run(l->pass, sink);
+    pass_run(l->pass,
+             sum_sink(&c, gradient_add, M + 2, kernel_size(z->model->kernel, z->M),
+                      M * M + 1 + n_theta, l->sums));
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
     laplace_pull_points(z, l->pass->plan.arena, l->sums, dtheta);
@@ -313,7 +308,7 @@ static void paths_add(const void *self, const struct visit *v)
 
 struct sink paths_sink(const struct paths *self)
 {
-    return sum_sink(self, paths_add, (size_t)self->S, (size_t)self->S, self->value);
+    return sum_sink(self, paths_add, (size_t)self->S, 0, (size_t)self->S, self->value);
 }
 
 /* ---- quadratic forms at new rows ------------------------------------------------------------- */
@@ -335,5 +330,5 @@ static void forms_add(const void *self, const struct visit *v)
 
 struct sink forms_sink(const struct forms *self)
 {
-    return row_sink(self, forms_add, 2 * (size_t)self->M);
+    return row_sink(self, forms_add, 2 * (size_t)self->M, 0);
 }

@@ -129,12 +129,12 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
         plan->block = most_rows;
         plan->n_blocks = (l->count + most_rows - 1) / most_rows;
     }
-    struct sink sink = row_sink(l, terms_add, 0);
     const struct lanes *v = lanes_of(linalg_lanes());
-    sink.more = (((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) + 2) * v->lanes +
-                vecchia_rows_size(v, k, l->q, l->s);
     l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
-    pass_run(&l->pass, sink);
+    pass_run(&l->pass, row_sink(l, terms_add, 0,
+                                (((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) +
+                                 2) * v->lanes +
+                                    vecchia_rows_size(v, k, l->q, l->s)));
     double *memory = arena_take(plan->arena, size);
     vecchia_init(k, l->q, memory, whole);
     for (int b = 0; b < plan->n_blocks; b++) {

@@ -45,7 +45,7 @@ static void group_kernels(const struct local *l, int i, struct group s)
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
-        s.scale[r] = near->scale == NULL ? 1.0 : near->scale[member[r]];
+        s.scale[r] = scale_of(near->scale, member[r]);
     }
     kernel_cross(k, X, X, s.K);
     kernel_cross(k, X, rows_from(rows_of(&l->rows_new), l->start[i], g), s.k);
@@ -116,7 +116,7 @@ static double sum_weights(const struct source *rows)
 {
     double sum = 0.0;
     for (int i = 0; i < rows->N; i++)
-        sum += rows->scale == NULL ? 1.0 : rows->scale[i] * rows->scale[i];
+        sum += weight_of(rows->scale, i);
     return sum;
 }
 
@@ -171,8 +171,6 @@ void local_run(struct local *l, const struct local_bounds *to)
     const int most = most_near / (l->near.N + l->rows_new.n);
     struct arena *arena = l->pass.plan.arena;
     struct pass groups = {.plan = plan_for(&l->pass.plan, l->n_groups, 1)};
-    struct sink group = row_sink(l, group_add, 0);
-    group.more = n_c * (l->rows.columns + 1 + n_c + g) + g + kriging_size(l->n_c, (int)g);
     if (l->pass.plan.block > most) /* fewer rows at a time */
         l->pass.plan.block = most > 32 ? most : 32;
     l->pass.plan.n_blocks = (l->rows.N - 1) / l->pass.plan.block + 1;
@@ -183,8 +181,10 @@ void local_run(struct local *l, const struct local_bounds *to)
                                 arena_take(arena, source_size(&l->near, l->near.N)));
     for (size_t i = 0; i < n_c * l->n_groups; i++)
         l->S[i] = l->near.order[l->member[i]];
-    pass_run(&groups, group);
-    pass_run(&l->pass, sum_sink(l, rows_add, l->near.N + n_new + n_c, (2 * M + 1) * n_new,
-                                l->sums));
+    pass_run(&groups, row_sink(l, group_add, 0,
+                               n_c * (l->rows.columns + 1 + n_c + g) + g +
+                                   kriging_size(l->n_c, (int)g)));
+    pass_run(&l->pass, sum_sink(l, rows_add, l->near.N + n_new + n_c, 0,
+                                (2 * M + 1) * n_new, l->sums));
     certify_points(l, to);
 }

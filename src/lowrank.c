@@ -35,7 +35,7 @@ static void values_add(const void *self, const struct visit *v)
 
 struct sink panel_sink(const struct panel_values *self)
 {
-    return row_sink(self, values_add, panel_size(&self->panel, 1));
+    return row_sink(self, values_add, panel_size(&self->panel, 1), 0);
 }
 
 void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,

@@ -17,7 +17,7 @@ static int effects_of_row(const struct near_effects *n, int i, int *place, doubl
         const int row = a < 0 ? i : n->near[(size_t)i * n->s + a];
         if (row < 0)
             break;
-        const double scale = rows->scale == NULL ? 1.0 : rows->scale[row],
+        const double scale = scale_of(rows->scale, row),
                      by = scale * (a < 0 ? 1.0 : -n->u[(size_t)i * n->s + a]) /
                           sqrt(n->d[i]);
         const int end = entries + effects_row(n->e, rows->X + row, rows->ldx,
@@ -33,11 +33,10 @@ static int effects_of_row(const struct near_effects *n, int i, int *place, doubl
 static double response_of_row(const struct near_effects *n, int i)
 {
     const struct source *rows = n->rows;
-    double y = rows->y[i] * (rows->scale == NULL ? 1.0 : rows->scale[i]);
+    double y = rows->y[i] * scale_of(rows->scale, i);
     for (int a = 0; a < n->s && n->near[(size_t)i * n->s + a] >= 0; a++) {
         const int row = n->near[(size_t)i * n->s + a];
-        y -= n->u[(size_t)i * n->s + a] * rows->y[row] *
-             (rows->scale == NULL ? 1.0 : rows->scale[row]);
+        y -= n->u[(size_t)i * n->s + a] * rows->y[row] * scale_of(rows->scale, row);
     }
     return y / sqrt(n->d[i]);
 }
@@ -83,8 +82,6 @@ static void near_effects_add(const void *self, const struct visit *v)
 struct sink near_effects_sink(const struct near_effects *self, double *sums)
 {
     const size_t M = (size_t)self->e->M;
-    struct sink sink =
-        sum_sink(self, near_effects_add, M, near_effects_size(self->e), sums);
-    sink.more = 2 * row_size(self) + M * M;
-    return sink;
+    return sum_sink(self, near_effects_add, M, 2 * row_size(self) + M * M,
+                    near_effects_size(self->e), sums);
 }

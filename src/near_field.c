@@ -78,7 +78,7 @@ static void fill_store(struct near_field *f)
     }
     aim(&f->fill, &f->stored, store->row + store->first_new,
         store->used - store->first_new);
-    pass_run(&f->fill, row_sink(f, storing_add, 0));
+    pass_run(&f->fill, row_sink(f, storing_add, 0, 0));
 }
 
 /* ---- a target beside its near rows ---------------------------------------------------------- */
@@ -135,13 +135,13 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
         const double *x = f->store.X + place * columns;
         for (int c = 0; c < columns; c++)
             near->X[(size_t)c * (s + 1) + j] = x[c];
-        near->scale[j] = f->rows.scale == NULL ? 1.0 : f->rows.scale[row];
+        near->scale[j] = scale_of(f->rows.scale, row);
         near->y[j] = near->scale[j] * f->rows.y[row];
         near->a[j] = f->store.A + place * near->M;
     }
     for (int c = 0; c < columns; c++)
         near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];
-    near->scale[s] = b->scale == NULL ? 1.0 : b->scale[i];
+    near->scale[s] = scale_of(b->scale, i);
     near->a[s] = features_of(f, v, i);
     if (f->cross != NULL) {
         const size_t row = (size_t)field_row(f, b->first + i);

@@ -53,14 +53,11 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
 {
     struct inducing *z = &p->field.z;
     const size_t size = stats_size(z->M, 0);
-    struct arena *arena = p->field.plan.arena;
-    const enum status status =
-        inducing_ladder(p->model, z, most_jitter, arena_take(arena, (size_t)z->M), p->L);
-    z->L = p->L;
+    const enum status status = inducing_ladder(p->model, z, most_jitter, p->L);
     if (status != STATUS_OK)
         return status;
-    p->sums = arena_take(arena, size + MORE);
-    field_run(&p->field, sum_sink(p, summing_add, 0, size + MORE, p->sums));
+    p->sums = arena_take(p->field.plan.arena, size + MORE);
+    field_run(&p->field, sum_sink(p, summing_add, 0, 0, size + MORE, p->sums));
     return p->sums[size + FAILURES] > 0.0 ? STATUS_NOT_FINITE : finish(p);
 }
 
@@ -87,7 +84,7 @@ static void predicting_add(const void *self, const struct visit *v)
 
 enum status near_predicting_run(struct near_predicting *p)
 {
-    field_run(&p->field, sum_sink(p, predicting_add, 0, 1, &p->failures));
+    field_run(&p->field, sum_sink(p, predicting_add, 0, 0, 1, &p->failures));
     return p->failures > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }
 

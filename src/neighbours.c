@@ -261,7 +261,5 @@ static void finding_add(const void *self, const struct visit *v)
 
 struct sink finding_sink(const struct finding *self)
 {
-    struct sink sink = row_sink(self, finding_add, 0);
-    sink.more = (size_t)self->tree->d + self->s;
-    return sink;
+    return row_sink(self, finding_add, 0, (size_t)self->tree->d + self->s);
 }

@@ -194,7 +194,7 @@ void norms_run(struct grouping *g)
     norms_open(g);
     const int N = g->rows.N, M = g->z.M;
     const size_t n = (size_t)g->inner, MM = (size_t)M * M;
-    pass_run(&g->pass, row_sink(g, residual_add, 0));
+    pass_run(&g->pass, row_sink(g, residual_add, 0, 0));
     g->vv_sum = sum_squares((size_t)N, g->v);
     g->T1 = g->lam = INFINITY;
     g->kappa = 0.0;
@@ -205,15 +205,15 @@ void norms_run(struct grouping *g)
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
                                                : whole > 0 ? whole
                                                            : g->inner);
-        struct sink T1 = row_sink(&all, T1_add, 0);
-        T1.more = n + pairs_size(g->inner, g->inner) + 2 * rows_size(g);
-        run_pieces(g, &all, T1);
+        run_pieces(g, &all,
+                   row_sink(&all, T1_add, 0,
+                            n + pairs_size(g->inner, g->inner) + 2 * rows_size(g)));
         sum_T1(g, &all, arena_take(g->pass.plan.arena, (size_t)M));
     }
     if (g->t2 > 0) {
         const struct pieces all = pieces_of(g, g->t2);
-        struct sink T2 = sum_sink(&all, T2_add, 0, MM, g->Psi);
-        T2.more = (3 * (size_t)M + n + 1) * n + 2 * rows_size(g);
+        struct sink T2 = sum_sink(
+            &all, T2_add, 0, (3 * (size_t)M + n + 1) * n + 2 * rows_size(g), MM, g->Psi);
         run_pieces(g, &all, T2);
         g->lam = sum_lam(g, &all);
         g->spread = (double)N / (N - (N - 1) / g->t2 * g->t2);

@@ -97,13 +97,11 @@ static void use_site(const struct pass *p, struct block *b, double *made)
 
 static void make_site(const struct pass *p, const struct block *b, double *made)
 {
-    const int M = p->z->M;
     double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
            *scale = y + b->n;
-    kernel_diagonal(p->z->model->kernel, rows_of(b), left);
-    subtract_squares(M, b->n, A, left);
+    inducing_unexplained(p->z, b, A, left);
     p->site->working(p->site, b, left, y, scale);
-    scale_columns(M, b->n, scale, A);
+    scale_columns(p->z->M, b->n, scale, A);
 }
 
 static void whiten(const struct pass *p, const struct block *b, double *made)

@@ -36,18 +36,16 @@ static void predict_block(const void *self, const struct visit *v)
     const struct posterior *p = to->posterior;
     const struct block *b = &v->block;
     const int M = p->z.M, n = b->n;
-    double *sor_variance = to->sor_variance + b->first,
-           *unexplained = to->unexplained + b->first;
+    double *sor_variance = to->sor_variance + b->first;
     mult_Atx(M, n, 1.0, v->A, p->beta, 0.0, to->mean + b->first);
-    kernel_diagonal(p->z.model->kernel, rows_of(b), unexplained);
-    subtract_squares(M, n, v->A, unexplained);
+    inducing_unexplained(&p->z, b, v->A, to->unexplained + b->first);
     solve_lower_squares(M, n, p->C, v->A, v->work, sor_variance);
     scale_by((size_t)n, p->z.model->s2, sor_variance);
 }
 
 struct sink predicting_sink(const struct predicting *self)
 {
-    return row_sink(self, predict_block, (size_t)self->posterior->z.M);
+    return row_sink(self, predict_block, (size_t)self->posterior->z.M, 0);
 }
 
 static void residual_block(const void *self, const struct visit *v)
@@ -64,7 +62,7 @@ static void residual_block(const void *self, const struct visit *v)
 
 struct sink residuals_sink(const struct residuals *self, double *rss)
 {
-    return sum_sink(self, residual_block, 1, 1, rss);
+    return sum_sink(self, residual_block, 1, 0, 1, rss);
 }
 
 static void response_add(const void *self, const struct visit *v)
@@ -78,7 +76,7 @@ static void response_add(const void *self, const struct visit *v)
 
 struct sink response_sink(const int *M, double *sums)
 {
-    return sum_sink(M, response_add, 1, (size_t)*M + 1, sums);
+    return sum_sink(M, response_add, 1, 0, (size_t)*M + 1, sums);
 }
 
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,

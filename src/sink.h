@@ -19,21 +19,23 @@ typedef void sink_add(const void *self, const struct visit *v);
 struct sink {
     const void *self;
     sink_add *add;
-    size_t per_row, more; /* doubles of scratch: for each row of a block, and besides */
+    size_t per_row,
+        more; /* doubles of scratch: for each row of a block, and for a block */
     size_t n_sums;
     double *sums; /* [n_sums] the result, also the first thread's */
 };
 
 /* results by row or block */
-static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row)
+static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
+                                   size_t more)
 {
-    return (struct sink){.self = self, .add = add, .per_row = per_row};
+    return (struct sink){self, add, per_row, more, 0, NULL};
 }
 
 static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_row,
-                                   size_t n_sums, double *sums)
+                                   size_t more, size_t n_sums, double *sums)
 {
-    return (struct sink){self, add, per_row, 0, n_sums, sums};
+    return (struct sink){self, add, per_row, more, n_sums, sums};
 }
 
 #endif

@@ -59,7 +59,7 @@ static double psi_at(void *self)
     struct softmax *l = self;
     const size_t dim = (size_t)l->z.M * l->q;
     double *value = l->sums + blocks_size(l);
-    pass_run(l->pass, sum_sink(l, value_add, row_size(l), dim + 1, value));
+    pass_run(l->pass, sum_sink(l, value_add, row_size(l), 0, dim + 1, value));
     return 0.5 * sum_squares(dim, l->trial) - value[dim];
 }
 
@@ -90,7 +90,8 @@ static enum status take_step(struct softmax *l)
 /* Computes C at u, and the Newton step. */
 static enum status factor_here(struct softmax *l)
 {
-    pass_run(l->pass, sum_sink(l, curvature_add, row_size(l), blocks_size(l), l->sums));
+    pass_run(l->pass,
+             sum_sink(l, curvature_add, row_size(l), 0, blocks_size(l), l->sums));
     assemble(l);
     l->factor = FACTOR_HERE;
     return chol_shifted(l->z.M * l->q, l->C, 1.0, l->C) ? STATUS_INNER_NOT_PD
@@ -183,8 +184,7 @@ static void spread(const struct softmax_at *to, const struct visit *v, double *w
                     dot((size_t)M, v->A + at, work + at);
             }
         }
-    kernel_diagonal(to->z->model->kernel, rows_of(&v->block), to->left + first);
-    subtract_squares(M, n, v->A, to->left + first);
+    inducing_unexplained(to->z, &v->block, v->A, to->left + first);
 }
 
 /* With D = 1 / (1 + e w p) and den = sum p D,
@@ -271,9 +271,9 @@ void softmax_penalty(struct softmax *l, double *zeta)
 {
     const size_t dim = (size_t)l->z.M * l->q;
     invert(l);
-    struct sink sink = sum_sink(l, penalty_add, row_size(l), dim + 1, l->sums);
-    sink.more = 3 * (size_t)l->K + (size_t)l->q * (l->q + 2);
-    pass_run(l->pass, sink);
+    pass_run(l->pass,
+             sum_sink(l, penalty_add, row_size(l),
+                      3 * (size_t)l->K + (size_t)l->q * (l->q + 2), dim + 1, l->sums));
     l->penalty = l->sums[dim];
     copy(dim, l->sums, zeta);
     solve_chol((int)dim, 1, l->C, zeta);
@@ -371,8 +371,8 @@ void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
     const struct pulling_classes c = {l, zeta};
     const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
     struct sink sink = sum_sink(&c, gradient_add, row_size(l) + M + l->q + 2,
+                                kernel_size(z->model->kernel, z->M) + 3 * (size_t)l->K,
                                 M * M + l->q + n_theta, l->sums);
-    sink.more = kernel_size(z->model->kernel, z->M) + 3 * (size_t)l->K;
     pass_run(l->pass, sink);
     copy(n_theta, l->sums + M * M + l->q, dtheta);
     mult_Ax(l->K, l->q, 1.0, l->contrasts, l->sums + M * M, 0.0, dcenter);
@@ -393,5 +393,5 @@ static void at_add(const void *self, const struct visit *v)
 
 struct sink softmax_at_sink(const struct softmax_at *self)
 {
-    return row_sink(self, at_add, (size_t)self->z->M);
+    return row_sink(self, at_add, (size_t)self->z->M, 0);
 }

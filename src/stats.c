@@ -27,7 +27,7 @@ void stats_add(const struct kernel *k, int M, int q, const struct block *b,
 
     kernel_diagonal(k, rows_of(b), diagonal);
     for (int i = 0; i < n; i++) {
-        const double w = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
+        const double w = weight_of(b->scale, i);
         s[K_SUM] += w * diagonal[i];
         s[T] += w * diagonal[i] - sum_squares((size_t)M, A + (size_t)i * M); /* E_ii */
         s[LOG_WEIGHTS] += b->scale == NULL ? 0.0 : 2.0 * log(b->scale[i]);
@@ -63,7 +63,7 @@ static void summing_add(const void *self, const struct visit *v)
 
 struct sink stats_sink(const struct summing *self, double *sums)
 {
-    return sum_sink(self, summing_add, 2 + panel_size(&self->panel, 1),
+    return sum_sink(self, summing_add, 2 + panel_size(&self->panel, 1), 0,
                     stats_size(self->M, panel_columns(&self->panel)), sums);
 }
 

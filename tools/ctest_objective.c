@@ -5,10 +5,7 @@
 #include "gradient.h"
 #include "kernel_pull.h"
 #include "linalg.h"
-#include "pf.h"
-#include "posterior.h"
-#include "vfe.h"
-#include "white.h"
+#include "objective.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
@@ -72,60 +69,52 @@ static double residual_sum(const struct pieces *pass, const double *beta)
     return rss;
 }
 
-struct answer vfe_answer(const struct problem *p, int block, int gradient)
+const double white_share_of_noise = 0.7;
+
+/* an objective of the table without an auxiliary distribution */
+static struct answer table_answer(const char *name, const struct problem *p, int block,
+                                  int gradient)
 {
+    const struct objective *o = objective_named(name);
     const int M = p->shape.M;
     const size_t MM = (size_t)M * M;
     const struct kernel *k = &p->covariance.kernel;
-    struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns),
-                       .dtheta = array_zero((size_t)k->n_theta)};
-    struct adjoint a;
-    struct pieces pass;
-    double *C = array(MM), *beta = array((size_t)M), rss = 0.0;
-    pieces_make(p, NULL, block, &pass);
-    e.status = pass.status;
-    if (e.status != STATUS_OK)
-        return e;
-    e.status = posterior_factor(&pass.stats, p->s2, C, beta);
-    adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
-    if (gradient) {
-        vfe_adjoint(&pass.z, &pass.stats, C, beta, array(MM), &a);
-        rss = second_pass(&pass, &a, e.dZ, e.dtheta);
-        e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
-        e.noise = vfe_slope_noise(&pass.stats, p->s2, C, rss, array(MM));
-    } else {
-        rss = residual_sum(&pass, beta);
-    }
-    e.value = vfe_value(&pass.stats, p->s2, C, beta, rss);
-    return e;
-}
-
-const double white_share_of_noise = 0.7;
-
-struct answer white_answer(const struct problem *p, int block, int gradient)
-{
-    const int M = p->shape.M;
-    const size_t MM = (size_t)M * M;
     struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
     struct pieces pass;
-    double *C = array(MM), *beta = array((size_t)M), *N = array(MM), rss;
     pieces_make(p, NULL, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
-    e.status = posterior_factor(&pass.stats, p->s2, C, beta);
-    white_shares(&pass.stats, C, N);
+    struct summary s = {.z = &pass.z,
+                        .stats = pass.stats,
+                        .share = white_share_of_noise,
+                        .C = array(MM),
+                        .beta = array((size_t)M),
+                        .N = array(MM)};
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
-    if (gradient) {
-        white_adjoint(&pass.z, &pass.stats, white_share_of_noise, N, beta, array(MM), &a);
-        rss = second_pass(&pass, &a, e.dZ, NULL);
-    } else {
-        rss = residual_sum(&pass, beta);
+    e.status = o->factor(&s, &arrays, gradient ? &a : NULL);
+    if (!gradient) {
+        e.value = o->value(&s, residual_sum(&pass, s.beta), &arrays, NULL);
+        return e;
     }
-    e.value = white_value(&pass.stats, p->s2, white_share_of_noise,
-                          white_transfer(M, p->s2, N), beta, rss);
+    if (o->with_theta)
+        e.dtheta = array_zero((size_t)k->n_theta);
+    const double rss = second_pass(&pass, &a, e.dZ, e.dtheta);
+    if (o->with_theta)
+        e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
+    e.value = o->value(&s, rss, &arrays, &e.noise);
     return e;
+}
+
+struct answer vfe_answer(const struct problem *p, int block, int gradient)
+{
+    return table_answer("vfe", p, block, gradient);
+}
+
+struct answer white_answer(const struct problem *p, int block, int gradient)
+{
+    return table_answer("white", p, block, gradient);
 }
 
 /* ---- by definition ----------------------------------------------------------------- */

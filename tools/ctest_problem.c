@@ -136,8 +136,7 @@ void pieces_make(const struct problem *p, const struct lowrank *aux, int block,
     const int M = p->shape.M, N = p->shape.N, q = aux ? aux->q : 0;
     double *L = array((size_t)M * M), *sums = array_zero(stats_size(M, q));
     pass->z = problem_points(p);
-    pass->status = inducing_factor(&pass->z, array((size_t)M), L);
-    pass->z.L = L;
+    pass->status = inducing_factor(&pass->z, L);
     pass->n_pieces = 0;
     pass->W0 = NULL;
     if (pass->status != STATUS_OK)
