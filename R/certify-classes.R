@@ -81,7 +81,12 @@ with_class_weights <- function(b, e, average) {
     c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = lam))
   }
   b$lo <- posterior(pmin(ends[, 1L], 1) * (1 - 1e-12))
-  b$hi <- posterior(pmax(ends[, 2L], 1) * (1 + 1e-12))
+  up <- pmax(ends[, 2L], 1) * (1 + 1e-12)
+  # weights far above W may have no Cholesky factor; variances are then bounded by 0 and the evidence by -Inf from below
+  b$hi <- tryCatch(posterior(up), pfdtc_error_numerical = function(e) {
+    c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
+      list(penalty = Inf, times = up, lam = .Machine$double.xmax))
+  })
   b
 }
 

@@ -1,13 +1,13 @@
 # Returns a fit of few points and what the dense posterior of the exact GP is at new rows.
-certified_case <- function(K, m, seed, w = NULL) {
+certified_case <- function(K, m, seed, w = NULL, variance = 2) {
   set.seed(seed)
   x <- matrix(stats::runif(80), 40, dimnames = list(NULL, c("a", "b")))
   class <- sample(K, 40, TRUE)
-  kernel <- kernel_se(0.4, 2)
+  kernel <- kernel_se(0.4, variance)
   fit <- pfdtc(x, factor(letters[class]), family = multinomial(), kernel = kernel, hyper = "fixed", m = m, weights = w)
   new <- matrix(stats::runif(16, -0.2, 1.2), 8, dimnames = list(NULL, c("a", "b")))
   dense <- ref_classes(kernel_matrix(kernel, x), class, fit$center, if (is.null(w)) rep(1, 40) else w)
-  at <- ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(2, 8), fit$center)
+  at <- ref_classes_at(dense, kernel_matrix(kernel, x, new), rep(variance, 8), fit$center)
   list(fit = fit, new = new, dense = dense, at = at)
 }
 
@@ -33,6 +33,24 @@ test_that("the exact mode, sd, probabilities and evidence lie inside, on own poi
       expect_true(one$dense$evidence >= bracket[["lower"]] - 1e-8 && one$dense$evidence <= bracket[["upper"]] + 1e-8)
     }
     expect_lt(diff(bracket), 0.3) # 20 points leave little of this kernel
+  }
+})
+
+test_that("a certificate exists and holds where weights at the ends of their range have no Cholesky factor", {
+  for (m in c(15, 25)) {
+    one <- certified_case(3, m, seed = 1, variance = 1e4)
+    odds <- c(t(one$at$mean - one$at$mean[, 1]))
+    sd <- c(apply(one$at$cov, 1, function(V) sqrt(pmax(diag(V) + V[1] - 2 * V[1, ], 0))))
+    for (effort in c("fast", "reference")) {
+      said <- certify(one$fit, one$new, effort = effort)
+      expect_false(anyNA(said[-(1:2)]))
+      room <- 1e-6 * (1 + abs(odds)) # of the dense mode, whose prior has a condition number of 1e15
+      expect_true(all(odds >= said$mean_lower - room & odds <= said$mean_upper + room))
+      expect_true(all(sd >= said$sd_lower - 1e-6 * (1 + sd) & sd <= said$sd_upper + 1e-6 * (1 + sd)))
+    }
+    bracket <- evidence_bounds(one$fit)
+    expect_lte(bracket[["lower"]], one$dense$evidence + 1e-6)
+    expect_gte(bracket[["upper"]], one$dense$evidence - 1e-6)
   }
 })
 
