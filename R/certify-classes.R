@@ -8,10 +8,8 @@
 #
 # with vS(w) the variance at inducing points with weights w W, vS = vS(beta), and lam >= |(w W)^{1/2} E (w W)^{1/2}|.
 
-class_rounds <- 3L
-
 # Returns the bounds: the mode at the rows (`at`), |g|_E, |r|, and the posteriors `lo` and `hi` for alpha W and beta W.
-class_bounds <- function(fit, data) {
+class_bounds <- function(fit, data, rounds = 3L) {
   sites <- sites_of_fit(fit, data)
   at <- mode_again(fit, data, sites)
   n <- nrow(data$x)
@@ -45,7 +43,7 @@ class_bounds <- function(fit, data) {
   centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
-  for (round in seq_len(class_rounds)) {
+  for (round in seq_len(rounds)) {
     b <- with_class_weights(b, e, average = TRUE)
     before <- e
     e <- pmin(e, contrast_bounds(b, b$lo$S, b$hi$S, b$left, prior, centred)$e)
