@@ -59,17 +59,6 @@ int arg_count(SEXP x, const char *argument)
     return n;
 }
 
-void arg_neighbours(SEXP s, int n, int *few, int *most)
-{
-    if (TYPEOF(s) != INTSXP || XLENGTH(s) < 1 || XLENGTH(s) > 2)
-        Rf_error("internal: `s` must be one or two integers");
-    const int *v = INTEGER_RO(s), last = v[XLENGTH(s) - 1];
-    if (v[0] < 0 || last < v[0])
-        Rf_error("internal: `s` must be at least 0 and not decrease");
-    *few = v[0] < n ? v[0] : n;
-    *most = last < n ? last : n;
-}
-
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns)
 {
@@ -278,6 +267,11 @@ struct plan arg_plan(SEXP control, int N)
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control)
 {
     return (struct pass){.plan = arg_plan(control, rows->N), .rows = rows, .z = z};
+}
+
+struct pass pass_at(SEXP x, const struct inducing *z, SEXP control)
+{
+    return pass_over(arg_new_rows(z->model, x), z, control);
 }
 
 struct stats arg_sums(SEXP list, int M, int q)

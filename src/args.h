@@ -14,7 +14,6 @@
 #include <R.h>
 #include <Rinternals.h>
 #include "lowrank.h"
-#include "model.h"
 #include "objective.h"
 #include "pass.h"
 #include "posterior.h"
@@ -26,8 +25,6 @@ double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
 /* Returns an integer of at least 0. */
 int arg_count(SEXP x, const char *argument);
-/* Reads the numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both. */
-void arg_neighbours(SEXP s, int n, int *few, int *most);
 const char *arg_string(SEXP x, const char *argument);
 /* Returns the doubles of a matrix, and its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
@@ -67,6 +64,9 @@ struct posterior *arg_posterior(SEXP list);
 struct plan arg_plan(SEXP control, int N);
 /* Returns a pass over rows, with inducing points z or NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
+
+/* Returns a pass over new rows x, with inducing points z. */
+struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
 /* Returns the sums of ffi_sums(), which may be those of several parts. */
 struct stats arg_sums(SEXP list, int M, int q);

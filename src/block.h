@@ -1,7 +1,38 @@
 #ifndef PFDTC_BLOCK_H
 #define PFDTC_BLOCK_H
 
-#include "rows.h"
+#include <stddef.h>
+
+/* Rows of a matrix, not copied: column j begins at X + j ldx. */
+struct rows {
+    int n;
+    const double *X;
+    int ldx;
+};
+
+/* Returns all rows of a matrix of n rows. */
+static inline struct rows matrix_rows(int n, const double *X)
+{
+    return (struct rows){n, X, n};
+}
+
+/* Returns `n` rows, of which `first` is the first. */
+static inline struct rows rows_from(struct rows r, int first, int n)
+{
+    return (struct rows){n, r.X + first, r.ldx};
+}
+
+/* Returns at most `most` rows from `first` on. */
+static inline struct rows rows_tile(struct rows r, int first, int most)
+{
+    return rows_from(r, first, r.n - first < most ? r.n - first : most);
+}
+
+/* Returns column j. */
+static inline const double *rows_column(struct rows r, int j)
+{
+    return r.X + (size_t)j * (size_t)r.ldx;
+}
 
 /* Consecutive rows of a matrix, not copied. */
 struct block {
@@ -13,6 +44,7 @@ struct block {
     int first;           /* number of the first row in its source */
 };
 
+/* Returns the rows of a block without responses and scales. */
 static inline struct rows rows_of(const struct block *b)
 {
     return (struct rows){b->n, b->X, b->ldx};

@@ -11,7 +11,7 @@
  */
 #include "levels.h"
 #include "profile.h"
-#include "rows.h"
+#include "block.h"
 
 struct factor {
     const struct profile *profile;

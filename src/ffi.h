@@ -91,6 +91,8 @@ SEXP ffi_factor(SEXP A, SEXP b, SEXP invert);
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);
+/* Reads the numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both. */
+void arg_neighbours(SEXP s, int n, int *few, int *most);
 /* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 

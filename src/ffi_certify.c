@@ -1,6 +1,5 @@
 #include <math.h>
 #include "certify.h"
-#include "crossing.h"
 #include "ffi.h"
 #include "linalg.h"
 #include "local.h"
@@ -94,7 +93,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP contro
 {
     const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
-    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    struct pass pass = pass_at(x, &p->z, control);
     const int n = pass.rows->N;
     const struct crossings crossings = arg_crossings(crossing, n);
     struct certifying self = {.posterior = p, .norms = &norms};

@@ -52,12 +52,12 @@ static struct inducing arg_training(SEXP posterior)
 SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 {
     const struct inducing z = arg_training(posterior);
-    const struct source *rows = arg_new_rows(z.model, x_new);
-    struct pass pass = pass_over(rows, &z, control);
+    struct pass pass = pass_at(x_new, &z, control);
+    const int n = pass.rows->N;
     SEXP result = PROTECT(pack("mean", "variance", NULL));
     const struct exact_predicting to = {&z, list_vector(posterior, "alpha", (size_t)z.M),
-                                        pack_vector(result, "mean", rows->N),
-                                        pack_vector(result, "variance", rows->N)};
+                                        pack_vector(result, "mean", n),
+                                        pack_vector(result, "variance", n)};
     pass.wants_K = 1;
     pass_run(&pass, exact_predicting_sink(&to));
     UNPROTECT(1);

@@ -3,6 +3,47 @@
 #include "laplace.h"
 #include "linalg.h"
 #include "program.h"
+#include "softmax.h"
+
+/* ---- what one process and K classes share ------------------------------------------------------- */
+
+/* Returns a pass over x that is run many times; slopes (`want` 2) read K as well. */
+static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
+{
+    struct pass pass = pass_at(x, z, control);
+    pass.again = 1;
+    pass.wants_K = want > 1;
+    return pass;
+}
+
+/* Computes L with the smallest jitter that works. */
+static enum status factor_points(SEXP result, struct model *model, struct inducing *z,
+                                 SEXP stop)
+{
+    return inducing_ladder(model, z, list_number(stop, "most_jitter"),
+                           pack_matrix(result, "L", z->M, z->M));
+}
+
+/* u [n] = that of `start`, or 0 */
+static void start_at(SEXP start, size_t n, double *u)
+{
+    SEXP from = list_get(start, "beta");
+    if (from == R_NilValue)
+        fill(n, 0.0, u);
+    else
+        copy(n, arg_vector(from, "start", n), u);
+}
+
+static void pack_run(SEXP result, enum status status, const struct model *model,
+                     double decrement, int steps)
+{
+    pack_status(result, status);
+    pack_number(result, "jitter", model->jitter);
+    pack_number(result, "decrement", decrement);
+    pack_number(result, "steps", steps);
+}
+
+/* ---- one process --------------------------------------------------------------------------------- */
 
 static struct sites arg_sites(SEXP list, int N)
 {
@@ -49,21 +90,6 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Moves to `start`, and returns 1 if it has a G. */
-static int start_at(struct laplace *l, SEXP start)
-{
-    const size_t M = (size_t)l->z.M;
-    SEXP u = list_get(start, "beta"), G = list_get(start, "G");
-    if (u == R_NilValue)
-        fill(M, 0.0, l->u);
-    else
-        copy(M, arg_vector(u, "start", M), l->u);
-    if (!l->variational || G == R_NilValue)
-        return 0;
-    copy(M * M, arg_vector(G, "start", M * M), l->G);
-    return 1;
-}
-
 /* how far the sums in the rows' averages may be off */
 static double quadrature(const struct laplace *l, int N)
 {
@@ -73,12 +99,21 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Finds the mode, then the variational posterior from the mode or from `start`. */
-static enum status fit(struct laplace *l, SEXP start, double enough, int maxit)
+/* Moves to `start`, then to the mode, and from there to the variational posterior.  A `start` with G is near that
+ * posterior and not near the mode. */
+static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
-    const int variational = l->variational, there = start_at(l, start);
+    const size_t M = (size_t)l->z.M;
+    const double enough = list_number(stop, "enough");
+    const int variational = l->variational,
+              maxit = arg_integer(list_get(stop, "maxit"), "maxit");
+    SEXP G = list_get(start, "G");
     enum status status = STATUS_OK;
-    if (!there) {
+    laplace_open(l);
+    start_at(start, M, l->u);
+    if (variational && G != R_NilValue) {
+        copy(M * M, arg_vector(G, "start", M * M), l->G);
+    } else {
         l->variational = 0;
         status = laplace_mode(l, enough, maxit);
         l->variational = variational;
@@ -103,43 +138,24 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* Computes L with the smallest jitter that works, then the posterior from `start`. */
-static enum status posterior(struct model *model, struct laplace *l, SEXP start,
-                             SEXP stop, double *L)
-{
-    const enum status status =
-        inducing_ladder(model, &l->z, list_number(stop, "most_jitter"), L);
-    if (status != STATUS_OK)
-        return status;
-    laplace_open(l);
-    return fit(l, start, list_number(stop, "enough"),
-               arg_integer(list_get(stop, "maxit"), "maxit"));
-}
-
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
     struct model *model = arg_model(points);
     const int want = arg_integer(want_, "want");
     struct laplace l = {.z = arg_points(model, points)};
-    struct pass pass = pass_over(arg_new_rows(model, x), &l.z, control);
+    struct pass pass = fitting_pass(x, &l.z, want, control);
     const int N = pass.rows->N;
-    pass.again = 1;
-    pass.wants_K = want > 1;
     l.pass = &pass;
     l.sites = arg_sites(sites, N);
     l.variational = arg_integer(list_get(sites, "variational"), "variational");
     SEXP result = PROTECT(pack_laplace(&l, N, want));
-    const enum status status =
-        posterior(model, &l, start, stop, pack_matrix(result, "L", l.z.M, l.z.M));
-    if (status == STATUS_OK)
+    enum status status = factor_points(result, model, &l.z, stop);
+    if (status == STATUS_OK && (status = fit(&l, start, stop)) == STATUS_OK)
         evidence(&l, want, result);
     for (int i = 0; i < N && status == STATUS_OK; i++)
         l.f[i] += l.sites.offset[i];
-    pack_status(result, status);
-    pack_number(result, "jitter", model->jitter);
-    pack_number(result, "decrement", l.decrement);
-    pack_number(result, "steps", l.steps);
+    pack_run(result, status, model, l.decrement, l.steps);
     pack_number(result, "quadrature", quadrature(&l, N));
     UNPROTECT(1);
     return result;
@@ -148,7 +164,7 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
-    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    struct pass pass = pass_at(x, &p->z, control);
     const int M = p->z.M, n_forms = (int)Rf_xlength(P);
     const size_t MM = (size_t)M * M;
     if (TYPEOF(P) != VECSXP)
@@ -166,7 +182,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
-    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    struct pass pass = pass_at(x, &p->z, control);
     const struct sites sites = arg_sites(sites_, pass.rows->N);
     int M, S;
     const double *u = arg_matrix(U, "U", &S, &M);
@@ -195,4 +211,118 @@ SEXP ffi_sites(SEXP sites_, SEXP f)
     }
     UNPROTECT(1);
     return value;
+}
+
+/* ---- K classes ------------------------------------------------------------------------------------ */
+
+static void arg_classes(SEXP list, int N, struct softmax *l)
+{
+    int K, q;
+    l->contrasts = arg_matrix(list_get(list, "contrasts"), "contrasts", &K, &q);
+    if (K < 2 || q != K - 1)
+        Rf_error("internal: `contrasts` must be K x (K - 1)");
+    l->K = K;
+    l->q = q;
+    l->center = arg_vector(list_get(list, "center"), "center", (size_t)K);
+    l->y = arg_vector(list_get(list, "y"), "y", (size_t)N);
+    l->weight = arg_vector_or_null(list_get(list, "weight"), "weight", (size_t)N);
+    for (int i = 0; i < N; i++)
+        if (!(l->y[i] >= 0.0 && l->y[i] < K))
+            Rf_error("internal: no such class");
+}
+
+static SEXP pack_softmax(struct softmax *l, int N, int want)
+{
+    const int M = l->z.M, q = l->q;
+    SEXP result =
+        PROTECT(pack("status", "jitter", "L", "C", "beta", "residual", "evidence",
+                     "penalty", "decrement", "steps", "probability", "left", "S",
+                     "inverse", "slopes", "shift", "theta", "constant", NULL));
+    l->C = pack_matrix(result, "C", M * q, M * q);
+    l->u = pack_matrix(result, "beta", M, q);
+    l->r = pack_matrix(result, "residual", M, q);
+    l->p = pack_matrix(result, "probability", N, l->K);
+    if (want > 0) {
+        l->left = pack_vector(result, "left", N);
+        l->S = pack_matrix(result, "S", N, q * q);
+        l->inverse = pack_matrix(result, "inverse", M, M * pair_of(q, 0));
+        l->s = pack_matrix(result, "slopes", q, N);
+    }
+    UNPROTECT(1);
+    return result;
+}
+
+/* the evidence, penalised and with its gradient where wanted */
+static void class_evidence(struct softmax *l, int want, SEXP result)
+{
+    pack_number(result, "evidence", softmax_evidence(l));
+    if (want == 0)
+        return;
+    double *zeta = pack_matrix(result, "shift", l->z.M, l->q);
+    softmax_penalty(l, zeta);
+    pack_number(result, "penalty", l->penalty);
+    if (want > 1)
+        softmax_gradient(l, zeta,
+                         pack_vector(result, "theta", l->z.model->kernel->n_theta),
+                         pack_vector(result, "constant", l->K));
+}
+
+/* Moves to `start`, then to the mode. */
+static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
+{
+    const size_t dim = (size_t)l->z.M * l->q;
+    const int maxit = arg_integer(list_get(stop, "maxit"), "maxit");
+    SEXP C = list_get(start, "C");
+    start_at(start, dim, l->u);
+    if (C != R_NilValue && maxit > 0) {
+        copy(dim * dim, arg_vector(C, "start", dim * dim), l->C);
+        l->factor = FACTOR_EARLIER;
+    }
+    softmax_open(l);
+    return softmax_mode(l, list_number(stop, "enough"), maxit);
+}
+
+SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
+                 SEXP control)
+{
+    struct model *model = arg_model(points);
+    const int want = arg_integer(want_, "want");
+    struct softmax l = {.z = arg_points(model, points)};
+    struct pass pass = fitting_pass(x, &l.z, want, control);
+    const int N = pass.rows->N;
+    l.pass = &pass;
+    arg_classes(sites, N, &l);
+    SEXP result = PROTECT(pack_softmax(&l, N, want));
+    enum status status = factor_points(result, model, &l.z, stop);
+    if (status == STATUS_OK && (status = fit_classes(&l, start, stop)) == STATUS_OK)
+        class_evidence(&l, want, result);
+    pack_run(result, status, model, l.decrement, l.steps);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
+{
+    struct inducing z = arg_points(arg_model(points), points);
+    struct pass pass = pass_at(x, &z, control);
+    const int N = pass.rows->N, M = z.M;
+    int rows, columns, q = 1;
+    z.L = arg_vector(L, "L", (size_t)M * M);
+    struct softmax_at to = {.z = &z, .N = N};
+    to.u = arg_matrix(beta, "beta", &rows, &to.n_u);
+    if (rows != M)
+        Rf_error("internal: `beta` must have a row for each point");
+    to.inverse = arg_matrix(inverse, "inverse", &rows, &columns);
+    while (pair_of(q, 0) * M < columns)
+        q++;
+    if (rows != M || pair_of(q, 0) * M != columns)
+        Rf_error("internal: `inverse` must have a block for each pair of contrasts");
+    to.q = q;
+    SEXP result = PROTECT(pack("mean", "S", "left", NULL));
+    to.mean = pack_matrix(result, "mean", N, to.n_u);
+    to.S = pack_matrix(result, "S", N, q * q);
+    to.left = pack_vector(result, "left", N);
+    pass_run(&pass, softmax_at_sink(&to));
+    UNPROTECT(1);
+    return result;
 }

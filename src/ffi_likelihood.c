@@ -55,6 +55,17 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
     return result;
 }
 
+void arg_neighbours(SEXP s, int n, int *few, int *most)
+{
+    if (TYPEOF(s) != INTSXP || XLENGTH(s) < 1 || XLENGTH(s) > 2)
+        Rf_error("internal: `s` must be one or two integers");
+    const int *v = INTEGER_RO(s), last = v[XLENGTH(s) - 1];
+    if (v[0] < 0 || last < v[0])
+        Rf_error("internal: `s` must be at least 0 and not decrease");
+    *few = v[0] < n ? v[0] : n;
+    *most = last < n ? last : n;
+}
+
 /* Returns the rows of `x` with the given numbers, or those of `query`. */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)

@@ -1,4 +1,3 @@
-#include "dtc.h"
 #include "ffi.h"
 
 /* Returns the site of that name, or none for R's NULL. */
@@ -48,12 +47,12 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
-    const struct source *rows = arg_new_rows(p->z.model, x);
-    struct pass pass = pass_over(rows, &p->z, control);
+    struct pass pass = pass_at(x, &p->z, control);
+    const int n = pass.rows->N;
     SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", NULL));
-    const struct predicting to = {p, pack_vector(result, "mean", rows->N),
-                                  pack_vector(result, "sor_variance", rows->N),
-                                  pack_vector(result, "unexplained", rows->N)};
+    const struct predicting to = {p, pack_vector(result, "mean", n),
+                                  pack_vector(result, "sor_variance", n),
+                                  pack_vector(result, "unexplained", n)};
     pass_run(&pass, predicting_sink(&to));
     UNPROTECT(1);
     return result;

@@ -3,7 +3,7 @@
 
 /* Inducing points: Z and the factor L L' = k(Z, Z) + jitter diag k(z, z). */
 #include "block.h"
-#include "model.h"
+#include "kernel.h"
 #include "status.h"
 
 struct inducing {
@@ -13,6 +13,7 @@ struct inducing {
     const double *L; /* M x M lower, or NULL: see inducing_whiten */
 };
 
+/* Returns the points as rows. */
 static inline struct rows points_of(const struct inducing *z)
 {
     return matrix_rows(z->M, z->Z);

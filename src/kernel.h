@@ -69,4 +69,11 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
 /* Returns 1 for one term with constant k(x, x). */
 int kernel_is_constant(const struct kernel *k);
 
+/* A Gaussian process with noise, in the units of the scaled data. */
+struct model {
+    const struct kernel *kernel;
+    double s2;     /* variance of the noise of a row of weight 1 */
+    double jitter; /* on k(Z, Z), relative to the variance of each point */
+};
+
 #endif

@@ -1,6 +1,5 @@
 #include "likelihood.h"
 #include "linalg.h"
-#include "model.h"
 
 /* rows to a block: enough to be worth entering a parallel region on a busy machine, few enough
  * that interrupts are let in */

@@ -13,6 +13,7 @@
  * known up to kappa = sqrt(slack sum w_n k(x_n,x_n) v_n^2), see certify.h.
  */
 #include "pass.h"
+#include "posterior.h"
 
 struct grouping {
     struct inducing z;
@@ -33,5 +34,13 @@ struct grouping {
 /* The caller sets z, rows, pass.plan, beta, t1, t2 and room for Psi.  t2 is changed so that the
  * groups are as equal as possible. */
 void norms_run(struct grouping *g);
+
+/*
+ * Computes sums over all rows for certificates at the rows x: with e_x = E(X, x), cross = h_x'e_x,
+ * gain = e_x'B^{-1}e_x and size = |e_x|^2 (certify.h).  The pass is over the data.  Each result has x->n
+ * numbers.  The sums take 4 N M x->n flops and N x->n kernel values, of which one block is kept.
+ */
+void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
+                  double *cross, double *gain, double *size);
 
 #endif

@@ -10,6 +10,7 @@
  *
  *     mean = a'beta,  SoR variance = s2 |C^{-1} a|^2,  E(x, x) = k(x, x) - |a|^2
  */
+#include "pass.h"
 #include "stats.h"
 
 struct posterior {
@@ -51,5 +52,21 @@ struct sink response_sink(const int *M, double *sums);
  * has only the last term, and the exact posterior (C = NULL) only the others.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);
+
+/* The DTC posterior of rows in memory: L, a pass for the sums, their factors, and a pass for the
+ * residuals y - A'beta. */
+
+struct dtc {
+    struct model *model; /* its jitter is raised if L needs that */
+    struct inducing z;
+    struct pass pass;
+    double *L, *C, *beta; /* the caller's: M x M, M x M, [M] */
+    struct stats stats;
+    double rss;
+};
+
+/* The caller sets model, z (without L) and the pass over the rows.  most: largest jitter.  If L does
+ * not exist, the sums are 0 and C is not written to. */
+enum status dtc_run(struct dtc *d, double most);
 
 #endif

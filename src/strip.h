@@ -8,7 +8,7 @@
  * k(x, z) = k(z, x), and k(x, x) is the variance.
  */
 #include "profile.h"
-#include "rows.h"
+#include "block.h"
 
 enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 64 };
 

@@ -1,10 +1,10 @@
 /* Layer 2: every profile of the table, alone, in products and in sums that share a factor: against
  * its definition, and adjoints against differences. */
 #include <math.h>
-#include "coordinates.h"
 #include "ctest.h"
 #include "kernel_pull.h"
 #include "self_slopes.h"
+#include "tree.h"
 #include "vecchia.h"
 
 #include <string.h>
