@@ -1,5 +1,4 @@
-#ifndef PFDTC_ARENA_H
-#define PFDTC_ARENA_H
+#pragma once
 
 /* Memory that the caller gives, from which pieces are taken.  Threads never take from it. */
 #include <stddef.h>
@@ -11,5 +10,3 @@ struct arena {
 };
 double *arena_take(struct arena *arena, size_t n);
 int *arena_ints(struct arena *arena, size_t n);
-
-#endif

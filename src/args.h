@@ -1,5 +1,4 @@
-#ifndef PFDTC_ARGS_H
-#define PFDTC_ARGS_H
+#pragma once
 
 /*
  * What every door needs: unpackers that return something safe or raise, naming the argument;
@@ -94,5 +93,3 @@ enum status pack_value(SEXP list, enum status status, const char *name, const do
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
 /* Sets G, Ay, yy, k_sum, t (at least 0) and log_weights. */
 void pack_sums(SEXP list, const struct stats *s);
-
-#endif

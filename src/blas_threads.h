@@ -1,5 +1,4 @@
-#ifndef PFDTC_BLAS_THREADS_H
-#define PFDTC_BLAS_THREADS_H
+#pragma once
 
 /*
  * The number of threads of the loaded BLAS (OpenBLAS, MKL), by its own function, which is looked up
@@ -9,5 +8,3 @@
 
 /* Sets the number if n >= 1; returns the number before, or 0 if it is not known. */
 int blas_threads(int n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_BLOCK_H
-#define PFDTC_BLOCK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -80,5 +79,3 @@ size_t source_size(const struct source *s, int n);
 struct block source_block(const struct source *s, int start, int n, double *room);
 /* Returns all rows as one block, without copies. */
 struct block source_whole(const struct source *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_CERTIFY_H
-#define PFDTC_CERTIFY_H
+#pragma once
 
 /*
  * Certificates: how far the exact Gaussian process can be from a posterior on inducing points.
@@ -130,5 +129,3 @@ struct certifying {
     struct certified to;
 };
 struct sink certifying_sink(const struct certifying *self);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_DIVERGENCE_H
-#define PFDTC_DIVERGENCE_H
+#pragma once
 
 /*
  * s2^2 d_pF^2 in terms that are small where the divergence is small, so that nothing cancels:
@@ -23,5 +22,3 @@ struct divergence {
 /* The caller sets z (without L), rows, panel and pass.plan; the constant needs no points. */
 enum status divergence_value(struct divergence *d, double *value);
 double divergence_constant(struct divergence *d);
-
-#endif

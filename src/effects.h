@@ -1,5 +1,4 @@
-#ifndef PFDTC_EFFECTS_H
-#define PFDTC_EFFECTS_H
+#pragma once
 
 /*
  * Grouped effects beside a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are inducing
@@ -91,5 +90,3 @@ struct effect_predicting {
     double *mean, *variance, *unexplained, *features, *own;
 };
 struct sink effect_predicting_sink(const struct effect_predicting *self);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_EXACT_H
-#define PFDTC_EXACT_H
+#pragma once
 
 /*
  * The exact Gaussian process on n rows:
@@ -34,5 +33,3 @@ struct exact_predicting {
     double *mean, *variance;
 };
 struct sink exact_predicting_sink(const struct exact_predicting *self);
-
-#endif

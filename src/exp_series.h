@@ -1,5 +1,4 @@
-#ifndef PFDTC_EXP_SERIES_H
-#define PFDTC_EXP_SERIES_H
+#pragma once
 
 /*
  * exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2,
@@ -23,5 +22,3 @@
 #define LOG_2_LOW  0x1.a39ef35793c76p-33
 /* x + TO_INTEGER has the integer nearest to x in its last digits. */
 #define TO_INTEGER 0x1.8p52
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_FACTOR_H
-#define PFDTC_FACTOR_H
+#pragma once
 
 /*
  * A factor of a kernel is a profile of some inputs: a function of one statistic of two rows.  The statistic
@@ -74,5 +73,3 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
 void factor_levels(const struct factor *f, struct rows X, int *level);
 
 int factor_n_metric(const struct factor *f);
-
-#endif

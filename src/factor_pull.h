@@ -1,5 +1,4 @@
-#ifndef PFDTC_FACTOR_PULL_H
-#define PFDTC_FACTOR_PULL_H
+#pragma once
 
 /*
  * Adjoints and slopes of the statistics of a factor (factor.h).  A statistic is the number of a pair
@@ -20,5 +19,3 @@ void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S
 
 /* D (n x n) = the slope of the statistic of X with itself in the log parameter p of the metric */
 void factor_metric_slope(const struct factor *f, int p, struct rows X, double *D);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_FFI_H
-#define PFDTC_FFI_H
+#pragma once
 
 /* The doors that R calls.  Arguments of the same name are the same everywhere:
  *   model      list(kernel, noise, jitter)
@@ -198,5 +197,3 @@ SEXP ffi_linalg_own(SEXP lanes);
 
 /* Returns the sentence that describes a status. */
 SEXP ffi_status(SEXP status);
-
-#endif

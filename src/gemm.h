@@ -1,5 +1,4 @@
-#ifndef PFDTC_GEMM_H
-#define PFDTC_GEMM_H
+#pragma once
 
 /*
  * Products and triangular solves for an R with the reference BLAS, which takes six times as long as
@@ -37,5 +36,3 @@ void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t 
  * and returns 0 */
 int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
                        double *squares);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_GRADIENT_H
-#define PFDTC_GRADIENT_H
+#pragma once
 
 /* The second pass, for every objective: multiplies the adjoints of the sums with the rows. */
 #include "pass.h"
@@ -34,5 +33,3 @@ struct sink gradient_sink(const struct pulling *self, double *sums);
 
 /* Adds the parts from k(Z, Z) and, if k(x, x) is constant, from k_sum */
 void gradient_finish(const struct pulling *self, double k_sum, double *sums);
-
-#endif

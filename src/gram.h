@@ -1,5 +1,4 @@
-#ifndef PFDTC_GRAM_H
-#define PFDTC_GRAM_H
+#pragma once
 
 /* The kernel matrix of rows with others as a whole, and products with it. */
 #include "pass.h"
@@ -32,5 +31,3 @@ struct kernel_cross_matvec {
     double *out; /* by row */
 };
 struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_INDUCING_H
-#define PFDTC_INDUCING_H
+#pragma once
 
 /* Inducing points: Z and the factor L L' = k(Z, Z) + jitter diag k(z, z). */
 #include "block.h"
@@ -38,5 +37,3 @@ void inducing_features(const struct inducing *z, const struct block *b, double *
 /* left [n] = E_nn = k(x_n, x_n) - |a_n|^2 of the rows of a block, not below 0.  A (M x n): without scales */
 void inducing_unexplained(const struct inducing *z, const struct block *b,
                           const double *A, double *left);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_INTEGRATED_H
-#define PFDTC_INTEGRATED_H
+#pragma once
 
 /*
  * The nearest-neighbour likelihood of f + noise with the effects integrated out.  Row i has u_i and d_i
@@ -31,5 +30,3 @@ struct integrated {
 /* The caller sets l (without u, d, given), e and the arrays.  `whole` gets the score in the parameters of the
  * kernel and of the noise. */
 enum status integrated_run(struct integrated *g, struct vecchia *whole);
-
-#endif

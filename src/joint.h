@@ -1,5 +1,4 @@
-#ifndef PFDTC_JOINT_H
-#define PFDTC_JOINT_H
+#pragma once
 
 /*
  * The joint covariance of several rows x, each conditioned on its nearest rows.  Given the inducing
@@ -35,5 +34,3 @@ struct sink joint_sink(const struct joint *self, double *covariance);
 /* Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + that, and the variances given.  R (M x n) is lost */
 void joint_finish(const struct joint *j, int M, const double *C, double *R,
                   const double *var_near, const double *var_far, double *covariance);
-
-#endif

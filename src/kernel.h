@@ -1,5 +1,4 @@
-#ifndef PFDTC_KERNEL_H
-#define PFDTC_KERNEL_H
+#pragma once
 
 /*
  * Covariance functions: sums of products of factors,
@@ -75,5 +74,3 @@ struct model {
     double s2;     /* variance of the noise of a row of weight 1 */
     double jitter; /* on k(Z, Z), relative to the variance of each point */
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_KERNEL_PULL_H
-#define PFDTC_KERNEL_PULL_H
+#pragma once
 
 /* Adjoints of kernel matrices: turns the slopes of F in k(Z, X), k(Z, Z) and the diagonal into slopes
  * in Z and in the log parameters of the kernel. */
@@ -24,5 +23,3 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
  * (n x columns, leading dimension n, NULL to skip) and to dtheta (NULL to skip). */
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
-
-#endif

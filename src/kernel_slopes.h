@@ -1,5 +1,4 @@
-#ifndef PFDTC_KERNEL_SLOPES_H
-#define PFDTC_KERNEL_SLOPES_H
+#pragma once
 
 /* Derivatives of a kernel in one input of x, for derivatives of f. */
 #include "kernel.h"
@@ -13,5 +12,3 @@ void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct row
  * the slopes are relative to it */
 void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
                            double *prior, double *size);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_KRIGING_H
-#define PFDTC_KRIGING_H
+#pragma once
 
 /*
  * Local kriging: weights w on a few rows S, the same rows for a group of near points,
@@ -35,5 +34,3 @@ void kriging_rows(int n, int n_c, int g, double s2, const double *K_b, int first
 /* Aw (M x g) += A_b w_b for the same block, A_b (M x n) */
 void kriging_whiten(int M, int n, int n_c, int g, const double *A_b, int first,
                     const int *S, const double *W, double *Aw);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_LANES_H
-#define PFDTC_LANES_H
+#pragma once
 
 /*
  * Small positive definite systems side by side, one in each lane of the processor's vectors:
@@ -42,5 +41,3 @@ static inline size_t triangle_size(int n)
 {
     return (size_t)n * ((size_t)n + 1) / 2;
 }
-
-#endif

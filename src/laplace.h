@@ -1,5 +1,4 @@
-#ifndef PFDTC_LAPLACE_H
-#define PFDTC_LAPLACE_H
+#pragma once
 
 /*
  * Laplace's approximation of a Gaussian process whose rows have other likelihoods (responses.h),
@@ -86,5 +85,3 @@ struct forms {
     double *value;
 };
 struct sink forms_sink(const struct forms *self);
-
-#endif

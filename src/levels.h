@@ -1,5 +1,4 @@
-#ifndef PFDTC_LEVELS_H
-#define PFDTC_LEVELS_H
+#pragma once
 
 /* Correlations between the n levels of a categorical kernel, with their slopes. */
 enum levels {
@@ -22,5 +21,3 @@ void levels_table(enum levels kind, int n, const double *p, double *work, double
  */
 void levels_covariance(enum levels kind, int n, const double *p, double *work,
                        double *table);
-
-#endif

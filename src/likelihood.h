@@ -1,5 +1,4 @@
-#ifndef PFDTC_LIKELIHOOD_H
-#define PFDTC_LIKELIHOOD_H
+#pragma once
 
 /* The nearest-neighbour likelihood: a sum over rows of times * log p(y_i | its neighbours). */
 #include "pass.h"
@@ -33,5 +32,3 @@ int likelihood_neighbours(const struct likelihood *l, int t);
 
 /* Writes r = u'y of each term.  l->u must have been filled by likelihood_run(). */
 void likelihood_residuals(const struct likelihood *l, double *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_LINALG_H
-#define PFDTC_LINALG_H
+#pragma once
 
 /*
  * Dense algebra, in verbs named by their formula.  Matrices are column-major with leading
@@ -94,5 +93,3 @@ void fill(size_t n, double value, double *x);
 void copy(size_t n, const double *x, double *y);
 /* y += alpha x */
 void add_scaled(size_t n, double alpha, const double *x, double *y);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_LOCAL_H
-#define PFDTC_LOCAL_H
+#pragma once
 
 /*
  * Local kriging (kriging.h) at new rows, in groups that share their rows S: weights and J, then h
@@ -33,5 +32,3 @@ struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };
 void local_run(struct local *l, const struct local_bounds *to);
-
-#endif

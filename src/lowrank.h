@@ -1,5 +1,4 @@
-#ifndef PFDTC_LOWRANK_H
-#define PFDTC_LOWRANK_H
+#pragma once
 
 /*
  * A Gaussian process of the form that every auxiliary distribution here has,
@@ -49,5 +48,3 @@ void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K
 /* Adjoint of lowrank_points: dF = sum(Wm_bar * dWm), adds to dZ (M x columns) */
 void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEAR_H
-#define PFDTC_NEAR_H
+#pragma once
 
 /*
  * Conditions f at a row x on its s nearest rows S, under the residual prior covariance given the
@@ -57,5 +56,3 @@ int small_chol(int n, int columns, double *A);
 
 /* b <- L^{-T} b, the first s rows of a factor with leading dimension n */
 void small_solve_t(int s, int n, const double *L, double *b);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEAR_EFFECTS_H
-#define PFDTC_NEAR_EFFECTS_H
+#pragma once
 
 /*
  * Grouped effects beside inducing points with nearest neighbours.  A row's neighbours bring their levels
@@ -22,5 +21,3 @@ struct near_effects {
 /* doubles of the sums: P (upper triangle), v, |F y|^2, sum log d */
 size_t near_effects_size(const struct effects *e);
 struct sink near_effects_sink(const struct near_effects *self, double *sums);
-
-#endif

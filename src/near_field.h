@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEAR_FIELD_H
-#define PFDTC_NEAR_FIELD_H
+#pragma once
 
 /*
  * Conditions each target on its nearest rows (near.h). For the sums of the posterior the targets are
@@ -61,5 +60,3 @@ struct field_room field_room(const struct near_field *f, int n, double *work);
 /* Computes r (M x n), mean and residual variance of every target; returns how many failed. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_room *r);
-
-#endif

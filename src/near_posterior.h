@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEAR_POSTERIOR_H
-#define PFDTC_NEAR_POSTERIOR_H
+#pragma once
 
 /* The posterior on inducing points from rows that are each conditioned on earlier ones, and
  * predictions at new rows, each conditioned on its nearest rows (near_field.h). */
@@ -32,5 +31,3 @@ struct near_joint {
     struct joint joint;
 };
 enum status near_joint_run(struct near_joint *j);
-
-#endif

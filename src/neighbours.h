@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEIGHBOURS_H
-#define PFDTC_NEIGHBOURS_H
+#pragma once
 
 /*
  * Nearest rows in the coordinates of a kernel, among all rows or among those of a lower rank, by the
@@ -25,5 +24,3 @@ struct finding {
     int *near;
 };
 struct sink finding_sink(const struct finding *self);
-
-#endif

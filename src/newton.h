@@ -1,5 +1,4 @@
-#ifndef PFDTC_NEWTON_H
-#define PFDTC_NEWTON_H
+#pragma once
 
 /*
  * Newton's method for a smooth function Psi of u, with steps that are shortened until Psi decreases
@@ -21,5 +20,3 @@ struct newton {
 /* Moves u to the minimum, until the decrement is below `enough`, after maxit steps, or when no step lowers
  * Psi in double precision.  All results belong to the last u. */
 enum status newton_run(const struct newton *t, double enough, int maxit);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_NOISE_H
-#define PFDTC_NOISE_H
+#pragma once
 
 /*
  * Sites: noise models of rows.  From the residual prior variance of a row, left = E_nn (at least 0),
@@ -19,5 +18,3 @@ struct site {
 /* The site of that name, or NULL:
  *   fitc   (Snelson and Ghahramani 2006) row n has the noise s2 / w_n + E_nn */
 site_working *site_named(const char *name);
-
-#endif

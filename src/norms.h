@@ -1,5 +1,4 @@
-#ifndef PFDTC_NORMS_H
-#define PFDTC_NORMS_H
+#pragma once
 
 /*
  * Norms in linear time.  The rows, in a random order, are cut into groups of n_b:
@@ -42,5 +41,3 @@ void norms_run(struct grouping *g);
  */
 void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
                   double *cross, double *gain, double *size);
-
-#endif

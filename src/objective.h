@@ -1,5 +1,4 @@
-#ifndef PFDTC_OBJECTIVE_H
-#define PFDTC_OBJECTIVE_H
+#pragma once
 
 /*
  * The table of objectives.  A row turns finished sums into a value and the adjoints of the sums.  An
@@ -84,5 +83,3 @@ double evaluation_rss_of_sums(const struct evaluation *e);
 size_t evaluation_adjoint_size(const struct evaluation *e);
 void evaluation_adjoint_to(const struct evaluation *e, double *vector);
 void evaluation_adjoint_from(struct evaluation *e, const double *vector);
-
-#endif

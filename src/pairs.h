@@ -1,5 +1,4 @@
-#ifndef PFDTC_PAIRS_H
-#define PFDTC_PAIRS_H
+#pragma once
 
 /* Products with the N x N kernel matrix, by pairs of row blocks. */
 #include <stddef.h>
@@ -28,5 +27,3 @@ void pairs_unexplained(const struct kernel *k, const struct block *b,
 /* sum of K_cb^2, with the same scales */
 double pairs_sum_squares(const struct kernel *k, const struct block *b,
                          const struct block *c, double *work);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_PASS_H
-#define PFDTC_PASS_H
+#pragma once
 
 /*
  * The loop over rows: a source, points Z, and a sink.  K = k(Z, X_b) and A = L^{-1} K diag(scale)
@@ -50,5 +49,3 @@ void pass_run(struct pass *p, struct sink sink);
 struct block pass_block(const struct pass *p, int b, double *room);
 /* Returns A of a block: the kept one, or computed in A (M x n). */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);
-
-#endif

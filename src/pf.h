@@ -1,5 +1,4 @@
-#ifndef PFDTC_PF_H
-#define PFDTC_PF_H
+#pragma once
 
 /*
  * The preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and
@@ -31,5 +30,3 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, double *U, double *V,
                         struct arena *arena, double *value);
-
-#endif

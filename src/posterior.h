@@ -1,5 +1,4 @@
-#ifndef PFDTC_POSTERIOR_H
-#define PFDTC_POSTERIOR_H
+#pragma once
 
 /*
  * The posterior from the sums over rows:
@@ -68,5 +67,3 @@ struct dtc {
 /* The caller sets model, z (without L) and the pass over the rows.  most: largest jitter.  If L does
  * not exist, the sums are 0 and C is not written to. */
 enum status dtc_run(struct dtc *d, double most);
-
-#endif

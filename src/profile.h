@@ -1,5 +1,4 @@
-#ifndef PFDTC_PROFILE_H
-#define PFDTC_PROFILE_H
+#pragma once
 
 /*
  * The functions of a factor of a kernel, a row of the table in profile.c each: the metric (the
@@ -56,5 +55,3 @@ struct profile {
 /* The profile of that name ("se", "matern12", ...), or NULL; the i-th, or NULL. */
 const struct profile *profile_of(const char *name);
 const struct profile *profile_at(int i);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_PROGRAM_H
-#define PFDTC_PROGRAM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ int programs_valid(const double *programs, size_t length);
 
 /* Returns the value of program k. */
 double program_run(const double *programs, int k, double f, double y);
-
-#endif

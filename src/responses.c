@@ -25,17 +25,15 @@ static struct site_value odds(double f, double y, double n)
 }
 
 /* binomial, p = 1 / (1 + e^-f) */
-static struct site_value logit(double f, double y, double m, const double *shape)
+static struct site_value logit(double f, struct observed o)
 {
-    (void)shape;
-    return odds(f, y, m - y);
+    return odds(f, o.y, o.size - o.y);
 }
 
-/* negative binomial of mean theta e^f */
-static struct site_value nb(double f, double y, double theta, const double *shape)
+/* negative binomial of mean theta e^f, theta = size */
+static struct site_value nb(double f, struct observed o)
 {
-    (void)shape;
-    return odds(f, y, theta);
+    return odds(f, o.y, o.size);
 }
 
 static const double sqrt_half = 0.70710678118654752440,
@@ -67,18 +65,17 @@ static struct site_value trial(double z)
     return v;
 }
 
-/* binomial, p = Phi(f): y successes, m - y failures */
-static struct site_value probit(double f, double y, double m, const double *shape)
+/* binomial, p = Phi(f): y successes, k failures */
+static struct site_value probit(double f, struct observed o)
 {
-    (void)shape;
+    const double y = o.y, k = o.size - y;
     struct site_value v = {0.0, 0.0, 0.0, 0.0};
     if (y > 0.0) {
         const struct site_value t = trial(f);
         v = (struct site_value){y * t.l, y * t.g, y * t.W, y * t.l3};
     }
-    if (y < m) {
+    if (k > 0.0) {
         const struct site_value t = trial(-f);
-        const double k = m - y;
         v.l += k * t.l;
         v.g -= k * t.g;
         v.W += k * t.W;
@@ -105,27 +102,20 @@ static struct site_value power(double f, double v, double y, double c, double p)
                                u - w, b * w - a * u, a * a * u - b * b * w};
 }
 
-static struct site_value poisson(double f, double v, double y, double size,
-                                 const double *shape)
+static struct site_value poisson(double f, double v, struct observed o)
 {
-    (void)size;
-    (void)shape;
-    return power(f, v, y, 1.0, 1.0);
+    return power(f, v, o.y, 1.0, 1.0);
 }
 
-/* gamma of mean e^f and shape k */
-static struct site_value gamma_of(double f, double v, double y, double k,
-                                  const double *shape)
+/* gamma of mean e^f and shape `size` */
+static struct site_value gamma_of(double f, double v, struct observed o)
 {
-    (void)shape;
-    return power(f, v, y, k, 2.0);
+    return power(f, v, o.y, o.size, 2.0);
 }
 
-static struct site_value tweedie(double f, double v, double y, double size,
-                                 const double *shape)
+static struct site_value tweedie(double f, double v, struct observed o)
 {
-    (void)size;
-    return power(f, v, y, 1.0 / shape[0], shape[1]);
+    return power(f, v, o.y, 1.0 / o.shape[0], o.shape[1]);
 }
 
 /* w + h - 1, h = w / (e^w - 1), which is minus the slope of log h in log w */
@@ -139,13 +129,11 @@ static double h_slope(double w, double h)
 }
 
 /* a Poisson count that is not 0, m = e^f: y f - log(e^m - 1), of mean u = m / (1 - e^-m) = m + h */
-static struct site_value positive_count(double f, double y, double size,
-                                        const double *shape)
+static struct site_value positive_count(double f, struct observed o)
 {
-    const double m = exp(f), h = m > 0.0 ? (m > 700.0 ? 0.0 : m / expm1(m)) : 1.0;
+    const double y = o.y, m = exp(f),
+                 h = m > 0.0 ? (m > 700.0 ? 0.0 : m / expm1(m)) : 1.0;
     const double u = m + h, k = h_slope(m, h), rest = m < 0.3 ? m - k : 1.0 - h;
-    (void)size;
-    (void)shape;
     return (struct site_value){m < 1.0 ? (y - 1.0) * f + log(h)
                                        : y * f - m - log1p(-exp(-m)),
                                y - u, u * rest, -u * (rest * rest + h * k)};
@@ -153,10 +141,10 @@ static struct site_value positive_count(double f, double y, double size,
 
 /* Student's t of nu degrees of freedom and scale s around f, a = nu s^2, r = y - f:
  * -(nu + 1) / 2 log(1 + r^2 / a).  As a function of r^2 it is convex: its tangent bounds it. */
-static struct site_value student(double f, double y, double size, const double *shape)
+static struct site_value student(double f, struct observed o)
 {
-    const double nu = shape[0], a = nu * shape[1] * shape[1], r = y - f, b = a + r * r;
-    (void)size;
+    const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
+                 b = a + r * r;
     struct site_value v;
     v.l = -0.5 * (nu + 1.0) * log1p(r * r / a);
     v.g = (nu + 1.0) * r / b;
@@ -165,10 +153,10 @@ static struct site_value student(double f, double y, double size, const double *
     return v;
 }
 
-static double student_majorant(double f, double y, const double *shape)
+static double student_majorant(double f, struct observed o)
 {
-    const double nu = shape[0], r = y - f;
-    return (nu + 1.0) / (nu * shape[1] * shape[1] + r * r);
+    const double nu = o.shape[0], r = o.y - f;
+    return (nu + 1.0) / (nu * o.shape[1] * o.shape[1] + r * r);
 }
 
 /*
@@ -183,10 +171,9 @@ static struct site_value in_f(struct site_value v, double s)
 }
 
 /* F(x) = 1 / (1 + e^-x): the probability is F(b) (1 - F(a)) (1 - e^(a - b)), the density F(a) (1 - F(a)) */
-static struct site_value interval_logistic(double f, double L, double U,
-                                           const double *shape)
+static struct site_value interval_logistic(double f, struct observed o)
 {
-    const double s = shape[1];
+    const double L = o.y, U = o.size, s = o.shape[1];
     struct site_value v = {L == U ? -log(s) : log(-expm1((L - U) / s)), 0.0, 0.0, 0.0};
     for (int upper = 0; upper < 2; upper++) {
         const double z = ((upper ? U : L) - f) / s;
@@ -248,10 +235,9 @@ static struct site_value wide_normal(double a, double b)
     return (struct site_value){log(P), -mean, W, -third};
 }
 
-static struct site_value interval_normal(double f, double L, double U,
-                                         const double *shape)
+static struct site_value interval_normal(double f, struct observed o)
 {
-    const double s = shape[1], a = (L - f) / s, b = (U - f) / s;
+    const double L = o.y, U = o.size, s = o.shape[1], a = (L - f) / s, b = (U - f) / s;
     if (L == U)
         return in_f(
             (struct site_value){-0.5 * a * a - log_root_2pi - log(s), -a, 1.0, 0.0}, s);
@@ -271,10 +257,9 @@ static struct site_value interval_normal(double f, double L, double U,
 }
 
 /* F(x) = 1 - exp(-e^x), with A = e^a and w = e^b - A: -A + log(1 - e^-w), h = w / (e^w - 1) */
-static struct site_value interval_gumbel(double f, double L, double U,
-                                         const double *shape)
+static struct site_value interval_gumbel(double f, struct observed o)
 {
-    const double s = shape[1], a = (L - f) / s, A = exp(a);
+    const double L = o.y, U = o.size, s = o.shape[1], a = (L - f) / s, A = exp(a);
     struct site_value v = {-A, -A, A, -A};
     if (L == U) {
         v.l += a - log(s);
@@ -293,16 +278,16 @@ static struct site_value interval_gumbel(double f, double L, double U,
 }
 
 /* Evaluates a likelihood of the user by programs for log p, g, W, l3 and a weight. */
-static struct site_value own(double f, double y, double size, const double *shape)
+static struct site_value own(double f, struct observed o)
 {
-    (void)size;
-    return (struct site_value){program_run(shape, 0, f, y), program_run(shape, 1, f, y),
-                               program_run(shape, 2, f, y), program_run(shape, 3, f, y)};
+    return (struct site_value){
+        program_run(o.shape, 0, f, o.y), program_run(o.shape, 1, f, o.y),
+        program_run(o.shape, 2, f, o.y), program_run(o.shape, 3, f, o.y)};
 }
 
-static double own_weight(double f, double y, const double *shape)
+static double own_weight(double f, struct observed o)
 {
-    return program_run(shape, 4, f, y);
+    return program_run(o.shape, 4, f, o.y);
 }
 
 /* name, log p, majorant, strip, average, shapes */
@@ -340,18 +325,17 @@ static struct site_value weighted(const struct sites *s, int i, struct site_valu
     return s->weight == NULL ? v : times(s->weight[i], v);
 }
 
-static double size_of(const struct sites *s, int i)
+static struct observed observed_at(const struct sites *s, int i)
 {
-    return s->size == NULL ? 1.0 : s->size[i];
+    return (struct observed){s->y[i], s->size == NULL ? 1.0 : s->size[i], s->shape};
 }
 
 struct site_value sites_at(const struct sites *s, int i, double f)
 {
-    const double at = f + s->offset[i], y = s->y[i], size = size_of(s, i);
-    return weighted(s, i,
-                    s->response->at == NULL
-                        ? s->response->average(at, 0.0, y, size, s->shape)
-                        : s->response->at(at, y, size, s->shape));
+    const struct response *r = s->response;
+    const struct observed o = observed_at(s, i);
+    const double at = f + s->offset[i];
+    return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
 /* The trapezoid rule in units of the sd, as far as 8.5 of them: its error is no more than some
@@ -362,12 +346,12 @@ static struct site_value average(const struct sites *s, int i, double f, double 
         s->response->strip * (s->shape == NULL ? 1.0 : sqrt(s->shape[0]) * s->shape[1]);
     const double wanted = 0.2 * strip / sd, h = wanted < 0.5 ? wanted : 0.5;
     const int most = 5000, n = h * most > 8.5 ? 2 * (int)ceil(4.25 / h) : most;
+    const struct observed o = observed_at(s, i);
     struct site_value sum = {0.0, 0.0, 0.0, 0.0};
     double mass = 0.0, mass_even = 0.0;
     for (int k = -n; k <= n; k++) {
         const double z = 8.5 * k / n, w = exp(-0.5 * z * z);
-        const struct site_value at =
-            s->response->at(f + sd * z, s->y[i], size_of(s, i), s->shape);
+        const struct site_value at = s->response->at(f + sd * z, o);
         mass += w;
         sum.l += w * at.l;
         sum.g += w * at.g;
@@ -386,13 +370,13 @@ struct site_value sites_average(const struct sites *s, int i, double f, double v
     const double at = f + s->offset[i];
     if (s->response->average == NULL)
         return weighted(s, i, average(s, i, at, sqrt(v)));
-    struct site_value of = s->response->average(at, v, s->y[i], size_of(s, i), s->shape);
+    struct site_value of = s->response->average(at, v, observed_at(s, i));
     of.l3 = 0.0;
     return weighted(s, i, of);
 }
 
 double sites_majorant(const struct sites *s, int i, double f)
 {
-    const double w = s->response->majorant(f + s->offset[i], s->y[i], s->shape);
+    const double w = s->response->majorant(f + s->offset[i], observed_at(s, i));
     return s->weight == NULL ? w : w * s->weight[i];
 }

@@ -1,5 +1,4 @@
-#ifndef PFDTC_RESPONSES_H
-#define PFDTC_RESPONSES_H
+#pragma once
 
 /*
  * The table of likelihoods of a response y given the latent f.  With log p up to terms without f,
@@ -11,9 +10,7 @@
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
- * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
- * negative binomial one, the shape of a gamma one, the upper end of an interval whose lower
- * one is y, else 1; `shape`: further parameters.  log p is analytic in a strip of half width `strip` about the
+ * so that steps by it never lower the sum of l's.  log p is analytic in a strip of half width `strip` about the
  * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the
  * scale).  If the width is infinite, averages over a normal f of variance v have the closed form
  * `average`, which for v = 0 takes the place of `at`.
@@ -23,15 +20,20 @@ struct site_value {
     double l, g, W, l3;
 };
 
+/* A response.  `size` is the number of trials (binomial), theta (negative binomial), the shape (gamma) or the upper end
+ * of an interval whose lower end is y; 1 for other likelihoods. */
+struct observed {
+    double y, size;
+    const double *shape; /* further parameters, see struct sites */
+};
+
 struct response {
     const char *name;
-    /* NULL: by `average` */
-    struct site_value (*at)(double f, double y, double size, const double *shape);
-    double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
+    struct site_value (*at)(double f, struct observed o); /* NULL: by `average` */
+    double (*majorant)(double f, struct observed o);      /* NULL: log-concave */
     double strip;
-    /* NULL: by quadrature */
-    struct site_value (*average)(double f, double v, double y, double size,
-                                 const double *shape);
+    struct site_value (*average)(double f, double v,
+                                 struct observed o); /* NULL: by quadrature */
     int shapes; /* number of elements of `shape`; -1: a program (program.h) */
 };
 
@@ -51,5 +53,3 @@ struct site_value sites_at(const struct sites *s, int i, double f);
 double sites_majorant(const struct sites *s, int i, double f);
 /* Returns averages of l, g, W over N(f, v); l3 is an estimate of the error of the average of l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_ROW_FEATURES_H
-#define PFDTC_ROW_FEATURES_H
+#pragma once
 
 /*
  * Fixed pseudo-random functions of a row.  Sums of them over rows identify a set of rows, in whatever
@@ -10,5 +9,3 @@
  * to 40 binary digits: inputs that differ by rounding errors usually have the same value, and so
  * have 0 and -0. */
 void row_features(int N, int d, const double *X, int n_features, double *F);
-
-#endif

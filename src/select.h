@@ -1,5 +1,4 @@
-#ifndef PFDTC_SELECT_H
-#define PFDTC_SELECT_H
+#pragma once
 
 /*
  * Greedy inducing points: pivoted Cholesky of k(X, X).  Each step takes the row with the most
@@ -53,5 +52,3 @@ void guided_start(struct guided_state *g, struct arena *arena);
 
 /* Takes one more pivot.  Returns 0 if the rest of every column is at most `least`. */
 int guided_step(struct guided_state *g, double least);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_SELF_SLOPES_H
-#define PFDTC_SELF_SLOPES_H
+#pragma once
 
 /* Slopes of the kernel matrix of a few rows in the log parameters of a term, times a vector. */
 #include "kernel.h"
@@ -10,5 +9,3 @@ size_t term_slopes_size(int n);
 /* out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out);
-
-#endif

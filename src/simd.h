@@ -1,5 +1,4 @@
-#ifndef PFDTC_SIMD_H
-#define PFDTC_SIMD_H
+#pragma once
 
 /* Hints for compilers that know them.  For other compilers they are empty. */
 
@@ -29,6 +28,4 @@
 #define INSIDE static inline __attribute__((always_inline))
 #else
 #define INSIDE static inline
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_SINK_H
-#define PFDTC_SINK_H
+#pragma once
 
 /*
  * A sink receives every block of a pass over rows (pass.h).  Each thread has its own sums, doubles
@@ -37,5 +36,3 @@ static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_r
 {
     return (struct sink){self, add, per_row, more, n_sums, sums};
 }
-
-#endif

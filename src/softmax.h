@@ -1,5 +1,4 @@
-#ifndef PFDTC_SOFTMAX_H
-#define PFDTC_SOFTMAX_H
+#pragma once
 
 /* Finds the mode of softmax_rows.h and computes its log evidence. */
 #include "softmax_rows.h"
@@ -24,5 +23,3 @@ struct softmax_at {
     double *mean, *S, *left;
 };
 struct sink softmax_at_sink(const struct softmax_at *self);
-
-#endif

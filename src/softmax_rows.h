@@ -1,5 +1,4 @@
-#ifndef PFDTC_SOFTMAX_ROWS_H
-#define PFDTC_SOFTMAX_ROWS_H
+#pragma once
 
 /*
  * Laplace's approximation for one of K classes a row, on inducing points, whitened.  With orthonormal contrasts
@@ -62,5 +61,3 @@ void class_contrasts(const struct softmax *l, const double *x, double *y);
 /* Computes W_jk at the rows of a block. */
 void class_curvature(const struct softmax *l, const struct visit *v,
                      const struct class_rows *r, int j, int k, double *W);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_STATS_H
-#define PFDTC_STATS_H
+#pragma once
 
 /*
  * The sums over row blocks, from which posteriors and objectives are computed.  With
@@ -64,5 +63,3 @@ struct adjoint {
 
 size_t adjoint_size(int M, int q, int with_E);
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint);
-
-#endif

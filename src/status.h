@@ -1,5 +1,4 @@
-#ifndef PFDTC_STATUS_H
-#define PFDTC_STATUS_H
+#pragma once
 
 /* How a numerical routine ended.  Failure is a value: nothing below the doors raises. */
 enum status {
@@ -12,5 +11,3 @@ enum status {
 
 /* Returns a sentence that describes the outcome. */
 const char *status_sentence(enum status status);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_STRIP_H
-#define PFDTC_STRIP_H
+#pragma once
 
 /*
  * Kernel values of a few rows with many, and products with them, in the vectors of the processor (at
@@ -41,5 +40,3 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
  * K: M x n,  m vectors each, ldp apart. */
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
-
-#endif

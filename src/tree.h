@@ -1,5 +1,4 @@
-#ifndef PFDTC_TREE_H
-#define PFDTC_TREE_H
+#pragma once
 
 /*
  * Rows in the coordinates of a kernel, (x - x_1) / l of one stationary factor: a balanced k-d tree
@@ -69,5 +68,3 @@ static inline int tree_start(const struct tree *tree, int level, size_t i)
 {
     return (int)(((unsigned long long)tree->n * i) >> level);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_VECCHIA_H
-#define PFDTC_VECCHIA_H
+#pragma once
 
 /*
  * The conditional density of a response given some others, the term of which nearest-neighbour
@@ -47,5 +46,3 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
                         const double *b, const double *times, int slopes, double *u,
                         double *work, struct vecchia *sum);
-
-#endif

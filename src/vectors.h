@@ -1,5 +1,4 @@
-#ifndef PFDTC_VECTORS_H
-#define PFDTC_VECTORS_H
+#pragma once
 
 /*
  * Vectors of doubles.  One double is what every compiler can do, two are the vectors of the
@@ -32,5 +31,3 @@ typedef int64_t bits_of_eight __attribute__((vector_size(64), aligned(8), may_al
 #endif
 
 #define LANES_OF(vector) ((int)(sizeof(vector) / sizeof(double)))
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PFDTC_VEXP_H
-#define PFDTC_VEXP_H
+#pragma once
 
 /*
  * The exponential of many numbers, without branches or tables so that compilers vectorise it
@@ -9,5 +8,3 @@
 
 /* x[i] <- exp(x[i]) */
 void exp_all(int n, double *x);
-
-#endif

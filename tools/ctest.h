@@ -1,5 +1,4 @@
-#ifndef PFDTC_CTEST_H
-#define PFDTC_CTEST_H
+#pragma once
 
 /*
  * Everything in src/ below the doors, without R: every array a malloc of exactly the size that a header
@@ -165,5 +164,3 @@ struct dense dense_of(const struct problem *p);
 #define DECLARE(name) void group_##name(void);
 GROUPS(DECLARE)
 #undef DECLARE
-
-#endif
