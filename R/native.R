@@ -1,5 +1,5 @@
 # The only file with .Call. native() calls any C entry point; engine_model() and the like make its arguments. Those that
-# are called from several places have a wrapper. src/ffi.h documents what the entry points return.
+# are called from several places have a wrapper. The comment above each function of src/ffi_*.c tells what it returns.
 
 engine <- new.env(parent = emptyenv())
 
@@ -282,7 +282,7 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start`
+# Computes Laplace's or the variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), `start`
 # that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),

@@ -5,6 +5,8 @@
 #include "local.h"
 #include "norms.h"
 
+/* Returns list(T1, kappa, Psi, lam, vv, spread), which bound |v|_E, |h_x|_E and |E|_2, from groups of t1_rows and
+ * t2_rows rows in the given order.  0 rows leave that bound infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -29,6 +31,7 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     return result;
 }
 
+/* Returns list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new). */
 SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -89,6 +92,8 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
+/* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x.  posterior has G;
+ * crossing is the result of ffi_cross() at these rows, or NULL. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -104,6 +109,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP contro
     return result;
 }
 
+/* Certifies n linear functionals as ffi_certify(), see certify_features().  features is M x n. */
 SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior_,
                           SEXP size_)
 {
@@ -150,6 +156,8 @@ static SEXP pack_kriging_bounds(struct kriging_bounds bounds)
     return result;
 }
 
+/* Returns list(J, q, var_lower, var_upper), which certify one functional by kriging.  sums has the elements of struct
+ * kriged, each a sum of n_terms terms. */
 SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -179,6 +187,9 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
+/* Local kriging at groups of rows of x_new.  Group i has the rows from start[i] to start[i + 1] - 1, which count from
+ * 0, and uses the rows near[members[, i]] of the data.  Returns list(W, J, q, ww, var_lower, var_upper), see kriging.h
+ * and certify.h.  W has the weights of these data rows, a column for each row of x_new. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

@@ -10,6 +10,7 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
     return d;
 }
 
+/* Returns list(status, value): s2^2 d_pF^2, computed from pairs of rows, without cancellation. */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
     const struct model *model = arg_model(points);
@@ -22,12 +23,14 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
     return result;
 }
 
+/* Returns the constant C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K). */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(arg_model(model), rows, aux, control);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
+/* Returns the transpose of W_x of aux, q x N, with scaled columns. */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

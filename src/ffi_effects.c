@@ -51,6 +51,9 @@ static const double *arg_effect_sums(const struct effects *e, SEXP sums)
     return arg_vector(sums, "sums", effects_size(e));
 }
 
+/* Doors for grouped effects, see effects.h.  `effects` is a list of groupings list(column, levels, design, root);
+ * design has numbers of columns, 0 for an intercept.  The first grouping is eliminated.
+ * Returns list(status, jitter, L, sums). */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
@@ -86,6 +89,7 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
+/* Returns list(eliminated, h, quad, logdet, U).  M is the number of inducing points, columns that of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -120,6 +124,7 @@ static struct solving arg_solving(const struct effects *e, SEXP posterior, SEXP 
         .W = list_vector(posterior, "W", m * m)};
 }
 
+/* Returns list(b, covariance) of the first grouping.  posterior is list(sums, U, gamma, W). */
 SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
                       SEXP control)
 {
@@ -136,6 +141,7 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     return result;
 }
 
+/* Returns list(mean, sor_variance, unexplained) with features and own if `keep`.  posterior has also L and b. */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -183,6 +189,7 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
+/* Returns list(status, value, score, information, V, b) as ffi_vecchia(), with effects integrated out: integrated.h. */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
@@ -211,6 +218,7 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
 
 /* ---- beside nearest neighbours ---------------------------------------------------------------- */
 
+/* Returns list(P, v, yy, log_d), see near_effects.h.  near is list(u, d, rows, r) as ffi_near() returns them. */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -262,6 +270,7 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
+/* Returns sum_l V_l'V_l, see level_products() in effects.h. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;
@@ -278,6 +287,7 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
     return result;
 }
 
+/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b, the inverse or NULL; reads lower A. */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

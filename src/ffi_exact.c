@@ -10,6 +10,7 @@ static struct exact exact_of(SEXP model, SEXP rows, SEXP weights, SEXP control)
     return e;
 }
 
+/* Returns list(status, L, alpha, minus_evidence) of the exact GP.  It reads weights in place of the scales. */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
 {
     struct exact e = exact_of(model, rows, weights, control);
@@ -23,6 +24,7 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
     return result;
 }
 
+/* Returns list(status, value, theta, noise): -log evidence and its gradient in the log kernel parameters and log s2. */
 SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
 {
     struct exact e = exact_of(model, rows, weights, control);
@@ -49,6 +51,7 @@ static struct inducing arg_training(SEXP posterior)
     return z;
 }
 
+/* Returns list(mean, variance) at the rows of x_new.  posterior has the rows x as points, L and alpha. */
 SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 {
     const struct inducing z = arg_training(posterior);
@@ -64,6 +67,7 @@ SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
     return result;
 }
 
+/* Returns the covariance of f at the rows of x_new. */
 SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new)
 {
     const struct posterior p = {.z = arg_training(posterior)};

@@ -6,6 +6,7 @@
 #include "row_features.h"
 #include "select.h"
 
+/* Returns the matrix k(x, z), nrow(x) x nrow(z). */
 SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -18,6 +19,7 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
     return K;
 }
 
+/* Returns the diagonal of k(x, x). */
 SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
 {
     const struct model *model = arg_model(model_);
@@ -36,6 +38,7 @@ static int arg_column(SEXP column, const struct source *rows)
     return j - 1;
 }
 
+/* Returns the derivatives d k(x, z) / d z_column, nrow(x) x nrow(z). */
 SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -48,6 +51,7 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     return K;
 }
 
+/* Returns list(prior, size): the prior variance of the slope at the rows of x.  Its rounding is relative to size. */
 SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -74,6 +78,7 @@ static void from_1(int n, const int *row, int *to)
         to[i] = row[i] + 1;
 }
 
+/* Returns list(pivots, t): the rows that greedy selection takes, and the trace that is left after each. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -92,6 +97,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return result;
 }
 
+/* Returns the numbers of the columns of V that reduce tr(P E) most, see select.h. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
@@ -111,6 +117,7 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     return pivots;
 }
 
+/* Returns pseudo-random functions of the rows of x, nrow(x) x n_features, see row_features.h. */
 SEXP ffi_row_features(SEXP x, SEXP n_features)
 {
     int N, columns;
@@ -122,16 +129,19 @@ SEXP ffi_row_features(SEXP x, SEXP n_features)
     return F;
 }
 
+/* Returns the sentence that describes a status. */
 SEXP ffi_status(SEXP status)
 {
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
 }
 
+/* Sets linalg_own() and returns its value before. */
 SEXP ffi_linalg_own(SEXP lanes)
 {
     return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
 }
 
+/* Sets the threads of the BLAS to n, unless n = 0.  Returns their number before, 0 if it is unknown. */
 SEXP ffi_blas_threads(SEXP n)
 {
     return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));

@@ -138,6 +138,14 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
+/* Computes Laplace's approximation on z, or the variational one, see laplace.h.
+ *   sites  list(name, y, size, weight, offset, shape, variational); size and weight are NULL if all are 1
+ *   start  list(beta = u, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter)
+ *   want   0: the mode; 1: also the penalised log evidence; 2: also its gradient
+ * Returns list(status, jitter, L, C, G, beta = u, residual, evidence, penalty, decrement, steps, f, g, W, left, q, p,
+ * theta, constant, quadrature, slopes = s, shift = zeta), the last two if want > 0.  f includes the offset.
+ * `evidence` leaves out the penalty and the constants of l.  A variational posterior has its lower bound as
+ * `evidence`, penalty 0, and the error of its averages as `quadrature`. */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -161,6 +169,7 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return result;
 }
 
+/* Returns the forms C_x'P C_x, C_x = (C C')^{-1} a, at each row of x for each M x M matrix P: length(P) x nrow(x). */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -179,6 +188,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
+/* Returns for each row u of U the sum of l over the rows of x at f = a'u. */
 SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -195,6 +205,7 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     return value;
 }
 
+/* Returns l, g, W and l3 of the sites at f, 4 x length(f). */
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
@@ -282,6 +293,10 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
     return softmax_mode(l, list_number(stop, "enough"), maxit);
 }
 
+/* Computes Laplace's approximation for K classes, see softmax.h.  sites is list(y, weight, center [K], contrasts
+ * [K x q]), where y counts classes from 0.  Returns list(status, jitter, L, C, beta, residual, evidence, penalty,
+ * decrement, steps, probability, left, S, inverse, slopes, shift, theta, constant [K]): the elements from left to shift
+ * if want > 0, theta and constant if want > 1. */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -301,6 +316,7 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return result;
 }
 
+/* Returns list(mean, S, left) at the N rows of x: mean has a column for each of beta, S is N x q^2, left has N. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(arg_model(points), points);

@@ -32,6 +32,10 @@ void pack_vecchia(SEXP result, const struct vecchia *whole)
          pack_matrix(result, "information", whole->p, whole->p));
 }
 
+/* Returns list(status, value, score, information, residual, variance): the sum of times * log p(y_i | neighbours) over
+ * the rows `targets`; with slopes its gradient in the log kernel parameters and log s2 and the expected information;
+ * without them y_i less its conditional mean, and its conditional variance.
+ * neighbours is s x |targets|, with numbers of rows, or 0 if a target has fewer. */
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {
@@ -78,6 +82,8 @@ static struct source arg_queries(const struct model *model, const struct source 
     return queries;
 }
 
+/* Returns the numbers of the s rows of x nearest to each row of `query`, or to each row `query_rows` of x without
+ * itself: s x queries, 0 if there are fewer.  With ranks, neighbours are rows of lower rank. */
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)
 {

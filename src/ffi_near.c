@@ -20,6 +20,9 @@ static void pack_kept(SEXP result, struct near_field *f)
     f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
+/* Returns the posterior with each row decorrelated from its s nearest earlier rows: list(status, jitter, L, C, beta,
+ * minus_log), with u, d and rows if `keep`, and r if keep = 2.  C C' = I + sum a~a~'; minus_log is minus the log
+ * density of the scaled y. */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -78,6 +81,9 @@ static void arg_given(struct near_field *f, SEXP given)
     f->prior = list_vector(given, "prior", n);
 }
 
+/* Returns list(status, mean, var_near, var_far), and if `keep` u, rows, r, at the rows of x_new, each with its s
+ * nearest rows of x.  `given` = list(rows) names the neighbours (s x n, 0 behind the last).  `given` = list(rows,
+ * cross, features, prior) has functionals in place of f at the rows of x_new, see near.h. */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {
@@ -95,6 +101,7 @@ SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP
     return result;
 }
 
+/* Returns ffi_near_predict() with `covariance`, the joint covariance of f at the rows of x_new. */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
 {
     SEXP result =

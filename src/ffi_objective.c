@@ -50,6 +50,12 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     }
 }
 
+/* Returns list(status, value, gradient, theta, noise, used): an objective; its gradients in z (M x d) and, where they
+ * exist, in the log kernel parameters and log s2; and the number of doubles of scratch used.
+ * objective is list(name, aux, Wt, share) with one of these names:
+ *   vfe     -ELBO
+ *   pf      s2^2 d_pF^2 - C(X) under aux; Wt has the values of aux at the rows, or is NULL
+ *   white   pf, where aux is white noise of variance share * s2 at the rows; C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {
@@ -69,6 +75,9 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
+/* The next three doors are the steps of ffi_evaluate() for rows in parts.  This one returns sums over some rows:
+ * list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except AKA, which needs all
+ * pairs of rows.  AKA is NULL unless aux has p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
@@ -90,6 +99,8 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     return result;
 }
 
+/* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from ffi_gradient(),
+ * or NULL to compute it from the sums, which loses digits if the fit almost interpolates. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =
@@ -113,6 +124,8 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
     return result;
 }
 
+/* Returns list(status, gradient, theta, rss) for some rows; parts add up.  Exactly one call has the k_sum of all rows,
+ * and adds the part of the gradient that comes from the points.  The others have NULL. */
 SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {

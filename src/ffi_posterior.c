@@ -10,6 +10,8 @@ static struct site arg_site(SEXP name, const struct model *model)
     return site;
 }
 
+/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  site is a name in noise.h or NULL.
+ * log_weights is the sum of the logarithms of the weights that were used. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site_, SEXP control)
 {
     struct dtc d = {.model = arg_model(points)};
@@ -28,6 +30,7 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site_, SEXP co
     return result;
 }
 
+/* Returns list(status, L, C, beta) from the sums of all rows. */
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
     const struct model *model = arg_model(points_);
@@ -44,6 +47,7 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
     return result;
 }
 
+/* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x). */
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -58,6 +62,7 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
     return result;
 }
 
+/* Returns the covariance of f at the rows of x: of SoR if `sor`, else of DTC. */
 SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor)
 {
     const struct posterior *p = arg_posterior(posterior);

@@ -8,6 +8,7 @@
  * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
  */
 
+/* Returns K V without scales, V is N x m, or the part number `share`, from 0 to shares - 1, of a sum that equals it. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
                         SEXP control)
 {
@@ -27,6 +28,7 @@ SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP share
     return KV;
 }
 
+/* Returns k(x_new, x) u. */
 SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -58,6 +60,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
+/* Returns list(Ay, beta, yy, rss, v) for another response y, v = B^{-1} y.  With whiten = 0 they come from sums of
+ * kernel values in O(N M), which is accurate enough for a preconditioner. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -80,6 +84,7 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     return result;
 }
 
+/* Returns F v, or F'v: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), with u, d and rows of ffi_near(). */
 SEXP ffi_decorrelate(SEXP u_, SEXP d, SEXP rows, SEXP v, SEXP transpose)
 {
     int s, N;
