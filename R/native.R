@@ -282,8 +282,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes Laplace's or the variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), `start`
-# that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
+# Computes Laplace's or the variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), and
+# `start` that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {

@@ -128,7 +128,7 @@ static void open_rows(struct divergence *d)
     d->R = arena_take(d->pass.plan.arena, (size_t)d->pass.kept * q * d->pass.plan.block);
 }
 
-/* of pairs of rows */
+/* Returns a sink that visits every block and reads all other blocks beside it. */
 static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t n_sums,
                               double *sums)
 {
@@ -153,8 +153,7 @@ enum status divergence_value(struct divergence *d, double *value)
         return status;
     d->pass.z = &d->z;
     d->T = arena_take(arena, m * q);
-    lowrank_points(aux, M, d->z.Z, arena_take(arena, m * aux->n_u), d->T);
-    solve_lower(M, q, L, d->T); /* T = L^{-1} W_m */
+    lowrank_points(aux, &d->z, arena_take(arena, m * aux->n_u), d->T);
     open_rows(d);
     pass_run(&d->pass, sum_sink(d, sums_add, 2 + q + panel_size(&d->panel, 1), 0,
                                 of_rows + m * q, sums));

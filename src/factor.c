@@ -77,7 +77,8 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* of lengthscales below 6e-309 a difference of 0 is still 0, any other infinite */
+/* A rate is finite, so a difference of 0 stays 0 for lengthscales below 6e-309. Other
+ * differences become infinite. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;

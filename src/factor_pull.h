@@ -6,7 +6,7 @@
  */
 #include "factor.h"
 
-/* rows that factor_pull takes at a time: dZ is loaded and stored once for them */
+/* factor_pull() takes this number of rows at a time, and loads and stores dZ once for them. */
 enum { FACTOR_ROWS = 4 };
 
 /*

@@ -45,7 +45,7 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return result;
 }
 
-/* numbers of a posterior that has G: list(G, ...), and list(weight, ...) */
+/* Reads the numbers of certify.h from a posterior with G and from list(weight, ...). */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
@@ -168,7 +168,7 @@ SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, S
                                               arg_number(sum_w, "sum_w"), &point));
 }
 
-/* start: where each group's new rows begin, and the end */
+/* Reads the groups of new rows. Group i begins at start[i] and ends before start[i + 1]. */
 static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
     if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||

@@ -21,7 +21,8 @@ static struct grouping arg_grouping(SEXP list, int columns, int first)
     return g;
 }
 
-/* groupings of rows with so many columns beside M inducing points */
+/* Reads the groupings of rows with this number of columns, which stand beside M inducing
+ * points. */
 static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
@@ -257,7 +258,8 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return result;
 }
 
-/* where the columns of each level begin among `entries`, and behind them their end */
+/* Reads where the columns of each level begin among `entries` columns; the last number is their
+ * end. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);

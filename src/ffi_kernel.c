@@ -71,7 +71,7 @@ static void interrupt_now_and_then(int m)
         R_CheckUserInterrupt();
 }
 
-/* row numbers from 1 */
+/* Changes row numbers that count from 0 to numbers that count from 1. */
 static void from_1(int n, const int *row, int *to)
 {
     for (int i = 0; i < n; i++)

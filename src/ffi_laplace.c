@@ -90,7 +90,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* how far the sums in the rows' averages may be off */
+/* Returns an estimate of the error of the sum of the rows' averages. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -122,7 +122,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
                                               : status;
 }
 
-/* the evidence, penalised and with its gradient where wanted, of a mode that is there */
+/* Adds the log evidence of the mode, then its penalty and its gradient if they are wanted. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     pack_number(result, "evidence", laplace_evidence(l));
@@ -263,7 +263,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     return result;
 }
 
-/* the evidence, penalised and with its gradient where wanted */
+/* Adds the log evidence of the mode, then its penalty and its gradient if they are wanted. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
     pack_number(result, "evidence", softmax_evidence(l));

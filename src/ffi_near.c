@@ -66,7 +66,8 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-/* neighbours that R has chosen: list(rows), and of functionals list(rows, cross, features, prior) */
+/* Reads neighbours that R has chosen: list(rows), or list(rows, cross, features, prior) for
+ * functionals. */
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;

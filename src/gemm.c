@@ -124,7 +124,8 @@ static struct shape shape_of_tiles(int lanes)
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* sizes of the packed parts of A (DEEP columns) and of B (DEEP rows), multiples of the tile's */
+/* A is packed in parts of WIDE rows and DEEP columns, B in parts of DEEP rows and WIDE columns.
+ * These numbers are multiples of the sizes of a tile. */
 #define DEEP      128
 #define SOLVED    208 /* rows of a system solved at a time */
 #define WIDE      144
@@ -137,7 +138,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* n in parts of at most `most`, about equal, each but the last a multiple of `of` */
+/* Returns the size of parts of n: at most `most`, about equal, and each but the last a multiple
+ * of `of`. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
@@ -155,8 +157,9 @@ static const double *side_place(const struct side *s, int i, int p)
     return s->x + i * s->vector + p * s->entry;
 }
 
-/* to: entries p ... p + k - 1 of vectors i ... i + n - 1, in strips of `width` vectors, their first
- * entries side by side, then the second ...; vectors missing in the last strip are 0 */
+/* Packs entries p ... p + k - 1 of the vectors i ... i + n - 1 in strips of `width` vectors. A
+ * strip has the first entries of its vectors side by side, then the second entries, and so on.
+ * Missing vectors of the last strip are 0. */
 static void pack(const struct side *s, int i, int n, int p, int k, int width,
                  double alpha, double *to)
 {
@@ -223,7 +226,7 @@ struct target {
     int lower; /* only where the first index is not below the second */
 };
 
-/* adds to the tile of C that begins at (i, j), of which `rows` x `columns` exist */
+/* Adds a tile to C from (i, j) on, of which `rows` x `columns` numbers exist. */
 static void add_tile(const struct target *to, int stride, const double *tile, int i,
                      int j, int rows, int columns)
 {
@@ -239,7 +242,7 @@ static void add_tile(const struct target *to, int stride, const double *tile, in
     }
 }
 
-/* all tiles of the packed parts, m x k and k x n, for C from (i, j) on */
+/* Multiplies the packed parts A (m x k) and B (k x n), and adds all tiles to C from (i, j) on. */
 static void add_tiles(const struct shape *s, const struct target *to, int i, int j, int m,
                       int n, int k, const double *A, const double *B)
 {
@@ -281,7 +284,8 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
 
 /* ---- C += alpha A'A of columns that lie apart --------------------------------------------- */
 
-/* the tile of C that begins at (i, j); columns beyond n repeat the last one */
+/* Adds alpha a_i'a_j to the tile of C that begins at (i, j). Columns beyond n repeat the last
+ * one. */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {
@@ -313,12 +317,12 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
 
-/* the triangle of SOLVED rows, a tile's columns of them at a time up to the first */
+/* A packed triangle of SOLVED rows has this number of doubles. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
-/* m at most SOLVED: the columns of B, a tile's rows of them at a time, lie side by side in x, so
- * that they are the tile's rows, and those of L its columns.  Goes to `to`, or its columns' squares
- * to `squares`. */
+/* Solves L X = B for m of at most SOLVED rows. The columns of B lie side by side in x, as many
+ * at a time as a tile has rows, and the rows of L are the columns of a tile. The result goes to
+ * `to`, or the squares of its columns go to `squares`. */
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {

@@ -2,7 +2,7 @@
 #include "integrated.h"
 #include "linalg.h"
 
-/* rows of a term, row i last, with their numbers in Z */
+/* Returns the number of the row at a place of a term. Place s is row i itself. */
 static int row_at(const struct likelihood *l, int t, int place)
 {
     return place == l->s ? l->row[t] : l->neighbours[(size_t)t * l->s + place];

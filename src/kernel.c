@@ -56,7 +56,8 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* one factor whose values are never 0 but for underflow: the kernel's own matrix is enough */
+/* The values of such a factor are 0 only by underflow, so slopes follow from the kernel matrix
+ * alone. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&

@@ -12,7 +12,7 @@
 #include "factor.h"
 #include "strip.h"
 
-/* number of rows of Z and of X in a tile, whose pairs fit into the first cache */
+/* A tile has these numbers of rows of Z and of X, so that their pairs fit into the first cache. */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
 struct term {
@@ -62,7 +62,7 @@ struct strips {
     double rate[STRIP_MOST_INPUTS];
 };
 
-/* n_terms terms from t on; 0 where they have no strips, or there is no room */
+/* Writes n_terms terms from t on. Returns 0 if a term has no strips or there is no room. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strips *s);
 /* Returns 1 for one term with constant k(x, x). */

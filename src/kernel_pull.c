@@ -9,7 +9,8 @@ static int rows_at_a_time(const struct kernel *k)
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* where the sums over pairs of levels of factor f begin, behind each other */
+/* Returns where the sums over pairs of levels of a factor begin, after those of the factors
+ * before it. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;

@@ -1,17 +1,18 @@
 #include "likelihood.h"
 #include "linalg.h"
 
-/* rows to a block: enough to be worth entering a parallel region on a busy machine, few enough
- * that interrupts are let in */
+/* A block has enough rows to be worth entering a parallel region on a busy machine, and few
+ * enough that interrupts are let in. */
 enum { most_rows = 256 };
 
-/* the sums of a block: the arrays of vecchia.h, value, status */
+/* Returns the number of doubles that a block adds up: the arrays of vecchia.h, value and
+ * status. */
 static size_t sums_size(const struct likelihood *l)
 {
     return vecchia_size(l->model->kernel, l->q) + 2;
 }
 
-/* rows of the lanes, each beside its s neighbours, as vecchia.h wants them */
+/* The rows of the lanes, each with its s neighbours, are stored as vecchia_add() reads them. */
 struct gathered {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *u, *work;
@@ -63,7 +64,8 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
-/* terms t, ..., t + n - 1, with s neighbours each; lanes beyond n repeat the last term */
+/* Adds the terms t, ..., t + n - 1, which have s neighbours each. Lanes beyond n repeat the
+ * last term. */
 static enum status add_terms(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {

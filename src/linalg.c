@@ -141,7 +141,7 @@ void add_diagonal(int n, double value, double *A)
         A[(size_t)j * n + j] += value;
 }
 
-/* the first `width` rows and columns of a lower triangle of leading dimension n */
+/* Factorises the first `width` rows and columns of a lower triangle with leading dimension n. */
 static int chol_corner(int n, int width, double *A)
 {
     for (int j = 0; j < width; j++) {
@@ -159,7 +159,7 @@ static int chol_corner(int n, int width, double *A)
     return 0;
 }
 
-/* computes columns start ... start + width - 1 and updates those after, without the BLAS */
+/* Computes columns start ... start + width - 1 and updates those after them, without the BLAS. */
 static int chol_own_columns(int n, int start, int width, double *A)
 {
     const int rest = n - start - width;
@@ -303,7 +303,7 @@ void chol_inverse(int n, const double *L, double *inverse)
     solve_chol(n, n, L, inverse);
 }
 
-/* rows above `start` are not needed: column j of L^{-1} is zero above row j */
+/* Rows above `start` are not needed, because column j of L^{-1} is 0 above row j. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *B)
 {
     const int m = n - start, lanes = linalg_lanes();

@@ -33,7 +33,7 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
-/* copies the lower triangle to the upper */
+/* Copies the lower triangle to the upper one. */
 void mirror_lower(int n, double *A);
 /* A += A' */
 void add_transpose(int n, double *A);
@@ -69,8 +69,8 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* rows start, start + 1, ... of its columns start ... start + width - 1, (n - start) x width;
- * products are the engine's own */
+/* Computes columns start ... start + width - 1 of the inverse from row `start` on, (n - start)
+ * x width. Products are the engine's own. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* L L' = K.  Lbar (lower triangle, in; its strict upper triangle becomes zero) -> Kbar (symmetric, out):
@@ -81,9 +81,9 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);
 double trace(int n, const double *A);
-/* multiplies column j of A (m x n) by s[j]; s == NULL is all ones */
+/* Multiplies column j of A (m x n) by s[j]. NULL stands for ones. */
 void scale_columns(int m, int n, const double *s, double *A);
-/* multiplies row i of A by s[i] */
+/* Multiplies row i of A by s[i]. */
 void scale_rows(int m, int n, const double *s, double *A);
 /* x *= by */
 void scale_by(size_t n, double by, double *x);

@@ -9,8 +9,7 @@
  * p in {0, 1}, s_j = +-1.  The mean is the last column and has s = +1.
  */
 #include "arena.h"
-#include "block.h"
-#include "kernel.h"
+#include "inducing.h"
 #include "sink.h"
 
 struct lowrank {
@@ -29,7 +28,7 @@ struct panel {
     const double *Wt;          /* q x N or NULL */
 };
 int panel_columns(const struct panel *p);
-/* doubles of scratch for a block of n rows; 0 if nothing is computed */
+/* Returns the doubles of scratch for a block of n rows, 0 if nothing is computed. */
 size_t panel_size(const struct panel *p, int n);
 /* Wt (q x n) = W' k(U, X_b) diag(scale) */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
@@ -41,10 +40,10 @@ struct panel_values {
 };
 struct sink panel_sink(const struct panel_values *self);
 
-/* Wm (M x q) = k(Z, U) W, with K_zu (M x n_u) left for the pull */
-void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,
-                    double *Wm);
+/* T (M x q) = L^{-1} Wm, or Wm where there is no L,  Wm = k(Z, U) W.  Leaves K_zu (M x n_u) for the pull. */
+void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
+                    double *T);
 
-/* Adjoint of lowrank_points: dF = sum(Wm_bar * dWm), adds to dZ (M x columns) */
-void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const double *K_zu,
+/* Adds the adjoint of Wm to dZ (M x columns), dF = sum(Wm_bar * dWm). */
+void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

@@ -56,7 +56,7 @@ CLONES void small_solve_t(int s, int n, const double *L, double *b)
 
 /* ---- a row beside its near rows ------------------------------------------------------------------ */
 
-/* columns of E whose kernels are evaluated together */
+/* Kernel values are computed for this number of columns of E at a time. */
 enum { STRIP = 4 };
 
 size_t near_size(int s)
@@ -76,7 +76,8 @@ static void unexplained(const struct near *p, double *strip, double *E)
     const struct rows X = matrix_rows(n, p->X);
     for (int j = 0; j < n; j += STRIP) {
         const int rows = n - j, columns = rows < STRIP ? rows : STRIP;
-        kernel_cross(p->kernel, rows_from(X, j, rows), rows_from(X, j, columns), strip);
+        kernel_cross(p->z->model->kernel, rows_from(X, j, rows), rows_from(X, j, columns),
+                     strip);
         for (int c = 0; c < columns; c++) {
             const double *from = strip + (size_t)c * rows, *scale = p->scale + j;
             double *to = E + (size_t)(j + c) * n + j;
@@ -89,7 +90,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
             E[(size_t)j * n + p->s] = p->cross[j] * p->scale[j];
         E[(size_t)n * n - 1] = p->prior;
     }
-    gemm_add_AtA(GEMM_LANES, p->M, n, -1.0, p->a, E);
+    gemm_add_AtA(GEMM_LANES, p->z->M, n, -1.0, p->a, E);
     for (int j = 0; j < n; j++)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
@@ -117,8 +118,8 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
 {
     const int s = p->s, n = s + 1;
     double *E = work, *strip = E + (size_t)n * n, *diagonal = strip, most = 0.0,
-           noise = p->s2;
-    kernel_diagonal(p->kernel, matrix_rows(n, p->X), diagonal);
+           noise = p->z->model->s2;
+    kernel_diagonal(p->z->model->kernel, matrix_rows(n, p->X), diagonal);
     for (int j = 0; j < s; j++)
         most = fmax(most, diagonal[j] * p->scale[j] * p->scale[j]);
     for (;;) {
@@ -138,7 +139,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
     small_solve_t(s, n, E, u); /* u = L^{-T} w */
     *mean = dot((size_t)s, u, p->y);
     *left = fmax(E[(size_t)n * n - 1], 0.0);
-    decorrelate(p->M, s, p->a, u, r);
+    decorrelate(p->z->M, s, p->a, u, r);
     return isfinite(*mean + *left) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 

@@ -12,13 +12,11 @@
  * covariances with f at S are given, e = cross - A_S'a, and E(x, x) = prior - |a|^2.
  * No BLAS is called here: rows may be worked on in several threads, whatever the BLAS does.
  */
-#include "kernel.h"
-#include "status.h"
+#include "inducing.h"
 
 struct near {
-    const struct kernel *kernel;
-    int M, s, columns;
-    double s2;
+    const struct inducing *z;
+    int s, columns;
     double *X;        /* (s + 1) x columns: the rows of S, then x itself           */
     double *scale;    /* [s + 1] roots of their weights                            */
     double *y;        /* [s] scaled responses of S                                 */
@@ -28,7 +26,7 @@ struct near {
     double prior; /* the prior variance where cross is given                      */
 };
 
-/* doubles of scratch for s neighbours; doubles of X, scale and y */
+/* Return the doubles of scratch for s neighbours, and those of X, scale and y. */
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 

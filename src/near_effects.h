@@ -18,6 +18,6 @@ struct near_effects {
     const int *near;         /* s x N, from 0, -1 behind the last of each */
 };
 
-/* doubles of the sums: P (upper triangle), v, |F y|^2, sum log d */
+/* Returns the doubles of the sums: P (upper triangle), v, |F y|^2 and sum log d. */
 size_t near_effects_size(const struct effects *e);
 struct sink near_effects_sink(const struct near_effects *self, double *sums);

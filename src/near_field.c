@@ -103,10 +103,8 @@ struct field_room field_room(const struct near_field *f, int n, double *work)
     const size_t M = (size_t)f->z.M, rows = (size_t)f->s + 1;
     const int columns = kernel_columns(f->z.model->kernel);
     struct field_room r = {.R = work};
-    r.near.kernel = f->z.model->kernel;
-    r.near.M = f->z.M;
+    r.near.z = &f->z;
     r.near.columns = columns;
-    r.near.s2 = f->z.model->s2;
     r.mean = r.R + M * n;
     r.left = r.mean + n;
     r.y = r.left + n;
@@ -119,7 +117,8 @@ struct field_room field_room(const struct near_field *f, int n, double *work)
     return r;
 }
 
-/* the neighbours of target i of the block, and itself, in near->X, scale, y and a */
+/* Copies the neighbours of target i of the block, and the target itself, to near->X, scale, y
+ * and a. */
 static void collect(const struct near_field *f, const struct visit *v, int i,
                     const int *found, struct near *near)
 {
@@ -137,7 +136,7 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
             near->X[(size_t)c * (s + 1) + j] = x[c];
         near->scale[j] = scale_of(f->rows.scale, row);
         near->y[j] = near->scale[j] * f->rows.y[row];
-        near->a[j] = f->store.A + place * near->M;
+        near->a[j] = f->store.A + place * f->z.M;
     }
     for (int c = 0; c < columns; c++)
         near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];

@@ -5,7 +5,7 @@
 
 /* ---- sums of the rows ----------------------------------------------------------------------- */
 
-/* beside the sums of stats.h: sum of log d, failures */
+/* The sums of stats.h are followed by the sum of log d and the number of failures. */
 enum { LOG_D, FAILURES, MORE };
 
 /* a~ = r / sqrt(d),  y~ = (y - u'y_S) / sqrt(d),  d = left + s2:  G += a~ a~',  Ay += a~ y~ */
@@ -90,7 +90,7 @@ enum status near_predicting_run(struct near_predicting *p)
 
 /* ---- new rows together ---------------------------------------------------------------------- */
 
-/* of whom the kernel at all others is at hand at a time, at most */
+/* Kernel values with all points are computed for at most this number of points at a time. */
 enum { JOINT_POINTS = 64 };
 
 enum status near_joint_run(struct near_joint *j)

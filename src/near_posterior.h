@@ -16,7 +16,7 @@ struct near_posterior {
 };
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
-/* means and both parts of the variances at new rows */
+/* Predicts means and both parts of the variances at new rows. */
 struct near_predicting {
     struct near_field field; /* targets are the new rows, no ranks */
     const double *C, *beta;
@@ -24,7 +24,7 @@ struct near_predicting {
 };
 enum status near_predicting_run(struct near_predicting *p);
 
-/* predicts as above, with the joint covariance of f (n x n) */
+/* Predicts the same with the joint covariance of f (n x n). */
 struct near_joint {
     struct near_predicting at;
     double *covariance;

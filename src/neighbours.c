@@ -13,13 +13,15 @@ struct search {
     int *row;
 };
 
-/* how far outside: that of the two which is positive, else 0; exact, and without branches */
+/* Returns the positive one of two numbers, or 0 if neither is positive. This is how far u lies
+ * outside an interval, exact and without branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* |u - box|^2: sums in the order of the distances themselves, so never above that of a row */
+/* Returns |u - box|^2. It is summed in the order of the distances themselves, so it never
+ * exceeds that of a row in the box. */
 static double box_distance(int d, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -30,7 +32,8 @@ static double box_distance(int d, const double *box, const double *u)
     return sum;
 }
 
-/* fused multiply-adds may round the one and not the other: at most some units in the last place */
+/* A fused multiply-add may round one of the distances and not the other, by some units in the
+ * last place. */
 INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
@@ -93,8 +96,8 @@ INSIDE float as_float(double r2, double width, int d)
     return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* which [TILE] = those of as many rows that are at most `most` from u in floats, or not at any
- * distance; how many there are */
+/* Lists in `which` the rows of a tile that are at most `most` from u in floats, or at a
+ * distance that is no number. Returns how many there are. */
 INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float most,
                         int *which)
 {
@@ -130,7 +133,7 @@ INSIDE double distance(int d, int all, const double *U, const double *u)
     return r2;
 }
 
-/* computes distances in doubles for rows that the test in floats does not exclude */
+/* Computes distances in doubles for rows that the test in floats does not exclude. */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -172,7 +175,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* searches the leaves of a twig, nearer boxes first */
+/* Searches the leaves of a twig, those with nearer boxes first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -205,7 +208,7 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
     }
 }
 
-/* node = 2^level - 1 + i */
+/* Searches node i of a level, whose number is 2^level - 1 + i. */
 static void search_node(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;

@@ -59,7 +59,8 @@ static size_t rows_size(const struct grouping *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* the piece's part of v_b'K_bb v_b: itself, and the rows before it in its group twice */
+/* Computes a piece's part of v_b'K_bb v_b: its own rows once, and the rows before it in its
+ * group twice. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -115,7 +116,7 @@ static struct block with_A(const struct grouping *g, int start, int n, double *r
     return b;
 }
 
-/* the piece's part of Psi, and its largest row sum of |E_bb| */
+/* Computes a piece's part of Psi and its largest row sum of |E_bb|. */
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -159,7 +160,7 @@ static double sum_lam(const struct grouping *g, const struct pieces *all)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-/* rows of groups of about that size, as equal as can be */
+/* Returns the number of rows in groups of about this size that are as equal as possible. */
 static int even_groups(int N, int rows)
 {
     const int groups = N / rows + (N % rows > 0);

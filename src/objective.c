@@ -185,10 +185,8 @@ enum status evaluation_begin(struct evaluation *e)
     e->summary.aux = e->panel.aux;
     e->summary.T = e->T;
     e->summary.W0 = e->W0;
-    if (status == STATUS_OK && e->panel.aux != NULL) { /* T = L^{-1} W_m */
-        lowrank_points(e->panel.aux, M, e->z.Z, e->K_zu, e->T);
-        solve_lower(M, e->panel.aux->q, e->L, e->T);
-    }
+    if (status == STATUS_OK && e->panel.aux != NULL)
+        lowrank_points(e->panel.aux, &e->z, e->K_zu, e->T);
     return status;
 }
 
@@ -222,8 +220,8 @@ void evaluation_points(struct evaluation *e, double k_sum)
 {
     gradient_finish(&e->pulling, k_sum, e->gradient);
     if (e->panel.aux != NULL)
-        lowrank_pull(e->panel.aux, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar,
-                     e->pass.plan.arena, e->gradient);
+        lowrank_pull(e->panel.aux, &e->z, e->K_zu, e->adjoint.Wm_bar, e->pass.plan.arena,
+                     e->gradient);
 }
 
 double evaluation_rss(const struct evaluation *e)

@@ -24,7 +24,8 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
     mult_AB(m, c->n, b->n, 1.0, P_c, K, 1.0, out_b);
 }
 
-/* rows of b at a time: their kernel values stay in the nearest cache */
+/* Takes this number of rows of b at a time, so that their kernel values stay in the nearest
+ * cache. */
 enum { ROWS = 2 * STRIP_ROWS };
 
 size_t pairs_both_size(int n_b, int n_c)

@@ -19,7 +19,7 @@ static size_t matrix_size(const struct pass *p)
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* doubles for K, A and the results of the site; only A if no sink reads K */
+/* Returns the doubles for K, A and the results of the site, without K if no sink reads it. */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) +

@@ -16,7 +16,8 @@ static void transpose(int n, const double *A, double *At)
             At[(size_t)i * n + j] = A[(size_t)j * n + i];
 }
 
-/* root [M]: roots of k(z, z) beside the largest of them.  Returns jitter times that. */
+/* Computes root [M], the roots of k(z, z) over the largest k(z, z). Returns the jitter times
+ * the largest. */
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;

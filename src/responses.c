@@ -10,7 +10,7 @@ static double log_sum(double f)
     return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
 }
 
-/* of log odds f: y f - (y + n) log(1 + e^f), y successes, n failures */
+/* Log odds f with y successes and n failures have l = y f - (y + n) log(1 + e^f). */
 static struct site_value odds(double f, double y, double n)
 {
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
@@ -223,7 +223,8 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* the same for a wide interval with a < 1 and b > -1, whose variance loses no digits by cancellation */
+/* Computes the same for a wide interval with a < 1 and b > -1, whose variance loses no digits
+ * by cancellation. */
 static struct site_value wide_normal(double a, double b)
 {
     const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),

@@ -12,7 +12,8 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* x to 40 binary digits and its exponent, as one number; the same on every machine */
+/* Returns x, rounded to 40 binary digits, and its exponent as one integer, the same on every
+ * machine. */
 static uint64_t digits_of(double x)
 {
     int exponent = 0;

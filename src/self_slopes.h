@@ -3,7 +3,7 @@
 /* Slopes of the kernel matrix of a few rows in the log parameters of a term, times a vector. */
 #include "kernel.h"
 
-/* doubles of scratch for n rows */
+/* Returns the doubles of scratch for n rows. */
 size_t term_slopes_size(int n);
 
 /* out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X */

@@ -24,7 +24,7 @@ struct sink {
     double *sums; /* [n_sums] the result, also the first thread's */
 };
 
-/* results by row or block */
+/* Returns a sink with results for each row or block. */
 static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more)
 {

@@ -23,7 +23,7 @@ static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* rows i, ..., i + 3 of X side by side; rows beyond n repeat the last one */
+/* Copies rows i, ..., i + 3 of X side by side. Rows beyond n repeat the last one. */
 static void rows_side_by_side(const struct strip_kernel *k, int i, struct rows X,
                               double *x)
 {

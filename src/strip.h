@@ -11,7 +11,7 @@
 
 enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 64 };
 
-/* a closed form of r2 = sum_j ((x_j - z_j) rate_j)^2 over some inputs */
+/* A factor is a closed form of r2 = sum_j ((x_j - z_j) rate_j)^2 over its d inputs. */
 struct strip_factor {
     const struct closed_form *form;
     int d;

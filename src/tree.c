@@ -287,8 +287,8 @@ static void least_and_most(size_t n, const double *x, double *least, double *mos
     *most = high;
 }
 
-/* boxes of the leaves, of the twigs, and of the nodes above: node i's children are 2 i + 1 and
- * 2 i + 2 */
+/* Computes the boxes of the leaves, of the twigs and of the nodes above. Node i has the
+ * children 2 i + 1 and 2 i + 2. */
 static void fill_boxes(struct tree *t)
 {
     const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;

@@ -36,7 +36,7 @@ struct vecchia {
 size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
-/* doubles of scratch for s neighbours */
+/* Returns the doubles of scratch for s neighbours. */
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
 /* sum += times l_i of each lane and, where `slopes`, its score and information.

@@ -42,15 +42,14 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
-    lowrank_points(&aux, M, p->Z, K_zu, T);
-    solve_lower(M, q, pass.z.L, T);
+    lowrank_points(&aux, &pass.z, K_zu, T);
     adjoint_init(M, q, aux.p, array(adjoint_size(M, q, aux.p)), &a);
     e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0, &arrays, &terms,
                            gradient ? &a : NULL);
     e.value = terms.fit + terms.transfer;
     if (gradient) {
         second_pass(&pass, &a, e.dZ, NULL);
-        lowrank_pull(&aux, M, p->Z, K_zu, a.Wm_bar, &arrays, e.dZ);
+        lowrank_pull(&aux, &pass.z, K_zu, a.Wm_bar, &arrays, e.dZ);
     }
     return e;
 }
@@ -233,8 +232,7 @@ static void transfer_alone(const struct problem *p, double want)
     double *T = array(Mq), value;
     struct pieces pass;
     pieces_make(p, &aux, N, &pass);
-    lowrank_points(&aux, M, p->Z, array((size_t)M * aux.n_u), T);
-    solve_lower(M, q, pass.z.L, T);
+    lowrank_points(&aux, &pass.z, array((size_t)M * aux.n_u), T);
     const struct matrix A = matrix_of(M, N, pass.piece[0].A), E = plus(f.K, -1.0, f.Q),
                         left = times(transposed(A), matrix_of(M, q, T)),
                         U = times(A, plus(f.Wx, -1.0, left)),

@@ -66,16 +66,16 @@ void group_inducing(void)
 /* F = sum(Wm_bar * k(Z, U) W) */
 struct points_sum {
     const struct lowrank *aux;
-    int M;
-    const double *Z, *Wm_bar;
+    struct inducing z; /* without L: T is Wm */
+    const double *Wm_bar;
 };
 
 static double points_sum(const void *context)
 {
     const struct points_sum *f = context;
-    const size_t taken = arrays_taken(), size = (size_t)f->M * f->aux->q;
+    const size_t taken = arrays_taken(), M = (size_t)f->z.M, size = M * f->aux->q;
     double *Wm = array(size);
-    lowrank_points(f->aux, f->M, f->Z, array((size_t)f->M * f->aux->n_u), Wm);
+    lowrank_points(f->aux, &f->z, array(M * f->aux->n_u), Wm);
     const double sum = dot(size, Wm, f->Wm_bar);
     arrays_release(taken);
     return sum;
@@ -94,13 +94,14 @@ static void lowrank(struct problem *p)
     const double *Wt = panel_rows(&panel, &rows, array(panel_size(&panel, s.N)));
     CHECK_ARRAY(qN, Wt, transposed(f.Wx).x, 1e-14);
     panel_rows(&panel, &none, array(0));
-    lowrank_points(&aux, s.M, p->Z, K_zu, Wm);
+    const struct inducing z = problem_points(p);
+    lowrank_points(&aux, &z, K_zu, Wm);
     CHECK_ARRAY(Mq, Wm, f.Wm.x, 1e-14);
 
     const double *dZ0 = array_random(Md, -1.0, 1.0);
-    const struct points_sum sum = {&aux, s.M, p->Z, array_random(Mq, -1.0, 1.0)};
+    const struct points_sum sum = {&aux, z, array_random(Mq, -1.0, 1.0)};
     double *dZ = array_copy(Md, dZ0);
-    lowrank_pull(&aux, s.M, p->Z, K_zu, sum.Wm_bar, &arrays, dZ);
+    lowrank_pull(&aux, &z, K_zu, sum.Wm_bar, &arrays, dZ);
     for (size_t i = 0; i < Md; i++)
         CHECK_NEAR(dZ[i] - dZ0[i], slope(points_sum, &sum, p->Z + i), 1e-8);
 }
