@@ -67,7 +67,7 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
 /* Returns a pass over new rows x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums of ffi_sums(), which may be those of several parts. */
+/* Returns the sums of ffi_sums(), perhaps added up over several parts. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- scratch and results -------------------------------------------------------------------- */

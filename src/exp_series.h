@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2,
- * q exp's to a relative 1.6e-17.  Of doubles or of vectors of them.
+ * exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2.  EXP_Q is q for a
+ * double or a vector of doubles; the relative error of exp(r) is 1.6e-17.
  */
 #define EXP_Q(r)                                                                         \
     (0x1.0000000000001p-1 +                                                              \

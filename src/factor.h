@@ -2,7 +2,7 @@
 
 /*
  * A factor of a kernel is a profile of some inputs: a function of one statistic of two rows.  The statistic
- * is computed for many pairs of rows at a time; values and slopes follow entry by entry.
+ * is computed for many pairs of rows at a time.  Values and slopes are then computed entry by entry.
  *
  * Distances are sums of squared differences, taken before they are divided by the lengthscales,
  * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their

@@ -20,8 +20,8 @@ void arg_neighbours(SEXP s, int n, int *few, int *most);
 /* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
-/* The doors, by file: their names without ffi_, and their numbers of arguments.  The comment above each function says
- * what it returns. */
+/* The doors of each file, with their names without ffi_ and their numbers of arguments. The
+ * comment above each function describes its result. */
 /* clang-format off */
 #define DOORS(door)                                                                     \
     /* kernel */ door(kernel_matrix, 4) door(kernel_diagonal, 2) door(kernel_slopes, 4) \

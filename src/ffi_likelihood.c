@@ -70,7 +70,8 @@ void arg_neighbours(SEXP s, int n, int *few, int *most)
     *most = last < n ? last : n;
 }
 
-/* Returns the rows of `x` with the given numbers, or those of `query`. */
+/* Returns the rows of `x` with the numbers `query_rows`, or the rows of `query` if that is
+ * NULL. */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)
 {

@@ -43,8 +43,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* beta = (s2 I + G)^{-1} Ay, and the weights of A'beta: beta itself.  Without whitening Ay and these
- * are those of k(X, Z): Ay <- L^{-1} Ay, A'beta = k(X, Z) L^{-T} beta */
+/* Computes beta = (s2 I + G)^{-1} Ay, and returns the weights of the columns of A' in A'beta.  Without whitening Ay
+ * is a sum over k(Z, X) and becomes L^{-1} Ay, and the weights belong to k(X, Z): A'beta = k(X, Z) L^{-T} beta. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {

@@ -146,7 +146,7 @@ static int part(int n, int most, int of)
     return (each + of - 1) / of * of;
 }
 
-/* One side of a product: vector i, entry p of it, at x[i * vector + p * entry]. */
+/* A side of a product is a set of vectors: entry p of vector i is x[i * vector + p * entry]. */
 struct side {
     const double *x;
     ptrdiff_t vector, entry;

@@ -18,7 +18,7 @@ static inline struct rows points_of(const struct inducing *z)
     return matrix_rows(z->M, z->Z);
 }
 
-/* Computes L, which becomes that of the points. */
+/* Computes L, which z refers to afterwards. */
 enum status inducing_factor(struct inducing *z, double *L);
 
 /* Calls inducing_factor() with the smallest jitter that works, of jitter, 10 jitter, ... <= most (0 is

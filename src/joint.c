@@ -117,7 +117,7 @@ void joint_finish(const struct joint *j, int M, const double *C, double *R,
     mult_AtB(n, M, n, -1.0, R, R, 1.0, covariance);
     solve_lower(M, n, C, R);
     mult_AtB(n, M, n, 1.0, R, R, 1.0, covariance);
-    for (int c = 0; c < n; c++) { /* symmetric, and the variances those of predictions */
+    for (int c = 0; c < n; c++) { /* symmetric, with the predictions' variances */
         covariance[(size_t)c * n + c] = var_near[c] + var_far[c];
         for (int r = c + 1; r < n; r++) {
             double *low = covariance + (size_t)c * n + r,

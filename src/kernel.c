@@ -145,9 +145,8 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip,
             w->statistic[i] = t->variance * w->times[i];
 }
 
-/* out (M x n) = or += a term without its factor `skip` */
-static void term_values(const struct kernel *k, const struct term *t, int skip, int add,
-                        struct rows Z, struct rows X, double *out)
+void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
+                 struct rows Z, struct rows X, double *out)
 {
     struct tile w;
     for (int m = 0; m < Z.n; m += KERNEL_TILE)
@@ -184,12 +183,6 @@ static void single_values(const struct kernel *k, struct rows Z, struct rows X, 
         }
 }
 
-void kernel_term(const struct kernel *k, const struct term *t, int skip, struct rows Z,
-                 struct rows X, double *out)
-{
-    term_values(k, t, skip, 0, Z, X, out);
-}
-
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K)
 {
     if (strips_of_terms(k, k->term, k->n_terms, Z, X, K))
@@ -198,7 +191,7 @@ void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *
         single_values(k, Z, X, K);
     else
         for (int t = 0; t < k->n_terms; t++)
-            term_values(k, k->term + t, -1, t > 0, Z, X, K);
+            kernel_term(k, k->term + t, -1, t > 0, Z, X, K);
 }
 
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,

@@ -42,9 +42,9 @@ void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *
 /* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
-/* out (M x n) = a term without its factor `skip` (-1: with all factors) */
-void kernel_term(const struct kernel *k, const struct term *t, int skip, struct rows Z,
-                 struct rows X, double *out);
+/* out (M x n) = a term without its factor `skip` (-1: with all factors), or += if `add` */
+void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
+                 struct rows Z, struct rows X, double *out);
 
 /* Computes the diagonal of kernel_term() for Z = X, of at most KERNEL_TILE rows. */
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,

@@ -82,7 +82,7 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     const size_t size = (size_t)p->Z.n * p->X.n;
     if (profile->metric != METRIC_PRODUCT && !factor_has_levels(f))
         return;
-    kernel_term(k, t, i, p->Z, p->X, p->w);
+    kernel_term(k, t, i, 0, p->Z, p->X, p->w);
     multiply(size, p->K_bar, p->w);
     if (profile->metric == METRIC_LEVELS) {
         if (p->dtheta != NULL)
@@ -100,7 +100,7 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     }
     factor_statistic(f, p->Z, p->X, p->S);
     if (p->dtheta != NULL && profile->n_shape > 0) {
-        double *slope = p->values; /* no longer wanted where it is the scratch */
+        double *slope = p->values; /* its numbers are no longer needed */
         copy(size, p->S, slope);
         profile->value_shape_slope((int)size, f->power, factor_shape(f), slope);
         p->dtheta[f->at] += dot(size, slope, p->w);
@@ -156,7 +156,7 @@ void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const dou
         for (int t = 0; t < k->n_terms; t++) {
             const double *values = K + i * M;
             if (k->n_terms > 1) {
-                kernel_term(k, k->term + t, -1, Z, p.X, p.values);
+                kernel_term(k, k->term + t, -1, 0, Z, p.X, p.values);
                 values = p.values;
             }
             pull_term(k, k->term + t, values, &p);

@@ -81,10 +81,10 @@ static void add_factor(const struct kernel *k, const struct term *t, int i, int 
     const int size = Z.n * X.n;
     factor_statistic(f, Z, X, s->S);
     if (factor_is_stationary(f)) {
-        kernel_term(k, t, -1, Z, X, s->values);
+        kernel_term(k, t, -1, 0, Z, X, s->values);
         f->profile->slope(size, factor_shape(f), s->values, s->S, s->w);
     } else {
-        kernel_term(k, t, i, Z, X, s->w);
+        kernel_term(k, t, i, 0, Z, X, s->w);
         f->profile->value_slope(size, f->power, factor_shape(f), s->S);
         for (int a = 0; a < size; a++)
             s->w[a] *= s->S[a];

@@ -1,10 +1,10 @@
 #pragma once
 
 /*
- * Small positive definite systems side by side, one in each lane of the processor's vectors:
- * number i of system l is x[i * lanes + l].  Of symmetric matrices the lower triangle is there, by
- * rows: (a, b) is number a (a + 1) / 2 + b.  A factor L of n rows has the reciprocals of its
- * diagonal in their place, and in the last row what the others leave of the diagonal, D, so that
+ * Small positive definite systems lie side by side, one in each lane of the processor's vectors:
+ * number i of system l is x[i * lanes + l].  A symmetric matrix has its lower triangle by rows: entry (a, b) is
+ * number a (a + 1) / 2 + b.  A factor L of n rows has reciprocals on its diagonal, but for the last entry, which is
+ * D, the rest of the last diagonal element after the rows before it, so that
  *
  *     (L_S 0; l' 1) (I 0; 0 D) (L_S' l; 0 1) = T,     u = (-L_S^{-T} l; 1),   u'T u = D.
  */
@@ -26,7 +26,7 @@ struct lanes {
     /* q <- (L_S^{-1} q_S; u'q) of p columns */
     void (*solve)(int n, const double *L, int p, double *Q);
     void (*kriging)(int n, const double *L, double *u);
-    /* Of columns as solve has them, p of q_j and then (w; r), weighted by `times` in each lane:
+    /* Reads the columns that solve() made, p columns q_j and then (w; r).  Each lane has the weight `times`:
      *     score_j        += times ((r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_jS)
      *     information_jk += times ((u'q_j)(u'q_k) / (2 D^2) + q_jS'q_kS / D),   j <= k
      * Q is lost.  `information` may be NULL. */

@@ -159,7 +159,7 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
             for (int j = 0; j < angles; j++)
                 R[(size_t)(j + 1) * nn + ab] *= scale;
         }
-    for (int j = n - 1; j > 0; j--) /* the last one takes the place of R */
+    for (int j = n - 1; j > 0; j--) /* the last slope overwrites R */
         for (int b = 0; b < n; b++)
             for (int a = 0; a < n; a++) {
                 const size_t ab = (size_t)b * n + a;

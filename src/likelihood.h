@@ -15,8 +15,9 @@ struct likelihood {
     const int *row;            /* [count] from 0                                  */
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */
-    /* (s + 1) x count each, of row i at place s and of its neighbours before: responses in the place of
-     * those of the rows, and u (vecchia.h), unless NULL; d: [count] D, wanted with u */
+    /* Arrays of (s + 1) x count numbers, row i at place s behind its neighbours, or NULL. `given`
+     * has responses that replace those of the rows. u is a result, see vecchia.h, and d [count]
+     * has D if there is u. */
     const double *given;
     double *u, *d;
     struct pass pass;

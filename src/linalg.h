@@ -11,7 +11,8 @@
 /* Chooses how products, solves and factors are computed: by gemm.h in vectors of so many lanes, or
  * (0) by BLAS and LAPACK.  Returns the choice before. */
 int linalg_own(int lanes);
-/* Returns the lanes for other code: those of linalg_own(), or the most there are. */
+/* Returns the lanes that other code may use: the number of linalg_own(), or the largest one
+ * there. */
 int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */

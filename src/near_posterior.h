@@ -8,7 +8,7 @@
 /* C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows */
 struct near_posterior {
     struct near_field field; /* its targets are the rows, with ranks       */
-    struct model *model;     /* that of the points: its jitter may grow   */
+    struct model *model;     /* the model of the points, whose jitter may be raised */
     double *L, *C, *beta;
     double *d;        /* of every row, or NULL                     */
     double minus_log; /* - log density of the scaled y             */

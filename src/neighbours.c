@@ -236,8 +236,9 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* A row is far from the data if so many rows would fit into the ball that has none.  The shell
- * between the nearest row and the n-th has n - 1 rows, and the ball as many for its volume. */
+/* A row is far from the data if the ball around it up to the nearest row, which is empty, has
+ * room for many rows. The shell between the nearest row and the n-th has n - 1 rows, so the
+ * ball would have as many for each such volume. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

@@ -1,10 +1,8 @@
 #pragma once
 
-/*
- * Nearest rows in the coordinates of a kernel, among all rows or among those of a lower rank, by the
- * tree.  Of rows at equal distance the one with the smaller number comes first, so the result
- * depends neither on the tree nor on threads.
- */
+/* Finds the nearest rows in the coordinates of a kernel with the tree, among all rows or among
+ * rows of a lower rank. If two rows are at equal distance, the one with the smaller number
+ * comes first. So the result depends neither on the tree nor on threads. */
 #include "sink.h"
 #include "tree.h"
 
@@ -14,8 +12,9 @@
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
 
-/* The nearest rows to those of a pass, as a sink: near [s] a row, from 1, 0 behind the last.  A row
- * far from all data has s of them, because few lie on one side of it; any other row has `few`. */
+/* A sink finds the nearest rows of each row of a pass: near [s] has their numbers from 1, and 0
+ * behind the last. A row far from all data has s neighbours, because few of them lie on one
+ * side of it. Any other row has `few`. */
 struct finding {
     const struct tree *tree;
     int s, few;      /* few <= s */

@@ -1,10 +1,8 @@
 #pragma once
 
-/*
- * Sites: noise models of rows.  From the residual prior variance of a row, left = E_nn (at least 0),
- * a site computes the working response and scale (root of the weight; the noise is s2 / scale^2)
- * that replace those of the row.  Without a site the row keeps its own.
- */
+/* A site is a noise model of rows. It reads the residual prior variance of a row, left = E_nn
+ * >= 0, and computes a working response and scale that replace those of the row. The scale is
+ * the root of a weight, and the noise is s2 / scale^2. Without a site each row keeps its own. */
 #include "block.h"
 
 struct site;

@@ -69,7 +69,7 @@ enum status evaluation_factor(struct evaluation *e);
 /* Computes the part of the gradient that is a sum over rows (dZ, dtheta, rss: gradient_size()) from the adjoint;
  * without a gradient only rss. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds the rest of the gradient: from the points, and from k_sum of all rows. */
+/* Adds the parts of the gradient that come from the points and from k_sum of all rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
 /* Returns the value.  slope: derivative in log s2, or NULL */
 double evaluation_value(struct evaluation *e, double rss, double *slope);

@@ -81,12 +81,6 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
     return v;
 }
 
-static void evaluate(const struct pass *p, const struct block *b, double *K)
-{
-    const struct inducing *z = p->z;
-    kernel_cross(z->model->kernel, points_of(z), rows_of(b), K);
-}
-
 /* Gives the block the response and the scale of the site. */
 static void use_site(const struct pass *p, struct block *b, double *made)
 {
@@ -104,8 +98,10 @@ static void make_site(const struct pass *p, const struct block *b, double *made)
     scale_columns(p->z->M, b->n, scale, A);
 }
 
-static void whiten(const struct pass *p, const struct block *b, double *made)
+/* Computes K, A and the results of the site for a block. */
+static void make(const struct pass *p, const struct block *b, double *made)
 {
+    kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), made);
     inducing_whiten(p->z, b->n, p->site ? NULL : b->scale, made, A_of(p, made));
     if (p->site != NULL)
         make_site(p, b, made);
@@ -138,10 +134,8 @@ static void visit_block(const struct pass *p, int b, int slot)
 {
     struct visit v = visit_of(p, b, slot);
     double *made = made_of(p, b, slot);
-    if (p->z != NULL && !(p->made && b < p->kept)) {
-        evaluate(p, &v.block, made);
-        whiten(p, &v.block, made);
-    }
+    if (p->z != NULL && !(p->made && b < p->kept))
+        make(p, &v.block, made);
     if (p->site != NULL)
         use_site(p, &v.block, made);
     v.sums = sums_of(p, slot);
@@ -155,7 +149,7 @@ static void interrupt(const struct plan *plan)
         plan->interrupt();
 }
 
-/* A few blocks in a row to a slot: entering a parallel region costs more than a small block on a
+/* Gives a few blocks in a row to a slot, because entering a parallel region costs more than a small block on a
  * busy machine. */
 static void visit_in_parallel(const struct pass *p)
 {

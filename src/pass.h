@@ -30,7 +30,7 @@ struct pass {
     const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten */
     const struct site *site;   /* NULL: every row keeps its weight */
     int wants_K, again;        /* keep K as well as A? is this another pass? */
-    int goes_on;               /* sums are added to those of earlier passes */
+    int goes_on;               /* add to the sums of earlier passes */
     int beside;                /* doubles that are kept elsewhere for each row */
     /* set by the pass: is it laid out; blocks whose K and A are kept; are these computed? */
     int opened, kept, made;

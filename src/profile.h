@@ -34,7 +34,7 @@ struct closed_form {
 struct profile {
     const char *name;
     enum metric metric;
-    int n_shape; /* parameters that follow those of the metric, all positive */
+    int n_shape; /* number of positive parameters, which follow the parameters of the metric */
     const struct closed_form *closed; /* the closed form for strip.h, or NULL */
     /* stationary, n entries: exponent += ., times *= . */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,

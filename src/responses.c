@@ -160,8 +160,8 @@ static double student_majorant(double f, struct observed o)
 }
 
 /*
- * A response known to be in [L, U], y = f + s e: log(F(b) - F(a)), a = (L - f) / s, b = (U - f) / s, F the
- * distribution function of e.  If L = U it is seen exactly, and log(F'(a) / s) takes the place.  shape[1] = s.
+ * The response y = f + s e is known to be in [L, U]: l = log(F(b) - F(a)) with a = (L - f) / s, b = (U - f) / s, the
+ * distribution function F of e and s = shape[1].  If L = U, y is known exactly, and l = log(F'(a) / s).
  *
  * in_f() turns the slopes in -f / s of a value into those in f.
  */

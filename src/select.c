@@ -135,7 +135,7 @@ int guided_step(struct guided_state *g, double least)
     mult_Atx(r, m, 1.0, g->B, pair + r, 0.0, row);
     for (int i = 0; i < n; i++)
         s[i] = both[2 * (size_t)i + 1];
-    mult_Ax(n, m, -1.0, g->S, row, 1.0, s); /* (P b)'c_i, for now */
+    mult_Ax(n, m, -1.0, g->S, row, 1.0, s); /* s is (P b)'c_i until the next loop */
     const double bPb = dot((size_t)r, b, pair + r);
     for (int i = 0; i < n; i++) {
         const double along = both[2 * (size_t)i];

@@ -128,7 +128,7 @@ static void other_slopes(const struct kernel *k, const struct term *t, int i,
     const int n = X.n;
     if (f->n_parameters == 0)
         return;
-    kernel_term(k, t, i, X, X, p->w);
+    kernel_term(k, t, i, 0, X, X, p->w);
     for (int j = 0; j < f->n_parameters; j++) {
         if (factor_has_levels(f)) {
             const struct factor slope = factor_table_slope(f, j);

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Hints for compilers that know them.  For other compilers they are empty. */
+/* These hints are empty for compilers that do not have them. */
 
 /* Marks a loop that may be vectorised. */
 #ifdef _OPENMP

@@ -31,7 +31,7 @@ struct stats {
     double n, log_weights; /* rows; sum of the logs of their weights */
 };
 
-/* Fills both triangles of G; the status says whether every sum is finite. */
+/* Fills both triangles of G. Fails if a sum is not finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
 /* The sink that computes these sums. */

@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 #define FEW    16    /* queries that do not pay for ordering the rows */
-#define SAMPLE 64    /* rows that say which input is widest in a node */
+#define SAMPLE 64    /* this many rows of a node decide which input is widest */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite */
 
 /* ---- coordinates of a kernel ---------------------------------------------------------------------- */

@@ -14,11 +14,10 @@
 #include "block.h"
 #include "kernel.h"
 
-/*
- * Coordinates whose distances follow the kernel: (x - x_1) / l for a lengthscale, a point on a circle
- * for a period, and so on.  In a sum each is multiplied by the share of its term in the prior
- * variance.  For one stationary factor they are its scaled inputs.
- */
+/* Rows have coordinates whose distances follow the kernel: (x - x_1) / l for a lengthscale, a
+ * point on a circle for a period, and so on. In a sum of terms, each coordinate is multiplied
+ * by the share of its term in the prior variance. One stationary factor has its scaled inputs
+ * as coordinates. */
 struct coordinate {
     int column;
     double rate;   /* factor of the difference, or radius of the circle */

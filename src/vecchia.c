@@ -76,7 +76,7 @@ static void other_values(const struct lane_rows *r, const struct term *t, double
     for (int l = 0; l < r->v->lanes; l++) {
         size_t i = (size_t)l;
         take_lane(r, l, (size_t)n * columns, r->X, X);
-        kernel_term(r->k, t, -1, matrix_rows(n, X), matrix_rows(n, X), K);
+        kernel_term(r->k, t, -1, 0, matrix_rows(n, X), matrix_rows(n, X), K);
         for (int a = 0; a < n; a++)
             for (int b = 0; b <= a; b++, i += r->v->lanes) {
                 values[i] = K[(size_t)b * n + a];

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * The conditional density of a response given some others, the term of which nearest-neighbour
- * (Vecchia) likelihoods are sums.  Of s neighbours S and the row i itself, with
+ * The conditional density of a response given some others.  Nearest-neighbour (Vecchia) likelihoods are sums of such
+ * terms.  The term of row i with the s neighbours S is, with
  *
  *     T = k(X, X) + diag(noise) on (S, i),   z = T_SS^{-1} T_Si,   u = (-z; 1),
  *     r = u'y = y_i - z'y_S,   D = u'T u,

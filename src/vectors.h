@@ -1,10 +1,9 @@
 #pragma once
 
 /*
- * Vectors of doubles.  One double is what every compiler can do, two are the vectors of the
- * plainest processor of its kind; wider ones, and sums of products rounded once, are asked for at
- * run time.  gcc on Windows does not align the stack for them, where they go when it runs out of
- * registers.  `bits_of_*`: as many integers of the same size.
+ * Vectors of doubles.  Every compiler has vectors of one double, and every processor of a supported kind has vectors of
+ * two.  Code for wider vectors, and for products and sums rounded once, is chosen at run time.  gcc on Windows does not
+ * align the stack for four lanes, so they are replaced there.  `bits_of_*` has integers of the same size and number.
  */
 #include <stdint.h>
 

@@ -265,7 +265,7 @@ static void composite(const int *profiles)
     double *u = array_random(M, -1.0, 1.0), *v = array_random(M, -1.0, 1.0),
            *at[3 * MOST], *slopes = array_zero(n_theta * M);
     for (int t = 0; t < k->n_terms; t++) {
-        kernel_term(k, k->term + t, -1, Z, Z, Kzz);
+        kernel_term(k, k->term + t, -1, 0, Z, Z, Kzz);
         term_slopes(k, k->term + t, Z, Kzz, v, array(term_slopes_size(M)), slopes);
     }
     in_lanes(&c, q.Z, v);
