@@ -26,43 +26,6 @@ INSIDE double sum_of(int lanes, const double *x)
         (to)[3] = SUM_OF(u);                                                             \
     }
 
-#define NAME(verb) verb##_1
-#define TARGET
-#define VECTOR   double
-#define COLUMNS  4
-#define EACH     EACH_4
-#define EACH_DOT EACH_2
-#define SUMS     SUMS_OF
-#include "gemm_tile.h"
-
-#ifdef TWO_LANES
-#define NAME(verb) verb##_2
-#define TARGET
-#define VECTOR two
-#ifdef __aarch64__ /* 32 registers */
-#define COLUMNS_OF_2 12
-#define EACH         EACH_12
-#else
-#define COLUMNS_OF_2 4
-#define EACH         EACH_4
-#endif
-#define COLUMNS  COLUMNS_OF_2
-#define EACH_DOT EACH_2
-#define SUMS     SUMS_OF
-#include "gemm_tile.h"
-#endif
-
-#ifdef FOUR_LANES
-#define NAME(verb) verb##_4
-#define TARGET     FOR_FOUR_LANES
-#define VECTOR     four
-#define COLUMNS    6
-#define EACH       EACH_6
-#define EACH_DOT   EACH_2
-#define SUMS       SUMS_OF
-#include "gemm_tile.h"
-#endif
-
 #ifdef EIGHT_LANES
 #include <immintrin.h>
 /* r0+r1, s0+s1, r2+r3 ..., t0+t1, u0+u1 ..., then quarters and halves of each */
@@ -76,16 +39,10 @@ FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m5
     const __m512d sums = quarters + _mm512_shuffle_f64x2(quarters, quarters, 0xB1);
     _mm256_storeu_pd(to, _mm512_castpd512_pd256(_mm512_shuffle_f64x2(sums, sums, 0x08)));
 }
-#define SUMS(r, s, t, u, to)                                                             \
-    sums_of_eights((__m512d)(r), (__m512d)(s), (__m512d)(t), (__m512d)(u), to)
-#define NAME(verb) verb##_8
-#define TARGET     FOR_EIGHT_LANES
-#define VECTOR     eight
-#define COLUMNS    12
-#define EACH       EACH_12
-#define EACH_DOT   EACH_6
-#include "gemm_tile.h"
 #endif
+
+#define PAGE "gemm_tile.h"
+#include "kinds.h"
 
 struct shape {
     int lanes, rows, columns, dot_columns; /* of a tile; its dot products' rows are 4 */
@@ -96,31 +53,12 @@ struct shape {
     void (*dots)(int k, const double *const *a, const double *const *b, double *out);
 };
 
-#define ROWS_OF(vector) (2 * LANES_OF(vector))
-#define SHAPE(lanes, vector, columns, dot_columns)                                       \
-    (struct shape)                                                                       \
+#define SHAPE(kind, vector)                                                              \
     {                                                                                    \
-        LANES_OF(vector), ROWS_OF(vector), columns, dot_columns, multiply_##lanes,       \
-            solve_##lanes, squares_##lanes, dots_##lanes                                 \
+        LANES_OF(vector), 2 * LANES_OF(vector), columns_##kind, dot_columns_##kind,      \
+            multiply_##kind, solve_##kind, squares_##kind, dots_##kind                   \
     }
-
-static struct shape shape_of_tiles(int lanes)
-{
-#ifdef EIGHT_LANES
-    if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
-        return SHAPE(8, eight, 12, 6);
-#endif
-#ifdef FOUR_LANES
-    if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return SHAPE(4, four, 6, 2);
-#endif
-#ifdef TWO_LANES
-    if (lanes >= 2)
-        return SHAPE(2, two, COLUMNS_OF_2, 2);
-#endif
-    (void)lanes;
-    return SHAPE(1, double, 4, 2);
-}
+static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
@@ -260,7 +198,7 @@ static void add_tiles(const struct shape *s, const struct target *to, int i, int
 void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower)
 {
-    const struct shape s = shape_of_tiles(lanes);
+    const struct shape s = shapes[widest_kind(lanes)];
     const struct side rows = {A.x, A.row, A.column}, columns = {B.x, B.column, B.row};
     const struct target to = {C, row, column, lower};
     double a[WIDE * DEEP], b[WIDE * DEEP];
@@ -309,7 +247,7 @@ static void add_dots(const struct shape *s, int m, int n, int i, int j, double a
 void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
                   double *C)
 {
-    const struct shape s = shape_of_tiles(lanes);
+    const struct shape s = shapes[widest_kind(lanes)];
     for (int j = 0; j < n; j += s.dot_columns)
         for (int i = j; i < n; i += 4)
             add_dots(&s, m, n, i, j, alpha, a, C);
@@ -356,7 +294,7 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L,
 void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
                 ptrdiff_t column)
 {
-    const struct shape s = shape_of_tiles(lanes);
+    const struct shape s = shapes[widest_kind(lanes)];
     if (m == 0 || n == 0)
         return;
     const int deep = part(m, SOLVED, 1);
@@ -374,7 +312,7 @@ void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t 
 int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
                        double *squares)
 {
-    const struct shape s = shape_of_tiles(lanes);
+    const struct shape s = shapes[widest_kind(lanes)];
     if (m > SOLVED)
         return 0;
     solve_block(&s, m, n, L, B, NULL, squares);

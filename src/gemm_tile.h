@@ -1,13 +1,35 @@
 /*
- * The routines for one kind of vector.  gemm.c includes this file once for each kind, with these macros:
- *   NAME(verb)   the name of the routine for this kind
- *   TARGET       the attribute that makes the compiler build for the processor
- *   VECTOR       a vector of doubles
+ * gemm.c includes this file once for each kind of vector (kinds.h).  These macros depend on the kind:
  *   COLUMNS      number of columns of a tile, whose rows are two vectors
  *   EACH(f)      f(0) f(1) ... f(COLUMNS - 1)
+ *   DOT_COLUMNS  number of columns of a tile of dot products, which has four rows
+ *   EACH_DOT(f)  f(0) ... f(DOT_COLUMNS - 1)
  *   SUMS(r, s, t, u, to)  to [4] = the sums of these vectors
- *   EACH_DOT(f)  as EACH, over the columns of a tile of dot products, which has four rows
  */
+#if KIND == 8
+#define COLUMNS     12
+#define EACH        EACH_12
+#define DOT_COLUMNS 6
+#define EACH_DOT    EACH_6
+#define SUMS(r, s, t, u, to)                                                             \
+    sums_of_eights((__m512d)(r), (__m512d)(s), (__m512d)(t), (__m512d)(u), to)
+#else
+#if KIND == 4
+#define COLUMNS 6
+#define EACH    EACH_6
+#elif KIND == 2 && defined(__aarch64__) /* 32 registers */
+#define COLUMNS 12
+#define EACH    EACH_12
+#else
+#define COLUMNS 4
+#define EACH    EACH_4
+#endif
+#define DOT_COLUMNS 2
+#define EACH_DOT    EACH_2
+#define SUMS        SUMS_OF
+#endif
+
+enum { NAME(columns) = COLUMNS, NAME(dot_columns) = DOT_COLUMNS };
 
 /* Computes C = A B.  A: packed, two vectors a column,  B: packed, COLUMNS a row,  C: as A, COLUMNS columns */
 TARGET static void NAME(multiply)(int k, const double *A, const double *B, double *C)
@@ -92,10 +114,8 @@ TARGET static void NAME(dots)(int k, const double *const *a, const double *const
 #undef STORE
 }
 
-#undef NAME
-#undef TARGET
-#undef VECTOR
 #undef COLUMNS
 #undef EACH
+#undef DOT_COLUMNS
 #undef EACH_DOT
 #undef SUMS

@@ -1,16 +1,19 @@
 /*
- * Includes PAGE once for each kind of vector (vectors.h), after exp_series.h, simd.h and vectors.h.  The
+ * Includes PAGE once for each kind of vector (vectors.h), after simd.h and vectors.h.  The
  * table KINDS(entry) lists the kinds as entry(1, double), entry(2, two), ...; a narrower kind replaces one
  * that the compiler lacks.  This file includes itself for each kind, with these macros:
+ *   KIND            1, 2, 4 or 8
  *   NAME(verb)      the name of a routine for this kind
  *   TARGET          the attribute that makes the compiler build for the processor
  *   VECTOR, BITS    a vector of doubles, and one of as many integers
  *   ROOT(v)         the square roots
  *   SHIFT(v, n)     the bits of v shifted left by n places, read as doubles
  *   UNLESS(v, a, b) 0 where a >= b, else v
+ * After exp_series.h the kinds have NAME(value) and NAME(levels).
  */
 #ifdef NAME
 
+#ifdef EXP_Q
 /* Returns times * exp(-a), or 0 where exp(-a) is denormal. */
 TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
 {
@@ -26,9 +29,11 @@ TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
     const VECTOR none = {0};
     return UNLESS(none + LEVELS_APART * rate, -(apart * apart), 0.0);
 }
+#endif
 
 #include PAGE
 
+#undef KIND
 #undef NAME
 #undef TARGET
 #undef VECTOR
@@ -50,6 +55,7 @@ INSIDE double shifted_up(double x, int places)
     return x;
 }
 
+#define KIND       1
 #define NAME(verb) verb##_1
 #define TARGET
 #define VECTOR          double
@@ -66,6 +72,7 @@ INSIDE two root_of_two(two v)
 {
     return (two){sqrt(v[0]), sqrt(v[1])};
 }
+#define KIND       2
 #define NAME(verb) verb##_2
 #define TARGET
 #define VECTOR two
@@ -81,6 +88,7 @@ INSIDE two root_of_two(two v)
 
 #ifdef FOUR_LANES
 #include <immintrin.h>
+#define KIND       4
 #define NAME(verb) verb##_4
 #define TARGET     FOR_FOUR_LANES
 #define VECTOR     four
@@ -99,6 +107,7 @@ INSIDE two root_of_two(two v)
 #endif
 
 #ifdef EIGHT_LANES
+#define KIND       8
 #define NAME(verb) verb##_8
 #define TARGET     FOR_EIGHT_LANES
 #define VECTOR     eight
