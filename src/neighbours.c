@@ -254,7 +254,7 @@ static void finding_add(const void *self, const struct visit *v)
         const int self_row = f->row == NULL ? -1 : f->row[b->first + i];
         const int below = f->rank == NULL ? 0 : f->rank[self_row];
         int *near = f->near + (size_t)(b->first + i) * f->s;
-        tree_coordinates(f->tree, b->X + i, b->ldx, u);
+        tree_coordinates(f->tree, rows_from(rows_of(b), i, 1), u);
         int found = tree_nearest(f->tree, u, f->few, self_row, below, r2, near);
         if (f->few < f->s && found > 0 && is_far(f->tree->d, found, r2))
             found = tree_nearest(f->tree, u, f->s, self_row, below, r2, near);

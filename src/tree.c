@@ -152,10 +152,10 @@ static void lay_out(struct tree *t, struct arena *arena)
     t->work = arena_take(arena, rows);
 }
 
-void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u)
+void tree_coordinates(const struct tree *tree, struct rows x, double *u)
 {
     for (int j = 0; j < tree->d; j++)
-        u[j] = coordinate(tree->at + j, x[(size_t)tree->at[j].column * ldx],
+        u[j] = coordinate(tree->at + j, *rows_column(x, tree->at[j].column),
                           tree->centre[j]);
 }
 

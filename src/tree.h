@@ -56,8 +56,8 @@ struct tree {
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 
-/* Computes the coordinates u [d] of a row x with leading dimension ldx. */
-void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);
+/* Computes the coordinates u [d] of a row x. */
+void tree_coordinates(const struct tree *tree, struct rows x, double *u);
 
 /* Returns the level of the twigs. */
 int tree_twigs(const struct tree *tree);
