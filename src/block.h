@@ -73,12 +73,6 @@ struct source {
     const int *order;            /* [N] their numbers, from 0; NULL: as they are */
 };
 
-/* Returns one row of the matrix, by its number from 0. */
-static inline struct rows source_row(const struct source *s, int row)
-{
-    return (struct rows){1, s->X + row, s->ldx};
-}
-
 /* Returns the number of doubles for copies of n rows. */
 size_t source_size(const struct source *s, int n);
 /* Returns rows start, ..., start + n - 1 of the pass; room: source_size(). */

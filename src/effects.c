@@ -20,16 +20,17 @@ struct effect_sums effects_sums(const struct effects *e, const double *sums)
     return (struct effect_sums){H, n, n + (size_t)e->grouping->p * eliminated(e)};
 }
 
-int effects_row(const struct effects *e, struct rows x, int *column, double *value)
+int effects_row(const struct effects *e, const double *x, int ldx, int *column,
+                double *value)
 {
     int k = 0;
     for (int g = 0; g < e->n; g++) {
         const struct grouping *of = e->grouping + g;
-        const double level = *rows_column(x, of->column);
+        const double level = x[(size_t)of->column * ldx];
         const int known = level >= 1.0 && level <= of->levels;
         for (int j = 0; j < of->p; j++, k++) {
             column[k] = known ? of->first + ((int)level - 1) * of->p + j : -1;
-            value[k] = of->design[j] < 0 ? 1.0 : *rows_column(x, of->design[j]);
+            value[k] = of->design[j] < 0 ? 1.0 : x[(size_t)of->design[j] * ldx];
         }
     }
     return k;
@@ -70,7 +71,7 @@ static void add_block(const void *self, const struct visit *v)
     stats_add(s->kernel, e->M, 0, b, v->A, NULL, v->work, v->sums);
     block_response(b, ys);
     for (int i = 0; i < b->n; i++) {
-        const int entries = effects_row(e, rows_from(rows_of(b), i, 1), column, value);
+        const int entries = effects_row(e, b->X + i, b->ldx, column, value);
         add_row(e, v->A + (size_t)i * e->M, ys[i], entries, column, value,
                 scale_of(b->scale, i), H);
     }
@@ -188,14 +189,14 @@ static double new_levels(const struct effects *e, const int *column, const doubl
 }
 
 /* F_0 of a row in F, and U_l z_1 in `own`; returns z'b */
-static double take_row(const struct effect_predicting *to, struct rows x, double *F,
-                       double *own, double *unexplained)
+static double take_row(const struct effect_predicting *to, const double *x, int ldx,
+                       double *F, double *own, double *unexplained)
 {
     const struct effects *e = to->effects;
     const int q1 = eliminated(e), p = e->grouping->p, m = e->m;
     int column[most_entries];
     double value[most_entries], mean = 0.0, back[most_entries];
-    const int entries = effects_row(e, x, column, value);
+    const int entries = effects_row(e, x, ldx, column, value);
     *unexplained += new_levels(e, column, value);
     fill((size_t)(m - e->M), 0.0, F + e->M);
     fill((size_t)p, 0.0, own);
@@ -230,8 +231,8 @@ static void effect_predict_block(const void *self, const struct visit *v)
         double room[most_entries],
             *own = to->own == NULL ? room : to->own + (size_t)p * (b->first + i);
         copy((size_t)M, v->A + (size_t)i * M, F + (size_t)i * m);
-        mean[i] += take_row(to, rows_from(rows_of(b), i, 1), F + (size_t)i * m, own,
-                            unexplained + i);
+        mean[i] +=
+            take_row(to, b->X + i, b->ldx, F + (size_t)i * m, own, unexplained + i);
         variance[i] = sum_squares((size_t)p, own);
     }
     mult_AtB(m, m, n, 1.0, to->W, F, 0.0, Y);

@@ -36,7 +36,8 @@ enum { most_entries = 256 };
 
 /* Computes the entries of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
  * Returns the number of entries. */
-int effects_row(const struct effects *e, struct rows x, int *column, double *value);
+int effects_row(const struct effects *e, const double *x, int ldx, int *column,
+                double *value);
 
 /* Returns the number of doubles of the sums: those of stats.h, H, n and r. */
 size_t effects_size(const struct effects *e);

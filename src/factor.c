@@ -101,15 +101,15 @@ static void add_levels_apart(int M, double rate, double x, const double *restric
         r2[m] += z[m] != x ? apart : 0.0;
 }
 
-CLONES static void squared_distances(const struct factor *f, struct rows Z, struct rows x,
-                                     double *restrict r2)
+CLONES static void squared_distances(const struct factor *f, const struct rows *Z,
+                                     const struct rows *x, double *restrict r2)
 {
-    const int M = Z.n;
+    const int M = Z->n;
     for (int m = 0; m < M; m++)
         r2[m] = 0.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = rows_column(Z, f->column[j]);
-        const double xj = *rows_column(x, f->column[j]), rate = factor_rate(f, j);
+        const double *restrict z = rows_column(*Z, f->column[j]);
+        const double xj = *rows_column(*x, f->column[j]), rate = factor_rate(f, j);
         if (rate < 0.0) {
             add_levels_apart(M, rate, xj, z, r2);
             continue;
@@ -158,31 +158,31 @@ static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
         }
 }
 
-static void products(const struct factor *f, struct rows Z, struct rows x,
+static void products(const struct factor *f, const struct rows *Z, const struct rows *x,
                      double *restrict s)
 {
-    for (int m = 0; m < Z.n; m++)
+    for (int m = 0; m < Z->n; m++)
         s[m] = 0.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = rows_column(Z, f->column[j]);
-        const double xj = product_input(f, j, *rows_column(x, f->column[j]));
+        const double *restrict z = rows_column(*Z, f->column[j]);
+        const double xj = product_input(f, j, *rows_column(*x, f->column[j]));
         const double centre = f->table == NULL ? 0.0 : f->table[j],
                      rate = f->table == NULL ? 1.0 : f->table[f->d + j];
         SIMD
-        for (int m = 0; m < Z.n; m++)
+        for (int m = 0; m < Z->n; m++)
             s[m] += xj * ((z[m] - centre) * rate);
     }
 }
 
-static void equalities(const struct factor *f, struct rows Z, struct rows x,
+static void equalities(const struct factor *f, const struct rows *Z, const struct rows *x,
                        double *restrict s)
 {
-    for (int m = 0; m < Z.n; m++)
+    for (int m = 0; m < Z->n; m++)
         s[m] = 1.0;
     for (int j = 0; j < f->d; j++) {
-        const double *restrict z = rows_column(Z, f->column[j]);
-        const double xj = *rows_column(x, f->column[j]);
-        for (int m = 0; m < Z.n; m++)
+        const double *restrict z = rows_column(*Z, f->column[j]);
+        const double xj = *rows_column(*x, f->column[j]);
+        for (int m = 0; m < Z->n; m++)
             s[m] = xj == z[m] ? s[m] : 0.0;
     }
 }
@@ -221,9 +221,9 @@ static void correlations(const struct factor *f, struct rows Z, struct rows X, d
 }
 
 /* Returns element a of the design u of a row. */
-static double effect_of(const struct factor *f, int a, struct rows x)
+static double effect_of(const struct factor *f, int a, const struct rows *x)
 {
-    return a < f->power ? 1.0 : *rows_column(x, f->column[a - f->power + 1]);
+    return a < f->power ? 1.0 : *rows_column(*x, f->column[a - f->power + 1]);
 }
 
 double factor_group_slope(const struct factor *f, int j, struct rows x)
@@ -232,7 +232,7 @@ double factor_group_slope(const struct factor *f, int j, struct rows x)
     const double *row = f->table + (size_t)(j - 1 + f->power) * p;
     double sum = 0.0;
     for (int a = 0; a < p; a++)
-        sum += row[a] * effect_of(f, a, x);
+        sum += row[a] * effect_of(f, a, &x);
     return sum;
 }
 
@@ -242,7 +242,8 @@ double factor_group_curvature(const struct factor *f, int j)
 }
 
 /* u(x)' S u(z) */
-static double effects_product(const struct factor *f, struct rows x, struct rows z)
+static double effects_product(const struct factor *f, const struct rows *x,
+                              const struct rows *z)
 {
     const int p = factor_table_rows(f);
     double sum = 0.0;
@@ -256,13 +257,15 @@ static double effects_product(const struct factor *f, struct rows x, struct rows
     return sum;
 }
 
-static void group_effects(const struct factor *f, struct rows Z, struct rows x,
-                          double *restrict s)
+static void group_effects(const struct factor *f, const struct rows *Z,
+                          const struct rows *x, double *restrict s)
 {
-    const double *level = rows_column(Z, f->column[0]);
-    const double own = *rows_column(x, f->column[0]);
-    for (int m = 0; m < Z.n; m++)
-        s[m] = level[m] == own ? effects_product(f, x, rows_from(Z, m, 1)) : 0.0;
+    const double *level = rows_column(*Z, f->column[0]);
+    const double own = *rows_column(*x, f->column[0]);
+    for (int m = 0; m < Z->n; m++)
+        s[m] = level[m] == own
+                   ? effects_product(f, x, &(struct rows){1, Z->X + m, Z->ldx})
+                   : 0.0;
 }
 
 void factor_statistic(const struct factor *f, struct rows Z, struct rows X, double *S)
@@ -275,13 +278,13 @@ void factor_statistic(const struct factor *f, struct rows Z, struct rows X, doub
     for (int i = 0; i < X.n; i++, S += Z.n) {
         const struct rows x = rows_from(X, i, 1);
         if (metric == METRIC_SCALED)
-            squared_distances(f, Z, x, S);
+            squared_distances(f, &Z, &x, S);
         if (metric == METRIC_PRODUCT)
-            products(f, Z, x, S);
+            products(f, &Z, &x, S);
         if (metric == METRIC_GROUP)
-            group_effects(f, Z, x, S);
+            group_effects(f, &Z, &x, S);
         if (metric == METRIC_EQUALITY)
-            equalities(f, Z, x, S);
+            equalities(f, &Z, &x, S);
         for (int m = 0; m < Z.n && metric == METRIC_NOTHING; m++)
             S[m] = 1.0;
     }
@@ -290,10 +293,12 @@ void factor_statistic(const struct factor *f, struct rows Z, struct rows X, doub
 void factor_self_statistic(const struct factor *f, struct rows X, double *s)
 {
     const int product = f->profile->metric == METRIC_PRODUCT;
-    for (int i = 0; i < X.n; i++)
+    for (int i = 0; i < X.n; i++) {
+        const struct rows x = rows_from(X, i, 1);
         s[i] = f->profile->metric == METRIC_GROUP
-                   ? effects_product(f, rows_from(X, i, 1), rows_from(X, i, 1))
+                   ? effects_product(f, &x, &x)
                    : (factor_is_stationary(f) || product ? 0.0 : 1.0);
+    }
     for (int j = 0; j < f->d && product; j++) {
         const double *x = rows_column(X, f->column[j]);
         for (int i = 0; i < X.n; i++) {

@@ -184,7 +184,8 @@ static void check_levels(const struct effects *e, const struct source *rows)
     int column[most_entries];
     double value[most_entries];
     for (int i = 0; i < rows->N; i++)
-        for (int k = effects_row(e, source_row(rows, i), column, value) - 1; k >= 0; k--)
+        for (int k = effects_row(e, rows->X + i, rows->ldx, column, value) - 1; k >= 0;
+             k--)
             if (column[k] < 0)
                 Rf_error("internal: row %d has no level", i + 1);
 }

@@ -11,8 +11,8 @@ static int row_at(const struct likelihood *l, int t, int place)
 static int entries_at(const struct integrated *g, int t, int place, int *column,
                       double *value)
 {
-    return effects_row(g->e, source_row(g->l.rows, row_at(&g->l, t, place)), column,
-                       value);
+    const struct source *rows = g->l.rows;
+    return effects_row(g->e, rows->X + row_at(&g->l, t, place), rows->ldx, column, value);
 }
 
 /* Z'u of term t: columns and values, which may repeat a column; returns their number */

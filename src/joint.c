@@ -35,7 +35,7 @@ static void set_point(struct joint *j, int place, const struct source *from, int
     const int columns = kernel_columns(j->kernel);
     j->noise[place] = noise;
     for (size_t c = 0; c < (size_t)columns; c++)
-        j->X[(size_t)j->n_points * c + place] = *rows_column(source_row(from, i), (int)c);
+        j->X[(size_t)j->n_points * c + place] = from->X[c * from->ldx + i];
 }
 
 /* Counts the entries of each point, then places each entry after those of earlier points; start[l + 1] moves up from

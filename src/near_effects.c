@@ -20,7 +20,7 @@ static int effects_of_row(const struct near_effects *n, int i, int *place, doubl
         const double scale = scale_of(rows->scale, row),
                      by = scale * (a < 0 ? 1.0 : -n->u[(size_t)i * n->s + a]) /
                           sqrt(n->d[i]);
-        const int end = entries + effects_row(n->e, source_row(rows, row),
+        const int end = entries + effects_row(n->e, rows->X + row, rows->ldx,
                                               place + entries, value + entries);
         for (; entries < end; entries++) {
             place[entries] += n->e->M;

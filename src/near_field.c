@@ -55,7 +55,7 @@ static void storing_add(const void *self, const struct visit *v)
     copy(M * b->n, v->A, f->store.A + place * M);
     for (int i = 0; i < b->n; i++)
         for (size_t c = 0; c < columns; c++)
-            X[(size_t)i * columns + c] = rows_column(rows_of(b), (int)c)[i];
+            X[(size_t)i * columns + c] = b->X[c * b->ldx + i];
 }
 
 /* Directs the pass to the n rows of `order`. */
@@ -139,7 +139,7 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
         near->a[j] = f->store.A + place * f->z.M;
     }
     for (int c = 0; c < columns; c++)
-        near->X[(size_t)c * (s + 1) + s] = rows_column(rows_of(b), c)[i];
+        near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];
     near->scale[s] = scale_of(b->scale, i);
     near->a[s] = features_of(f, v, i);
     if (f->cross != NULL) {

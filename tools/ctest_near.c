@@ -100,9 +100,9 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
            *got_r2 = array((size_t)s);
     int *got = array_int((size_t)s);
     for (int q = 0; q < n; q += 1 + n / 20) {
-        tree_coordinates(&tree, source_row(&rows, q), u);
+        tree_coordinates(&tree, (struct rows){1, X + q, ldx}, u);
         for (int i = 0; i < n; i++) {
-            tree_coordinates(&tree, source_row(&rows, i), v);
+            tree_coordinates(&tree, (struct rows){1, X + i, ldx}, v);
             r2[i] = 0.0;
             for (int j = 0; j < d; j++)
                 r2[i] += (u[j] - v[j]) * (u[j] - v[j]);
