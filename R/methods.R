@@ -20,8 +20,8 @@
 #' * `fitted()`, `residuals()`: mean response at the training rows, and response minus mean, with `NA` for rows that
 #'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()]; with a transform they are those of T(y).
 #'   For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1).
-#'   100,000 rows take about 6 s, 30 s with neighbours.
+#' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1), in the
+#'   form of the response, as for [glm()]. 100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
 #'   `y` and the columns of `x`.
 #' @param object A fit.
@@ -229,10 +229,10 @@ draws_at <- function(object, rows, nsim, type, training) {
   response <- response_of(object)
   f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
+  size <- 1
   if (type == "response" && !response$conjugate) {
     check_distribution(object, "object")
     draws <- response$link$inv(draws)
-    size <- 1
     if (training) {
       data <- training_data(object)
       padded <- function(v) stats::napredict(object$na.action, v)
@@ -249,10 +249,7 @@ draws_at <- function(object, rows, nsim, type, training) {
     draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
-  if (type == "response" && is_ordered(response)) {
-    draws <- lapply(as.data.frame(draws), function(k) factor(response$levels[k], response$levels, ordered = TRUE))
-  }
-  data.frame(draws)
+  if (type == "latent") data.frame(draws) else draws_as_given(object, data.frame(draws), size)
 }
 
 # Methods that functions for lm() and glm() use.

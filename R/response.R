@@ -221,6 +221,24 @@ response_quantile <- function(response, p, mean, var, rows) {
 # Returns responses with successes as shares of the trials.
 shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
 
+# Returns drawn numbers (a data frame) in the form of the fit's response, as simulate.glm() does: factors, two columns of
+# successes and failures, or shares of `size` trials.
+draws_as_given <- function(fit, draws, size) {
+  response <- response_of(fit)
+  levels <- response$levels
+  if (is_ordered(response)) draws[] <- lapply(draws, function(k) factor(levels[k], levels, ordered = TRUE))
+  if (has_classes(response) && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels)) {
+    draws[] <- lapply(draws, function(k) factor(levels[k + 1], levels))
+  }
+  if (!response$trials) return(draws)
+  if (!identical(attr(fit$terms, "dataClasses")[[1L]], "nmatrix.2")) return(draws / size)
+  given <- as.list(stats::formula(fit)[[2L]])[-1L] # of cbind()
+  columns <- names(given) %||% vapply(given, function(v) if (is.name(v)) as.character(v) else "", "")
+  if (length(columns) != 2L) columns <- c("successes", "failures")
+  draws[] <- lapply(draws, function(k) structure(cbind(k, size - k), dimnames = list(row.names(draws), columns)))
+  draws
+}
+
 # Returns the log of p(y | f) averaged over f. `given` is list(y, size).
 response_log_density <- function(response, given, f) {
   if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))

@@ -154,6 +154,24 @@ test_that("simulate() keeps the promises of stats::simulate()", {
   expect_identical(simulate(fit, nsim = 2), drawn)
 })
 
+test_that("simulate() draws binomial responses in the form that simulate.glm() has", {
+  d <- data.frame(x = 1:24 / 8, n = rep(c(4, 7), 12))
+  d$s <- floor(d$n * (1 + sin(d$x)) / 2)
+  d$class <- factor(rep(c("yes", "no", "no", "yes", "yes"), length.out = 24))
+  forms <- list(class ~ x, class == "yes" ~ x, cbind(s, n - s) ~ x, s / n ~ x)
+  for (form in forms) {
+    wide <- length(form[[2L]]) > 1L && identical(form[[2L]][[1L]], as.name("/"))
+    w <- if (wide) d$n
+    ours <- simulate(suppressMessages(pfdtc(form, d, family = binomial(), weights = w,
+                                            kernel = kernel_se(1, 1), hyper = "fixed")), 2, seed = 3)
+    theirs <- simulate(do.call(glm, list(form, binomial(), d, weights = w)), 2, seed = 3)
+    expect_identical(lapply(ours, function(v) list(class(v), dim(v), dimnames(v), levels(v))),
+                     lapply(theirs, function(v) list(class(v), dim(v), dimnames(v), levels(v))))
+    if (is.matrix(ours[[1L]])) expect_equal(unname(rowSums(ours[[2L]])), d$n)
+    if (wide) expect_true(all(abs(ours[[1L]] * d$n - round(ours[[1L]] * d$n)) < 1e-9))
+  }
+})
+
 test_that("draws have the mean and covariance that predict() gives", {
   fit <- fit_cars()
   new <- data.frame(speed = c(4, 5, 20, NA))

@@ -182,8 +182,8 @@ test_that("simulate() draws with the rows' own trials, and nothing at weight 0",
   d$s <- round(d$n / 3)
   fit <- pfdtc(cbind(s, n - s) ~ x, d, family = binomial(), weights = rep(c(0, 1, 1, 1), 5), kernel = kernel_se(1, 1),
                hyper = "fixed", na.action = stats::na.exclude)
-  draws <- simulate(fit, 3, seed = 1)
-  expect_identical(which(is.na(draws$sim_1)), c(1L, 5L, 9L, 13L, 17L, 20L))
+  draws <- vapply(simulate(fit, 3, seed = 1), function(v) v[, "s"], numeric(20))
+  expect_identical(which(is.na(unname(draws[, 1]))), c(1L, 5L, 9L, 13L, 17L, 20L))
   expect_lt(max(draws[seq(3, 19, by = 4), ]), 5)
   expect_gt(min(draws[seq(2, 18, by = 4), ]), 100)
   counts <- pfdtc(s ~ x, d[-20, ], family = poisson(), weights = rep(1:0, c(18, 1)), kernel = kernel_se(1, 1),
