@@ -54,11 +54,14 @@ axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
 
-# Draws data as dots, which are smaller if there are many.
+# Draws data as dots, which are smaller if there are many. Censored responses are open circles.
 data_layer <- function(points, size = 0.8) {
   if (is.null(points)) return(NULL)
-  layer("dots", points$at, points$y, pch = 16, cex = if (nrow(points) > 200) size - 0.2 else size,
-        col = data_colour(nrow(points)))
+  mark <- rep_len(points$pch %||% 16, nrow(points))
+  unlist(lapply(unique(mark), function(pch) {
+    layer("dots", points$at[mark == pch], points$y[mark == pch], pch = pch,
+          cex = if (nrow(points) > 200) size - 0.2 else size, col = data_colour(nrow(points)))
+  }), FALSE)
 }
 
 # Draws values, such as inducing points, as ticks along the bottom.
@@ -71,11 +74,11 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
-# Returns the keys of the marks that a figure has: data (or partial residuals) and inducing points.
+# Returns the keys of the marks that a figure has: data (or partial residuals), censored data and inducing points.
 mark_keys <- function(s) {
   rbind(if (!is.null(s$points)) {
     legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
-  }, if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
+  }, if (any(s$points$pch == 1)) legend_keys("censored", plot_colours["data"], pch = 1, size = 0.6), if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
 }
 
 # ---- base graphics --------------------------------------------------------------------------------------------------

@@ -171,11 +171,12 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle model of two fits; log marginal likelihood ", format(x$evidence, digits = 5),
-      "\n\nFit `zero`: is a response above 0?\n", sep = "")
-  print(x$zero, ...)
+  cat("Hurdle model of two fits; log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
+  cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
+  cat("\nFit `zero`: is a response above 0?\n")
+  print(replace(x$zero, "call", list(NULL)), ...)
   cat("\nFit `positive`: responses above 0\n")
-  print(x$positive, ...)
+  print(replace(x$positive, "call", list(NULL)), ...)
   invisible(x)
 }
 

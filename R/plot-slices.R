@@ -69,6 +69,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
   keep <- evenly(length(rows$index), most)
   x <- rows$x[rows$index[keep], , drop = FALSE]
   response <- data$response[keep]
+  censored <- if (has_ends(response_of(fit))) data$sites$y[keep] != data$sites$size[keep] else FALSE
   offset <- if (is.null(data$offset)) 0 else data$offset[keep]
   alone <- length(s$all) == 1L
   t <- fit$transform
@@ -89,7 +90,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
                           transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
     # points of one level are spread by multiples of the golden ratio, without random numbers
     spread <- if (is.null(v$values)) 0 else 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
-    data.frame(input = v$name, value = value, y = y, at = value + spread)
+    data.frame(input = v$name, value = value, y = y, at = value + spread, pch = ifelse(censored, 1, 16))
   }))
 }
 
@@ -111,7 +112,12 @@ on_scale <- function(fit, p, type, noise = 0) {
   response_moments(response_of(fit), p$mean, p$var, noise)
 }
 
-response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
+# Returns the response in words: of a survival::Surv() object the time.
+response_name <- function(fit) {
+  if (is.null(fit$terms)) return("y")
+  left <- fit$terms[[2L]]
+  deparse1(if (response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L) left[[2L]] else left)
+}
 
 # Returns the title of the vertical axis.
 slice_label <- function(fit, type) {

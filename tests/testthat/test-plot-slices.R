@@ -62,6 +62,20 @@ test_that("points are shares, rates over exposure, or numbers, and of the link t
   expect_equal(points(far, "link")$y, d$number)
 })
 
+test_that("censored times are open circles, and the axis has the name of the time", {
+  d <- with_seed(4, data.frame(x = seq(0, 2, length.out = 30), time = stats::rexp(30) + 0.1, seen = rep(c(1, 0, 1), 10)))
+  fit <- pfdtc(survival::Surv(time, seen) ~ x, d, family = weibull(), kernel = kernel_se(1, 1), hyper = "fixed")
+  s <- slices(fit, NULL, NULL, 0.95, 20)
+  expect_identical(s$points$pch, ifelse(d$seen == 1, 16, 1))
+  expect_equal(s$points$y, d$time)
+  expect_identical(mark_keys(s)$text[1:2], c("data", "censored"))
+  expect_identical(slice_label(fit, "response"), "mean of time")
+  both <- replace(d, "z", d$x^2)
+  skip_if_not_installed("ggplot2")
+  drawn <- ggplot2::autoplot(update(fit, . ~ . + z, data = both, kernel = kernel_se(c(1, 1), 1)))
+  expect_s3_class(ggplot2::ggplot_build(drawn), "ggplot_built")
+})
+
 test_that("checks are of normal quantiles of the randomised PIT", {
   w <- rep(c(1, 0), c(45, 5))
   fit <- pfdtc(n ~ x + offset(log(e)), counted_data(), family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed",
