@@ -45,8 +45,8 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
     began <- proc.time()[["elapsed"]]
     out <- used[fold[used] == ids[i]]
     p <- tryCatch(ended_together(predict_fold(fit, data, asked, used, out)), pfdtc_error_input = function(e) {
-      abort_input("folds", sprintf("one in which without fold %s: %s", ids[i], conditionMessage(e)),
-                  "a division after which the rows of the other folds can be fitted")
+      abort_input("folds", ids[i], "folds each of which can be left out",
+                  message = sprintf("The rows without fold %s cannot be fitted. %s", ids[i], conditionMessage(e)))
     })
     now <- proc.time()[["elapsed"]]
     told <<- tell_progress(fit$control, told,

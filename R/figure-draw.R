@@ -78,7 +78,8 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
 mark_keys <- function(s) {
   rbind(if (!is.null(s$points)) {
     legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
-  }, if (any(s$points$pch == 1)) legend_keys("censored", plot_colours["data"], pch = 1, size = 0.6), if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
+  }, if (any(s$points$pch == 1)) legend_keys("censored", plot_colours["data"], pch = 1, size = 0.6),
+  if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
 }
 
 # ---- base graphics --------------------------------------------------------------------------------------------------

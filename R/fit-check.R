@@ -258,6 +258,6 @@ check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()
   shown <- sub("^ = ", "", paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", "))
-  hint <- if (any(strays)) sprintf("Fits go in one list: %s(list(%s), ...).", caller, shown)
-  abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
+  hint <- if (any(strays)) sprintf("Write %s(list(%s), ...).", caller, shown)
+  abort_input("fits", if (lacking) "missing" else "several arguments", "a fit or one list of fits", hint = hint)
 }

@@ -164,11 +164,11 @@ read_boxes <- function(fit, lower, upper) {
   lacking <- setdiff(fit$frame$required, names(lower))
   if (length(lacking)) {
     abort_input("lower", sprintf("one without %s", list_quoted(lacking)),
-                "with all variables that the fit needs, also those of the offset")
+                "a data frame with all variables of the fit, including those of the offset")
   }
   given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
   if (nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower))) {
-    abort_input("upper", describe(upper), "rows and variables as in `lower`")
+    abort_input("upper", describe(upper), "a data frame with the rows and variables of `lower`")
   }
   upper <- lower
   upper[names(given)] <- given
@@ -182,11 +182,13 @@ read_boxes <- function(fit, lower, upper) {
     own
   }
   if (!all(own %in% intersect(plain, c(names(given))))) {
-    abort_input("upper", sprintf("other values of %s", list_quoted(setdiff(own, plain))), "those of `lower`",
-                hint = "A box has widths in numeric inputs of the formula, not in functions of them or in factors.")
+    others <- list_quoted(setdiff(own, plain))
+    abort_input("upper", others, "those of `lower`",
+                message = sprintf("`lower` and `upper` must have the same values of %s.", others),
+                hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
   }
   if (any(lower > upper)) abort_input("upper", "below `lower`", "at least `lower`")
   offset <- rep_len(at[[1L]]$offset, nrow(lower))
-  if (any(offset != at[[2L]]$offset)) abort_input("upper", "one with other offsets", "with the offsets of `lower`")
+  if (any(offset != at[[2L]]$offset)) abort_input("upper", "one with other offsets", "a box with the offset of `lower`")
   list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)
 }

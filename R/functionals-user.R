@@ -53,7 +53,9 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
-    if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
+    if (!missing(weights) || !missing(newdata)) {
+      abort_input("lower", "given with them", "given without `weights` and `newdata`")
+    }
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)

@@ -81,7 +81,7 @@ new_sum <- function(leaves, terms) {
   twice <- keys[duplicated(keys) & !is.na(keys)]
   if (length(twice)) {
     abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of different terms",
-                hint = "Only the sum of the two variances would show.")
+                hint = "Data determine only the sum of their variances.")
   }
   kernel
 }

@@ -188,7 +188,7 @@ update.pfdtc_kernel <- function(object, ...) {
     if (!single) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(names)))
   }
   if (!single) {
-    abort_input("object", "a kernel that has not met data", "a kernel of one factor, or that of a fit",
+    abort_input("object", "a sum or product before a fit", "a kernel of one factor, or that of a fit",
                 hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
   }
   settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
@@ -243,7 +243,7 @@ design_parts <- function(design) {
     abort_input("design", deparse1(design), "a sum of variables", hint = "Make a variable of the product.")
   }
   parts <- list(intercept = attr(terms, "intercept"), labels = attr(terms, "term.labels"))
-  if (!parts$intercept && !length(parts$labels)) abort_input("design", deparse1(design), "one with an effect")
+  if (!parts$intercept && !length(parts$labels)) abort_input("design", deparse1(design), "a formula with a term")
   parts
 }
 

@@ -188,7 +188,7 @@ differences <- function(gradient, par, step = 0.002) {
     move <- replace(numeric(length(par)), i, step)
     sides <- lapply(list(par + move, par - move), gradient)
     if (any(lengths(sides) != length(par))) {
-      abort_numerical("The log marginal likelihood beside its maximum has no curvature that can be computed.")
+      abort_numerical("The curvature of the log marginal likelihood at its maximum cannot be computed.")
     }
     (sides[[1L]] - sides[[2L]]) / (2 * step)
   }, numeric(length(par)))
@@ -214,7 +214,7 @@ hyper_points <- function(fit) {
   value <- apply(points, 2L, learned$value)
   gain <- value + far
   if (!any(is.finite(gain))) {
-    abort_numerical("The log marginal likelihood cannot be computed beside the fit's hyperparameters.")
+    abort_numerical("The log marginal likelihood cannot be computed near the hyperparameters of the fit.")
   }
   weights <- exp(gain - max(gain))
   list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),

@@ -223,7 +223,8 @@ asked_transform <- function(transform, data, s) {
   if (transform$kind == "log") check_positive_response(data$response)
   if (is.na(transform$lambda) && !s$hyper[1L] %in% "evidence") {
     abort_input("transform", sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]),
-                "\"log\", or a fit's own", hint = "It is learned by `hyper = \"evidence\"`; fit$transform is known.")
+                "\"log\", or that of a fit",
+                hint = "Its parameter is learned by `hyper = \"evidence\"`, or taken from `transform = fit$transform`.")
   }
   transform
 }

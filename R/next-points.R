@@ -196,8 +196,8 @@ bounds_given <- function(given, argument, specs, default) {
   lacking <- names[!is.finite(out)]
   if (length(lacking)) {
     abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = paste("The fit has no range of variables of the offset and inside of functions.",
-                             "Equal numbers in `lower` and `upper` hold such a variable. Or give `candidates`."))
+                hint = paste("The fit does not know the range of a variable in the offset or inside a function. To",
+                             "hold such a variable, set `lower` and `upper` to the same value. Or give `candidates`."))
   }
   out
 }

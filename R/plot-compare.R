@@ -145,8 +145,8 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
                              type = c("response", "link")) {
   check_fits_given(missing(fits), list(...), "plot_certificate")
   if (inherits(newdata, "gp_fit")) {
-    abort_input("fits", "fits outside of it", "a fit or a list of all fits",
-                hint = "Fits go in one list: plot_certificate(list(<fit>, <fit>), ...).")
+    abort_input("fits", "several arguments", "a fit or one list of fits",
+                hint = "Write plot_certificate(list(<fit>, <fit>), ...).")
   }
   plot <- check_flag(plot, "plot")
   type <- check_choice(type, c("response", "link"), "type")

@@ -135,7 +135,7 @@ over_repetitions <- function(picked, column, f = function(g) {
                              }) {
   fits <- picked$fits[is.finite(picked$fits[[column]]), ]
   d <- do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f))
-  if (is.null(d) || !nrow(d)) abort_input("results", "without finite values", "of fits with finite values")
+  if (is.null(d) || !nrow(d)) abort_input("results", "results without finite values", "results with finite values")
   `row.names<-`(d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ], NULL)
 }
 

@@ -143,7 +143,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   centre <- slice_centre(fit, all, at)
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
   if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
-  if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
+  if (!length(panels)) abort_input("inputs", describe(inputs), "variables of at least one term")
   shown <- if (terms) utils::head(panels, 16L) else panels
   numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
   if (is.null(xlim)) xlim <- list()

@@ -149,7 +149,8 @@ simulate_labels <- function(fit, rows, nsim, type) {
 # Returns P(y > t) at each time (columns), averaged over f; with a credible interval the ends are those given f, in the
 # third dimension.
 survival_asked <- function(response, f, names, times, ask) {
-  if (is.null(times)) abort_input("times", "missing", "times at which to survive", hint = "As in times = c(1, 5).")
+  if (is.null(times)) abort_input("times", "missing", "the times of the survival probabilities",
+                                  hint = "For example, times = c(1, 5).")
   times <- check_vector(times, "times")
   known <- which(!is.na(f$mean))
   each <- function(probability) {

@@ -190,7 +190,8 @@ log_densities <- function(fit, response, newdata, f, rows) {
     if (is.null(newdata)) training_data(fit)$sites else new_sites(fit, newdata)
   }
   if (!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero)) {
-    abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
+    abort_input("newdata", "missing", "given", hint = "Give `newdata`.",
+                message = "The fit has rows of weight 0, whose densities do not exist.")
   }
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
@@ -205,8 +206,9 @@ log_densities <- function(fit, response, newdata, f, rows) {
 responses_in <- function(fit, newdata, needed = TRUE) {
   if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
     if (!needed) return(NULL)
-    abort_input("newdata", "rows for a fit from a matrix, without responses", "rows for a fit from a formula",
-                hint = "Responses of new rows, and numbers of trials, are known by a formula alone.")
+    abort_input("newdata", "rows for a fit from a matrix", "rows for a fit from a formula",
+                message = "`newdata` has no responses, because the fit was made from a matrix.",
+                hint = "Fit a formula: it finds responses and numbers of trials in `newdata`.")
   }
   expression <- attr(fit$terms, "variables")[[2L]]
   lacking <- setdiff(all.vars(expression), names(newdata))
@@ -220,7 +222,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
 # Checks that responses, or trials, exist for each row predicted: na.omit leaves rows out.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
-  abort_input("newdata", "rows with missing values", "complete where responses are looked at")
+  abort_input("newdata", "rows with missing values", "rows without missing values, also in the response")
 }
 
 # Returns the responses of new rows, by the fit's formula.
@@ -246,7 +248,7 @@ new_trials <- function(fit, newdata) {
   size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
   if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
   abort_input("newdata", sprintf("one without `%s`", deparse1(fit$call$weights)),
-              "with the numbers of trials, which were the weights of the fit")
+              "a data frame with the numbers of trials, which were the weights of the fit")
 }
 
 # ---- arguments -----------------------------------------------------------------------------------------------------

@@ -22,11 +22,12 @@ asked_noise_trend <- function(noise, data, s) {
   if (!length(columns)) return(NULL)
   if (!is.null(data$whole)) {
     abort_input("noise", "a formula", "a number or NULL where rows come from a source",
-                hint = "`weights` may have the sizes of their noise.")
+                hint = "If the noise variances are known, use `weights` = 1 / variance.")
   }
   if (!s$hyper[1L] %in% "evidence") {
     abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL",
-                hint = "It is learned by `hyper = \"evidence\"`. `weights` may have what is known.")
+                hint = paste("A formula is learned by `hyper = \"evidence\"`. If the variances are known, use",
+                             "`weights` = 1 / variance."))
   }
   noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) noise else label))
 }

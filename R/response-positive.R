@@ -158,7 +158,7 @@ tweedie_row <- list(
 tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)
   if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
-  if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "left out, or beside `p`")
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "given together with `p`, or left out")
   new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 

@@ -97,8 +97,7 @@ as_likelihood <- function(family, approx = "laplace") {
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
-      paste("Quasi and other families are not fitted: counts that scatter more than Poisson's are for nb(), positive",
-            "numbers for transform = \"log\"."))
+      "Quasi-families are not available. Use nb() for overdispersed counts and Gamma(\"log\") for positive numbers.")
   }
   if (row$conjugate && approx == "vi") {
     abort_input("approx", "\"vi\" with Gaussian responses", "left out",

@@ -221,7 +221,7 @@ response_quantile <- function(response, p, mean, var, rows) {
 # Returns responses with successes as shares of the trials.
 shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
 
-# Returns drawn numbers (a data frame) in the form of the fit's response, as simulate.glm() does: factors, two columns of
+# Returns drawn numbers (a data frame) in the form of the fit's response, as for simulate.glm(): factors, two columns of
 # successes and failures, or shares of `size` trials.
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)

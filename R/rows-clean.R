@@ -165,7 +165,8 @@ one_row_hint <- paste("A model of one row must be given in full: kernel = kernel
 unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   if (n == 1L) sd_r <- NA_real_
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
-    abort_input(name, "too large to average", "of moderate size", hint = "Rescale the response or `weights`.")
+    abort_input(name, "too large", "smaller", hint = "Rescale the response or `weights`.",
+                message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
   }
   if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
   if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
@@ -174,8 +175,9 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   }
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
-    abort_input(name, sprintf("of size %.3g", if (scale) sd_r else size), "of moderate size",
-                hint = "Its square cannot be represented. Rescale the response.")
+    size <- if (scale) sd_r else size
+    abort_input(name, size, "of another size", hint = "Rescale the response.",
+                message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
   # A response that is not scaled has unit 1, or a power of 2 if the fourth power of its size is near the ends of double

@@ -230,7 +230,7 @@ extended_rows <- function(old, new) {
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
-  if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
+  if (!any(keep)) abort_input("rows", "all rows", "only some of the rows", hint = "A fit needs at least one row.")
   if (!response_of(fit)$conjugate) {
     out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
     out["na_action"] <- data["na_action"]
@@ -262,7 +262,7 @@ fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weig
 
 # Returns `data`, which should be the data of the fit, as a source.
 source_of_fit <- function(fit, data) {
-  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
+  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, because its rows are read again")
   if (is.data.frame(data)) return(rows_in_memory(data))
   if (!is_source(data)) abort_input("data", describe(data), "a row source or a data frame")
   data

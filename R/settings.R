@@ -250,9 +250,9 @@ check_learnable <- function(kernel, table, data, names, free) {
     white <- length(own) == 1L && identical(leaves[[own]]$profile, "white")
     if (white && table$free[table$term == t & table$leaf == 0L] && "noise" %in% free && is.null(data$group) &&
         !anyDuplicated(data$x[, leaves[[own]]$inputs, drop = FALSE])) {
-      abort_input("kernel", sprintf("%s, for which no two rows are equal", leaf_name(leaves[[own]])),
-                  "one with kernel_white() over inputs that are equal in several rows",
-                  hint = "It equals the noise: only the sum of the two variances can be learned.")
+      name <- leaf_name(leaves[[own]])
+      abort_input("kernel", name, "a kernel without it", hint = sprintf("Leave out %s, or fix its variance.", name),
+                  message = sprintf("%s equals the noise, because no two rows have the same inputs.", name))
     }
   }
 }

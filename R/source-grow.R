@@ -118,7 +118,8 @@ with_new_sums <- function(fit, new, sign) {
   sums <- sums_merge(sums_of(p), lapply(new$sums[names(sums_of(p))], `*`, sign))
   if (sign < 0) {
     if (n <= 0) {
-      abort_input("rows", sprintf("%s of %s", show_count(new$n), show_count(fit$nobs)), "fewer than there are")
+      abort_input("rows", sprintf("%s of %s rows", show_count(new$n), show_count(fit$nobs)), "only some of the rows",
+                  hint = "A fit needs at least one row.")
     }
     if (sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G))) {
       abort_input("rows", "rows that the fit does not have", "rows of the fit")

@@ -119,7 +119,7 @@ by_cursor <- function(con) {
 
 #' @export
 rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
-  files <- check_files(files, "[.]csv([.]gz)?$")
+  files <- check_files(files, "[.]csv([.]gz)?$", "CSV")
   block <- check_count(block, "block")
   head_of <- function(file, n) {
     tryCatch(utils::read.csv(file, nrows = n, ..., stringsAsFactors = FALSE), error = function(e) {
@@ -168,7 +168,7 @@ has_iso_dates <- function(v) {
 #' @export
 rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
-  files <- check_files(files, "[.]parquet$")
+  files <- check_files(files, "[.]parquet$", "Parquet")
   block <- check_count(block, "block")
   columns <- tryCatch({
     schema <- nanoparquet::read_parquet_schema(files[1L])
@@ -207,11 +207,14 @@ needs_package <- function(package, what, hint = NULL) {
   }
 }
 
-check_files <- function(files, ending) {
+check_files <- function(files, ending, kind) {
   if (!is.character(files) || !length(files) || anyNA(files)) abort_input("files", files, "names of files")
   if (length(files) == 1L && dir.exists(files)) {
     found <- sort(list.files(files, ending, full.names = TRUE))
-    if (!length(found)) abort_input("files", sprintf("\"%s\", a folder without any", files), "files or their folder")
+    if (!length(found)) {
+      abort_input("files", files, "files or their folder",
+                  message = sprintf("The folder \"%s\" has no %s file.", files, kind))
+    }
     return(found)
   }
   gone <- !file.exists(files)
