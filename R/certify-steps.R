@@ -155,7 +155,7 @@ narrowings <- list(
     narrow(inside, certify_posterior(reference, some, crossing), rows)
   },
 
-  # Makes rows with a large residual prior variance points of the reference for this call, if that narrows intervals.
+  # Adds rows with a large residual prior variance to the reference, for this call only, if that narrows intervals.
   "test points" = function(job, fun, inside) {
     reference <- job$reference
     most <- job$test_points %||% max(16, reference$m %/% 4)

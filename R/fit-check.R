@@ -95,9 +95,8 @@ part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
-# Returns TRUE if each element of `part` named in `shapes` has plain doubles in that shape, a length or rows and
-# columns, and a single number is not NA. Otherwise returns the name of the first that has not. Those named in
-# `optional` may be NULL.
+# Checks the elements of `part` that `shapes` names: each has plain doubles and the given length, or rows and columns. A
+# single number must not be NA, and elements named in `optional` may be NULL. Returns TRUE, or the first wrong name.
 has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]

@@ -61,7 +61,7 @@ search_plans <- function(job, asked) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
     search_rows(job, if (way == "near") look$z, asked$neighbours)
     job$plan <- plan
-    # follows if the exact posterior is not possible
+    # without a candidate so far, inducing points are moved until they meet tol
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best

@@ -98,7 +98,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
-# Refuses what has an answer for one fit alone.
+# Stops, because the function works only for one of the two fits.
 #' @rawNamespace
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
 #' S3method(plot,gp_hurdle,of_one_part)

@@ -113,10 +113,10 @@ held_out_response <- function(model, from, earlier = FALSE) {
 
 # ---- transforms beside the additive kernel --------------------------------------------------------------------------
 
-# A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
-# sum; noise that differs hides it too. Returns the candidates, where merits of constant noise include the gain of the
-# additive kernel for their transform. This requires few rows, that smooth noise gains less than `additive_nats` beside
-# the best transform, and that the kernel gains more for this or for the first transform.
+# For a kernel of all inputs, a sum of functions of single inputs looks like a skewed response, or like noise that
+# depends on the inputs. Returns the candidates. Those with constant noise have the gain of the additive kernel in their
+# merit, under two conditions for few rows: smooth noise gains less than `additive_nats` beside the best transform, and
+# the additive kernel gains more than that for the best or for the first transform.
 # `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at
 # the first of these kernels.
 with_terms_in_merit <- function(tried, from) {

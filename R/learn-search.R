@@ -222,8 +222,8 @@ finish_starts <- function(problem, thetas) {
 }
 
 # Returns theta with one lengthscale moved to its prior's centre, the one that gains most, or NULL if none gains. A
-# lengthscale may have stayed short because others were, a hundred nats below the optimum. The likelihood then rises at
-# once. Also NULL if rows are too many to search neighbours for each lengthscale.
+# search may end a hundred nats below the optimum, where several short lengthscales keep each other short. Also returns
+# NULL if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)

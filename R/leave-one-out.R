@@ -95,7 +95,7 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior, which must tell how the fitted values depend on each row.
+# Returns the posterior. Stops if it cannot return how the fitted values depend on each row.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",

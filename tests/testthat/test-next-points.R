@@ -155,7 +155,7 @@ test_that("bounds, candidates and levels are refused by name", {
   # a variable of the offset has no range: the message tells how to hold it
   d$o <- 5:1
   shifted <- gp_exact(y ~ x, d, offset = o, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
-  expect_input_error(next_points(shifted), "`lower` and `upper` hold")
+  expect_input_error(next_points(shifted), "set `lower` and `upper` to the same value")
   expect_identical(next_points(shifted, goal = "fill", lower = c(o = 2), upper = c(o = 2))$o, 2)
   got <- next_points(inside, goal = "fill", lower = 1, upper = 9)
   expect_equal(got$x, 9, tolerance = 1e-6)
