@@ -291,9 +291,9 @@ model_of_response <- function(from, model, value) {
   model
 }
 
-# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise. Otherwise the misfit of
-# that kernel to a smooth function would decide on the transform. `first` is the model of that profile. `simulator` is
-# its model if the response counts as deterministic: there is next to no noise and f predicts held-out rows, or f
+# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise. Otherwise the misfit
+# of that kernel to a smooth function would decide on the transform. `first` is the model of that profile. `simulator`
+# is its model if the response counts as deterministic: there is next to no noise and f predicts held-out rows, or f
 # explains what noise would (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]])

@@ -63,7 +63,8 @@ test_that("points are shares, rates over exposure, or numbers, and of the link t
 })
 
 test_that("censored times are open circles, and the axis has the name of the time", {
-  d <- with_seed(4, data.frame(x = seq(0, 2, length.out = 30), time = stats::rexp(30) + 0.1, seen = rep(c(1, 0, 1), 10)))
+  d <- with_seed(4, data.frame(x = seq(0, 2, length.out = 30), time = stats::rexp(30) + 0.1))
+  d$seen <- rep(c(1, 0, 1), 10)
   fit <- pfdtc(survival::Surv(time, seen) ~ x, d, family = weibull(), kernel = kernel_se(1, 1), hyper = "fixed")
   s <- slices(fit, NULL, NULL, 0.95, 20)
   expect_identical(s$points$pch, ifelse(d$seen == 1, 16, 1))
