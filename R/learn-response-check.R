@@ -7,7 +7,9 @@ checked_response <- function(choice, from) {
   tried <- choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]
   first <- choice$tried[[1L]]
   for (model in tried) {
-    reason <- if (model$label != first$label) reason_to_refuse(model, first, from)
+    rivals <- unique(c(first$label, if (!is.null(model$trend)) transform_label(model$transform)))
+    rivals <- choice$tried[intersect(rivals, setdiff(names(choice$tried), model$label))]
+    reason <- if (model$label != first$label) reason_to_refuse(model, first, from, rivals)
     if (is.null(reason)) break
     choice$refused[model$label] <- reason
   }
@@ -16,27 +18,37 @@ checked_response <- function(choice, from) {
 }
 
 # Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
-# least that of the first candidate. Its squared errors must not exceed the first's by more than the factor
-# response_rule$error, without the row that is worst for the model: one outlier can dominate all squared errors. A
-# deterministic response has no outliers, and the shape of f alone can make a transform likely: there the squared errors
-# of all rows must be smaller by a factor, little_response$error or, if f is predicted sharply, $kink for Yeo-Johnson,
-# whose second derivative jumps at the median.
-reason_to_refuse <- function(model, first, from) {
-  if (model$problem$pool$n > response_rule[["held_out"]]) {
-    behind <- response_scores(model, from) - response_scores(first, from)
-    if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
-  }
+# least that of each rival: the first candidate and, beside smooth noise, the same transform with constant noise. Its
+# squared errors must not exceed the first's by more than the factor response_rule$error, without the row that is worst
+# for the model: one outlier can dominate all squared errors.
+reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
-  least <- squared_errors(if (is.null(from$simulator)) first else from$simulator, from)
-  if (!is.null(from$simulator)) {
-    sharp <- isTRUE(model$transform$kind == "yeojohnson") &&
-      mean(least) < little_response[["sharp"]] * from$simulator$var
-    if (isTRUE(sum(errors) <= little_response[[if (sharp) "kink" else "error"]] * sum(least))) return(NULL)
-    return("its squared errors at held-out rows are not much smaller")
+  if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
+  if (model$problem$pool$n > response_rule[["held_out"]]) {
+    scores <- mean(response_scores(model, from))
+    behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival, from)), 0)
+    if (!isTRUE(all(behind <= 0))) return("its density at held-out rows is smaller")
   }
+  least <- squared_errors(first, from)
   but <- -order(least - errors)[1L]
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
+  }
+}
+
+# Returns the reason to refuse a transform of a deterministic response, or NULL. Such a response has no outliers, and
+# the shape of f alone can make a transform likely. The squared errors of all held-out rows must be smaller by the
+# factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. Or they must not
+# be larger, while the held-out log density of a row is surely larger by little_response$gain nats.
+reason_to_refuse_simulator <- function(model, errors, from) {
+  ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
+  bent <- identical(model$transform$kind, "yeojohnson")
+  if (isTRUE(ratio <= little_response[[if (bent) "kink" else "error"]])) return(NULL)
+  if (!isTRUE(ratio <= 1)) return("its squared errors at held-out rows are larger")
+  gain <- response_scores(from$simulator, from) - response_scores(model, from)
+  least <- mean(gain) - little_response[["sure"]] * stats::sd(gain) / sqrt(length(gain))
+  if (!isTRUE(least > little_response[["gain"]])) {
+    "neither its squared errors nor its density at held-out rows are much better"
   }
 }
 

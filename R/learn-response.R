@@ -306,8 +306,7 @@ with_smoother_profile <- function(from, transform) {
   model <- explain_noise(best, from$s)
   model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
   model$held <- held_out_response(model, from)
-  model$var <- stats::var(model$held$y)
-  left <- mean(squared_errors(model, from)) / model$var
+  left <- mean(squared_errors(model, from)) / stats::var(model$held$y)
   little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
   if (model$problem$little_noise || little) from$simulator <- model
   from

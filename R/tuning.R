@@ -144,9 +144,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
 
 # If the noise of Matern 3/2 is below the share `look` of the response's variance, a smoother profile may choose the
 # response. If its noise is below `noise` and held-out squared errors are below the share `left`, the response is
-# deterministic: a transform must lower held-out squared errors by the factor `error`, Yeo-Johnson by `kink` if they are
-# below the share `sharp` (bench/cliff.R).
-little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, sharp = 0.005)
+# deterministic: a transform must lower held-out squared errors by the factor `error` (`kink` for Yeo-Johnson), or gain
+# `gain` nats of held-out log density a row, less `sure` standard errors, while squared errors do not rise
+# (bench/cliff.R).
+little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
 # A transform counts as this number of parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L

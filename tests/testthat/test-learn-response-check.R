@@ -9,18 +9,42 @@ test_that("one row does not refuse a response by its squared error, two do", {
   expect_null(reason_to_refuse(with_errors(rep(sqrt(1.19), 20)), first, list()))
   expect_match(reason_to_refuse(with_errors(rep(sqrt(1.21), 20)), first, list()), "squared errors")
   expect_match(reason_to_refuse(with_errors(c(NA, rep(1, 19))), first, list()), "squared errors")
-  deterministic <- list(simulator = c(first, var = 100)) # no outliers, and the errors must be much smaller
-  expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
-  expect_match(reason_to_refuse(with_errors(rep(sqrt(0.61), 20)), first, deterministic), "not much smaller")
-  expect_match(reason_to_refuse(with_errors(c(100, rep(0, 19))), first, deterministic), "not much smaller")
-  deterministic$simulator$var <- 1000 # predicted sharply: Yeo-Johnson has a kink
-  expect_null(reason_to_refuse(with_errors(rep(sqrt(0.59), 20)), first, deterministic))
-  bent <- function(f) {
-    replace(with_errors(f), "transform", list(list(kind = "yeojohnson", lambda = 1, centre = 0, unit = 1)))
+})
+
+test_that("held-out squared errors or held-out density decide about the transform of a deterministic response", {
+  refused <- function(ratio, gain, spread = 0, kind = "yeojohnson") {
+    scores <- -gain - spread * rep(c(-1, 1), 10) # a standard error of .229 for spread 1
+    from <- list(simulator = list(errors = 1, scores = numeric(20)))
+    with_replaced(list(squared_errors = function(model, from) model$errors,
+                       response_scores = function(model, from) model$scores),
+                  reason_to_refuse(list(errors = ratio, scores = scores, transform = list(kind = kind)), NULL, from))
   }
-  sharp <- replace(deterministic, "rows", list(list(y = -1:1)))
-  expect_null(reason_to_refuse(bent(rep(sqrt(0.39), 20)), first, sharp))
-  expect_match(reason_to_refuse(bent(rep(sqrt(0.41), 20)), first, sharp), "not much smaller")
+  expect_null(refused(0.39, -1)) # errors much smaller
+  expect_null(refused(0.59, -1, kind = "log")) # smooth, unlike Yeo-Johnson
+  expect_match(refused(0.61, -1, kind = "log"), "neither")
+  expect_match(refused(0.41, 0.49), "neither its squared errors nor its density")
+  expect_null(refused(0.41, 0.51))
+  expect_null(refused(0.99, 0.51))
+  expect_match(refused(1.01, 9), "squared errors at held-out rows are larger")
+  expect_null(refused(0.99, 1.2, spread = 1))
+  expect_match(refused(0.99, 1.1, spread = 1), "neither")
+  expect_match(refused(NaN, 9), "larger")
+})
+
+test_that("with many rows, smooth noise is refused where constant noise has the larger held-out density", {
+  candidate <- function(label, score, behind, trend = NULL) {
+    list(label = label, score = score, behind = behind, trend = trend, transform = if (label != "none") list(kind = "log"),
+         problem = list(pool = list(n = 2001)))
+  }
+  chosen <- function(behind) {
+    tried <- list(none = candidate("none", 9, 3), log = candidate("log", 2, 1),
+                  "log, smooth noise" = candidate("log, smooth noise", 0, behind, trend = TRUE))
+    with_replaced(list(squared_errors = function(model, from) rep(1, 20),
+                       response_scores = function(model, from) rep(model$behind, 20)),
+                  checked_response(list(tried = tried), list())$best$label)
+  }
+  expect_identical(chosen(0.9), "log, smooth noise")
+  expect_identical(chosen(1.1), "log")
 })
 
 test_that("a deterministic response is transformed only if its held-out squared errors become much smaller", {
