@@ -41,6 +41,12 @@
 #                 1,800         2,000         2,001         3,000         5,000
 #   before   -.973  .101  -1.054  .096  -1.800  .076  -1.158  .085  -1.614  .059
 #   now     -1.732  .076  -1.770  .071  -1.767  .078  -1.822  .057  -2.024  .049
+# Held-out density may take a transform as well (little_response, 24 November 2026); NLPD and RMSE, seed 101, sizes
+# 1800,2000,2001,3000,5000:
+#                 1,800         2,000         2,001         3,000         5,000
+#   before   -1.798  .067  -1.872  .062  -1.702  .069  -1.297  .074  -1.525  .063
+#   now      -1.798  .067  -1.872  .062  -1.732  .066  -2.034  .057  -2.192  .046
+# Borehole is the same at all five.
 # Fourteen functions of two to eight inputs (Branin, Hartmann in 3 and 6, piston, borehole, exp(2 sin(4a) + 2bc),
 # exp(3a + sin(8b)), Rosenbrock in 4, peaks, 1 / quadratic, six-hump camel, Goldstein-Price, ridge, waves), 200 and 600
 # rows, noise 0 and .01, two draws, 87 fits: NLPD -.22 in the mean, better by .05 on 20, worse on 1 (borehole, noise
