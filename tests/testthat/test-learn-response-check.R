@@ -33,7 +33,8 @@ test_that("held-out squared errors or held-out density decide about the transfor
 
 test_that("with many rows, smooth noise is refused where constant noise has the larger held-out density", {
   candidate <- function(label, score, behind, trend = NULL) {
-    list(label = label, score = score, behind = behind, trend = trend, transform = if (label != "none") list(kind = "log"),
+    transform <- if (label != "none") list(kind = "log")
+    list(label = label, score = score, behind = behind, trend = trend, transform = transform,
          problem = list(pool = list(n = 2001)))
   }
   chosen <- function(behind) {
