@@ -188,11 +188,8 @@ may_lack_noise <- function(problem, theta, s) {
     pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, inputs) > 0.1
 }
 
-because_of_noise <- function(learned) {
-  if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
-  c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal likelihood without",
-                  "priors or the leave-one-out log density is larger."))
-}
+because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
+                                   "likelihood without priors or the leave-one-out log density is larger."))
 
 # Noise of more than one size (response-noise.R) is learned with the Vecchia likelihood, beside the hyperparameters of
 # one kernel.

@@ -99,7 +99,14 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   }
   loo <- startsWith(ask$type, "loo")
   if (loo) ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  f <- if (loo) latent_without(fit, rows) else latent_asked(fit, rows, ask)
+  f <- if (loo) {
+    given <- loo_rows(fit)
+    given <- lapply(given[intersect(c("mean", "var", "noise", "spread"), names(given))], stats::napredict,
+                    omit = fit$na.action)
+    c(given, list(lower = given$mean, upper = given$mean, top = given$var, size = rows$size))
+  } else {
+    latent_asked(fit, rows, ask)
+  }
   if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
     return(predict_classes(fit, response, f, rows$names, ask))
   }
@@ -172,13 +179,6 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
-}
-
-# Returns what latent_asked() does for each training row, given all other rows.
-latent_without <- function(fit, rows) {
-  loo <- loo_rows(fit)
-  f <- lapply(loo[intersect(c("mean", "var", "noise", "spread"), names(loo))], stats::napredict, omit = fit$na.action)
-  c(f, list(lower = f$mean, upper = f$mean, top = f$var, size = rows$size))
 }
 
 # Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
