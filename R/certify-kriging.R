@@ -36,55 +36,67 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(x, order,
-# group, rows, W, J, q, ww, var_lower, var_upper). `order` orders the rows of x. In this order each has a column of W,
-# weights of the data's rows[, group].
-krige <- function(reference, data, x, n_c = kriging_rows(), group = group_for(nrow(x))) {
+# Returns kriging weights of functionals and the bounds that they give, in the reference's scale: list(fun, order,
+# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). `order` orders values of f. In this order each has a
+# column of W, weights of the data's rows[, group]. Other functionals come one at a time: their neighbours are those of
+# their rows, and `k` has their covariances with the rows.
+krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
-  groups <- near_groups(model$kernel, x, group)
+  x <- fun$x
+  if (fun$kind == "values") {
+    groups <- near_groups(model$kernel, x, group)
+  } else {
+    x <- x[unlist(fun$rows), , drop = FALSE]
+    x <- x[evenly(nrow(x), n_c), , drop = FALSE]
+    groups <- list(order = seq_len(nrow(x)), start = c(0L, nrow(x)))
+  }
   rows <- shared_rows(model$kernel, data, x, groups, n_c, reference$control)
+  of <- if (fun$kind != "values") {
+    groups <- list(order = 1L, start = 0:1)
+    list(cross = in_blocks(data$x, function(x) fun$cross(x, 1L)), prior = as.double(fun$prior), size = fun$size,
+         features = features_of(fun, reference$inducing, reference$factors$L), terms = as.integer(fun$terms))
+  }
   near <- sort(unique(c(rows)))
   found <- native(ffi_kriging, engine_posterior(reference$factors, reference$inducing, model),
-                  norms_to_engine(reference$norms), engine_rows(data), x[groups$order, , drop = FALSE],
+                  norms_to_engine(reference$norms), engine_rows(data), x[groups$order, , drop = FALSE], of,
                   as.integer(groups$start), near, matrix(match(rows, near), n_c),
                   engine_control(nrow(data$x), reference$control))
-  c(list(x = x, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
+  c(list(fun = fun, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows,
+         k = of$cross, n_terms = n_c + sum(of$terms)), found)
 }
 
-# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). `sd_lower`: a
-# lower bound of the exact sd.
+# Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower`: a lower bound of
+# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction
+#   |exact mean - (k'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
+# up to rounding in r, in k'v and in w'r.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
-  x <- found$x
-  at <- found$order
   model <- model_of(reference)
-  if (!is.null(correction$residual)) {
-    found$mean <- native_kernel_cross_matvec(model$kernel, data$x, root_weights(data) * correction$v, x,
-                                             reference$control)[at] + kriged_sums(found, correction$residual)
-    found$rr <- kriged_sums(replace(found, "W", 1), correction$residual^2)
+  fun <- found$fun
+  at <- found$order
+  out <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n),
+              sd_lower = in_units(model, sqrt(found$var_lower)), sd_upper = in_units(model, sqrt(found$var_upper)))
+  r <- correction$residual
+  if (!is.null(r)) {
+    eps <- .Machine$double.eps
+    error <- correction$error
+    n_c <- found$n_terms
+    u <- root_weights(data) * correction$v
+    known <- if (is.null(found$k)) {
+      native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)[at]
+    } else {
+      sum(found$k * u)
+    }
+    mean <- known + kriged_sums(found, r)
+    rr <- kriged_sums(replace(found, "W", 1), r^2)
+    size <- if (fun$kind == "values") prior_at(model, fun$x)[at] else fun$size
+    h <- sqrt(kriged_h2(found, (rep_len(sd_lower, fun$n)[at] / model$scale)^2 * (1 - 8 * eps)))
+    half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) + sqrt(size) * error$sum +
+      sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * rr) + 4 * eps * abs(mean)
+    half <- half * (1 + 1e-14)
+    out[c("mean_lower", "mean_upper")] <- list(in_units(model, mean - half), in_units(model, mean + half))
   }
-  out <- kriged_bounds(found, nrow(found$W), prior_at(model, x)[at], correction, model, rep_len(sd_lower, nrow(x))[at])
-  lapply(out, function(v) replace(numeric(nrow(x)), at, v))
-}
-
-# Returns the intervals in the order of `found`: mean is k_x'v + w'r, and rr the sum of squares of r on the rows with
-# weights, `n_c` in number. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction
-#   |exact mean - (k_x'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
-# up to rounding in r, in k_x'v and in w'r. `size` is k(x, x) or the functional's size; `sd_lower` is a lower bound of
-# the exact sd.
-kriged_bounds <- function(found, n_c, size, correction, model, sd_lower) {
-  out <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = in_units(model, sqrt(found$var_lower)),
-              sd_upper = in_units(model, sqrt(found$var_upper)))
-  if (is.null(correction$residual)) return(out)
-  eps <- .Machine$double.eps
-  error <- correction$error
-  h <- sqrt(kriged_h2(found, (sd_lower / model$scale)^2 * (1 - 8 * eps)))
-  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) + sqrt(size) * error$sum +
-    sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * found$rr) +
-    4 * eps * abs(found$mean)
-  half <- half * (1 + 1e-14)
-  out[c("mean_lower", "mean_upper")] <- list(in_units(model, found$mean - half), in_units(model, found$mean + half))
-  out
+  lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
 # Returns an upper bound of |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less a lower bound of the exact variance.
@@ -131,58 +143,4 @@ seconds_for <- function(fit, flops, kernel_values = 0) {
     engine$speed[[key]] <- c(flop = each, kernel = values) / max(1, threads * 0.7)
   }
   sum(c(flops, kernel_values) * engine$speed[[key]])
-}
-
-# ---- one functional -------------------------------------------------------------------------------------------------
-
-# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows. S are
-# the rows that rank first among the nearest neighbours of the functional's rows.
-# `sd_lower`: a lower bound of the exact sd, in units of y.
-krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
-  model <- model_of(reference)
-  kernel <- model$kernel
-  s2 <- model$noise
-  p <- reference$factors
-  root <- root_weights(data)
-  k <- numeric(nrow(data$x))
-  one <- some_functionals(fun, i)
-  cross_at(one, data$x, function(rows, K) k[rows] <<- drop(K))
-  k <- root * k
-  n_c <- min(kriging_rows(), nrow(data$x))
-  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
-  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
-  near <- unique(c(t(native_neighbours(kernel, data$x, n_c, query = about, control = reference$control))))
-  S <- utils::head(near[near > 0L], n_c)
-  x_S <- data$x[S, , drop = FALSE]
-  root_S <- rep_len(root, nrow(data$x))[S]
-  K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)
-  # w = (K_S + s2 I)^{-1} k_S, or other weights if the factorisation fails: any weights give a valid interval
-  w <- 0 * k[S]
-  for (more in c(0, max(diag(K_S)) * (length(S) + 16) * .Machine$double.eps * 10^(0:7))) {
-    R <- tryCatch(chol(K_S + diag(s2 + more, length(S))), error = function(e) NULL)
-    if (is.null(R)) next
-    w <- backsolve(R, backsolve(R, k[S], transpose = TRUE))
-    break
-  }
-  h <- k - root * native_kernel_cross_matvec(kernel, x_S, root_S * w, data$x, reference$control)
-  h[S] <- h[S] - s2 * w
-  wh <- sum(w * h[S])
-  Ah <- native_response(p, reference$inducing, list(x = data$x, y = h / root, weights = data$weights),
-                        new_model(kernel, s2), control = reference$control)$Ay
-  a <- drop(features_of(one, reference$inducing, p$L))
-  Aw <- drop(forwardsolve(p$L, native_kernel_matrix(kernel, reference$inducing, x_S)) %*% (root_S * w)) - a
-  ca <- forwardsolve(p$C, a)
-  ch <- forwardsolve(p$C, Ah)
-  ww <- sum(w^2)
-  n_terms <- length(S) + one$terms
-  found <- native(
-    ffi_certify_kriged, engine_posterior(p, reference$inducing, new_model(kernel, s2)),
-    norms_to_engine(reference$norms), as.integer(n_terms),
-    as.double(sum(merged_weights(data))),
-    lapply(list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
-                J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
-                ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww), as.double))
-  r_S <- correction$residual[S]
-  about <- list(mean = sum(k * correction$v) + sum(w * r_S), rr = sum(r_S^2), ww = ww)
-  kriged_bounds(c(found, about), n_terms, one$size, correction, model, sd_lower)
 }

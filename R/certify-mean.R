@@ -41,7 +41,7 @@ share_of_distance <- function(reference, data, fit, share) {
     own <- function(s) s$w_E / (ratio * reference$norms$w_E)
     if (!near || kriging_rows() < 1) return(own)
     few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
-    found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
+    found <- krige(reference, data, values_at(model$kernel, x[few, , drop = FALSE]), 64L, group = 1)
     few <- few[found$order]
     half <- stats::median(sqrt(kriged_h2(found)))
     root <- root_weights(data)
@@ -260,8 +260,13 @@ corrected_mean <- function(reference, correction, data, fun) {
   response <- correction$response
   rest <- certify_with(replace(reference$factors, names(response), response), norms, reference$inducing, model, fun)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  known <- if (fun$kind != "values") sum_over_rows(fun, data$x, u) else
+  known <- if (fun$kind != "values") {
+    blocks <- split(seq_along(u), (seq_along(u) - 1L) %/% 2048L)
+    all <- seq_len(fun$n)
+    drop(Reduce(`+`, lapply(blocks, function(i) crossprod(fun$cross(data$x[i, , drop = FALSE], all), u[i]))))
+  } else {
     native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)
+  }
   mean <- known + rest$mean
   rounding <- carried_rounding(correction, model, data, fun, rest$var_upper)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)

@@ -110,26 +110,19 @@ narrowings <- list(
     if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean as well
     score[is.na(score)] <- Inf
     rows <- order(-score)[seq_len(sum(score > 0))]
-    if (fun$kind != "values") {
-      fun <- in_scale_of(job, fun)
-      for (i in rows[fun$size[rows] > 0]) {
-        began <- job$left()
-        if (began <= 0) break
-        found <- krige_functional(fun, i, job$reference, job$data, job$correction, inside$sd_lower[i])
-        inside <- narrow(inside, found, i)
-        if (isTRUE(job$left() < began - job$left())) break # no time for another round
-      }
-      return(inside)
-    }
-    rows <- utils::head(rows, job$most)
+    values <- fun$kind == "values"
+    fun <- in_scale_of(job, fun)
+    rows <- if (values) utils::head(rows, job$most) else rows[fun$size[rows] > 0]
     while (length(rows)) {
-      size <- points_in_time(job$reference, job$data, length(rows), job$left())
+      began <- job$left()
+      size <- if (values) points_in_time(job$reference, job$data, length(rows), began) else began > 0
       if (size < 1) break
       part <- utils::head(rows, size)
       rows <- utils::tail(rows, -size)
-      weights <- krige(job$reference, job$data, fun$x[part, , drop = FALSE])
+      weights <- krige(job$reference, job$data, some_functionals(fun, part))
       found <- kriged_interval(weights, job$reference, job$correction, job$data, inside$sd_lower[part])
       inside <- narrow(inside, found, part)
+      if (!values && isTRUE(job$left() < began - job$left())) break # no time for another round
     }
     inside
   },

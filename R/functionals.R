@@ -92,20 +92,6 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
 }
 
-# Calls use(rows, cross(u[rows, ], all)) for blocks of many rows u.
-cross_at <- function(fun, u, use) {
-  for (rows in split(seq_len(nrow(u)), (seq_len(nrow(u)) - 1L) %/% 2048L)) {
-    use(rows, fun$cross(u[rows, , drop = FALSE], seq_len(fun$n)))
-  }
-}
-
-# Returns crossprod(cross(u, all), v).
-sum_over_rows <- function(fun, u, v) {
-  total <- numeric(fun$n)
-  cross_at(fun, u, function(rows, K) total <<- total + drop(crossprod(K, v[rows])))
-  total
-}
-
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 

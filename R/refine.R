@@ -59,7 +59,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   near <- precondition_by_near_rows(reference, data)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) {
     lapply(split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L), function(rows) {
-      list(rows = rows, found = krige(reference, data, fun$x[rows, , drop = FALSE], ...))
+      list(rows = rows, found = krige(reference, data, some_functionals(fun, rows), ...))
     })
   }, precondition = if (near) near_preconditioner(reference, data)), keep)
   if (!is.null(made$stopped)) return(ended(made$stopped))

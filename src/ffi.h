@@ -40,7 +40,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
         door(paths, 5) door(sites, 2)                                                   \
     /* near */ door(near, 7) door(near_predict, 7) door(near_covariance, 5)             \
     /* certify */ door(norms, 6) door(cross, 4) door(certify, 5)                        \
-        door(certify_features, 5) door(certify_kriged, 5) door(kriging, 8)              \
+        door(certify_features, 5) door(kriging, 9)                                      \
     /* solve */ door(decorrelate, 5) door(kernel_matvecs, 6)                            \
         door(kernel_cross_matvec, 5) door(response, 4)                                  \
     /* exact */ door(exact, 4) door(exact_evidence, 4) door(exact_predict, 3)           \

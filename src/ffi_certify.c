@@ -129,43 +129,16 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior
     return result;
 }
 
-/* list(prior, size, ...) */
-static struct kriged arg_kriged(SEXP list)
+/* Reads list(cross, features, prior, size, terms) of n functionals, or NULL. */
+static struct functionals arg_functionals(SEXP list, const struct local *l, int n)
 {
-    return (struct kriged){.prior = list_number(list, "prior"),
-                           .size = list_number(list, "size"),
-                           .sor = list_number(list, "sor"),
-                           .J = list_number(list, "J"),
-                           .wh = list_number(list, "wh"),
-                           .ww = list_number(list, "ww"),
-                           .w1 = list_number(list, "w1"),
-                           .hh = list_number(list, "hh"),
-                           .ch = list_number(list, "ch"),
-                           .xh = list_number(list, "xh"),
-                           .JQ = list_number(list, "JQ")};
-}
-
-static SEXP pack_kriging_bounds(struct kriging_bounds bounds)
-{
-    SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
-    pack_number(result, "J", bounds.J);
-    pack_number(result, "q", bounds.q);
-    pack_number(result, "var_lower", bounds.var_lower);
-    pack_number(result, "var_upper", bounds.var_upper);
-    UNPROTECT(1);
-    return result;
-}
-
-/* Returns list(J, q, var_lower, var_upper), which certify one functional by kriging.  sums has the elements of struct
- * kriged, each a sum of n_terms terms. */
-SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
-{
-    const struct posterior *p = arg_posterior(posterior);
-    const struct norms norms = arg_norms(norms_, posterior, p);
-    const struct kriged point = arg_kriged(sums);
-    return pack_kriging_bounds(certify_kriged(&norms, p->z.model->s2,
-                                              arg_count(n_terms, "n_terms"),
-                                              arg_number(sum_w, "sum_w"), &point));
+    if (list == R_NilValue)
+        return (struct functionals){0};
+    return (struct functionals){
+        list_vector(list, "cross", (size_t)l->rows.N * n),
+        list_vector(list, "features", (size_t)l->posterior->z.M * n),
+        list_vector(list, "prior", (size_t)n), list_vector(list, "size", (size_t)n),
+        arg_count(list_get(list, "terms"), "terms")};
 }
 
 /* Reads the groups of new rows. Group i begins at start[i] and ends before start[i + 1]. */
@@ -189,8 +162,9 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
 
 /* Local kriging at groups of rows of x_new.  Group i has the rows from start[i] to start[i + 1] - 1, which count from
  * 0, and uses the rows near[members[, i]] of the data.  Returns list(W, J, q, ww, var_lower, var_upper), see kriging.h
- * and certify.h.  W has the weights of these data rows, a column for each row of x_new. */
-SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP start,
+ * and certify.h.  W has the weights of these data rows, a column for each row of x_new.  `of`: functionals of f, one for
+ * each row of x_new, whose values are not used then; or NULL. */
+SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -204,6 +178,7 @@ SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP start,
     if (new_rows->columns != l.rows.columns)
         Rf_error("internal: `x_new` must have the columns of `x`");
     l.rows_new = source_whole(new_rows);
+    l.of = arg_functionals(of, &l, n);
     arg_groups(&l, start, members);
     l.pass.plan = arg_plan(control, l.rows.N);
     SEXP result = PROTECT(pack("W", "J", "q", "ww", "var_lower", "var_upper", NULL));

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include "linalg.h"
 #include "local.h"
@@ -48,10 +49,27 @@ static void group_kernels(const struct local *l, int i, struct group s)
         s.scale[r] = scale_of(near->scale, member[r]);
     }
     kernel_cross(k, X, X, s.K);
-    kernel_cross(k, X, rows_from(rows_of(&l->rows_new), l->start[i], g), s.k);
+    if (l->of.cross == NULL)
+        kernel_cross(k, X, rows_from(rows_of(&l->rows_new), l->start[i], g), s.k);
+    else
+        for (int j = 0; j < g; j++)
+            for (int r = 0; r < n_c; r++)
+                s.k[(size_t)j * n_c + r] =
+                    l->of.cross[(size_t)(l->start[i] + j) * l->rows.N +
+                                l->S[(size_t)n_c * i + r]];
     scale_columns(n_c, n_c, s.scale, s.K);
     scale_rows(n_c, n_c, s.scale, s.K);
     scale_rows(n_c, g, s.scale, s.k);
+}
+
+/* Computes the prior variances of g new rows or functionals. */
+static void prior_variances(const struct local *l, int at, int g, double *prior)
+{
+    if (l->of.cross == NULL)
+        kernel_diagonal(l->posterior->z.model->kernel,
+                        rows_from(rows_of(&l->rows_new), at, g), prior);
+    else
+        copy((size_t)g, l->of.prior + at, prior);
 }
 
 static void group_add(const void *self, const struct visit *v)
@@ -61,8 +79,7 @@ static void group_add(const void *self, const struct visit *v)
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
     double k_most = 0.0;
     group_kernels(l, i, s);
-    kernel_diagonal(l->posterior->z.model->kernel,
-                    rows_from(rows_of(&l->rows_new), at, g), s.prior);
+    prior_variances(l, at, g, s.prior);
     for (int r = 0; r < n_c; r++)
         k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
     kriging_weights(n_c, g, l->posterior->z.model->s2, k_most, s.K, s.k, s.scale, s.prior,
@@ -79,7 +96,12 @@ static void rows_kernels(const struct local *l, const struct block *b, double *K
     const struct block *near = &l->near_rows, *x = &l->rows_new;
     const int n = b->n;
     kernel_cross(k, rows_of(b), rows_of(near), K_near);
-    kernel_cross(k, rows_of(b), rows_of(x), H);
+    if (l->of.cross == NULL)
+        kernel_cross(k, rows_of(b), rows_of(x), H);
+    else
+        for (int j = 0; j < x->n; j++)
+            copy((size_t)n, l->of.cross + (size_t)j * l->rows.N + b->first,
+                 H + (size_t)n * j);
     scale_columns(n, near->n, near->scale, K_near);
     scale_rows(n, near->n, b->scale, K_near);
     scale_rows(n, x->n, b->scale, H);
@@ -131,8 +153,11 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n),
            *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
            *hh = Aw + m * n;
-    kernel_diagonal(p->z.model->kernel, rows_of(x), prior);
-    inducing_features(&p->z, x, a);
+    prior_variances(l, 0, n, prior);
+    if (l->of.cross == NULL)
+        inducing_features(&p->z, x, a);
+    else
+        copy(m * n, l->of.features, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
     solve_lower(M, n, p->C, Ah);
@@ -140,8 +165,9 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     for (int j = 0; j < n; j++) {
         const struct kriging *w = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
-        const struct kriged point = {.prior = prior[j],
-                                     .size = prior[j],
+        const double size = l->of.cross == NULL ? 0.0 : l->of.size[j];
+        const struct kriged point = {.prior = prior[j] + 16.0 * DBL_EPSILON * size,
+                                     .size = fmax(prior[j], size),
                                      .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,
                                      .wh = w->wh,
@@ -153,7 +179,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
                                      .JQ = sum_squares(m, Aw + m * j) +
                                            p->z.model->s2 * w->ww};
         const struct kriging_bounds bounds =
-            certify_kriged(l->norms, p->z.model->s2, l->n_c, sum_w, &point);
+            certify_kriged(l->norms, p->z.model->s2, l->n_c + l->of.terms, sum_w, &point);
         to->J[j] = bounds.J;
         to->q[j] = bounds.q;
         to->ww[j] = w->ww;

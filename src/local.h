@@ -9,12 +9,20 @@
 #include "kriging.h"
 #include "pass.h"
 
+/* Functionals of f in the place of its values at the new rows, unless cross is NULL: covariances with the rows
+ * (N x n_new) and with the whitened inducing points (M x n_new), prior variances, sizes, terms of an entry of cross. */
+struct functionals {
+    const double *cross, *features, *prior, *size;
+    int terms;
+};
+
 struct local {
     const struct posterior *posterior;
     const struct norms *norms;
     struct source rows;    /* of the data */
     struct source near;    /* the rows of the data that are in some S, by their numbers */
     struct block rows_new; /* in the order of their groups */
+    struct functionals of;
     int n_c, n_groups;
     const int *start;  /* [n_groups + 1] the group's new rows */
     const int *member; /* n_c x n_groups: S as places in near.order */

@@ -108,7 +108,8 @@ kriging_alone <- function(fit, p) {
       state$error <- inside("residual_rounding")(reference, y, c(v = sqrt(sum(v^2)), r = 0))
     }
     correction <- inside("correct_residual")(reference, data, state, sharp = FALSE)
-    found <- inside("krige")(reference, data, new$x, group = one_of(1, 4, 16))
+    fun <- inside("values_at")(inside("model_of")(reference)$kernel, new$x)
+    found <- inside("krige")(reference, data, fun, group = one_of(1, 4, 16))
     interval <- inside("kriged_interval")(found, reference, correction, data)
     middle <- list(mean = (interval$mean_lower + interval$mean_upper) / 2, sd = interval$sd_upper)
     inside("certificate_frame")(fit, new, middle, interval)

@@ -22,8 +22,8 @@ door_examples <- function() {
   classes <- list(y = rep_len(c(0, 1, 2), 20), weight = NULL, center = numeric(3), contrasts = class_contrasts(3))
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
                 shape = NULL, variational = 0L)
-  sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
-                           xh = 0.1, JQ = 0.4))
+  kriged <- list(cross = matrix(0.1, 20, 6), features = matrix(0.1, 3, 6), prior = rep(1, 6), size = rep(1, 6),
+                 terms = 1L)
   grouped <- list(x = replace(p$x, 1:20, rep(1:4, 5)), y = p$y) # the levels are an input too
   groups <- list(list(column = 1L, levels = 4L, design = 0:1, root = diag(2)))
   sums_grouped <- native_effect_sums(grouped$x[1:3, ], grouped, of, groups, 1e-10)
@@ -63,8 +63,9 @@ door_examples <- function() {
     cross = list(post_of(own), rows, p$new, ec),
     certify = list(post_of(with_G), norms, p$x, NULL, ec),
     certify_features = list(post_of(with_G), norms, matrix(0.1, 3, 4), rep(1, 4), rep(1, 4)),
-    certify_kriged = list(post_of(with_G), norms, 3L, 20, sums_kriged),
-    kriging = list(post_of(with_G), norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
+    kriging = list(post_of(with_G), norms, rows, p$new, NULL, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
+    "kriging of functionals" = list(post_of(with_G), norms, rows, p$new, kriged, c(0L, 2L, 6L), 3:9, matrix(1:6, 3),
+                                    ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
     kernel_matvecs = list(model, rows, cbind(p$y), 0L, 1L, ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),

@@ -66,7 +66,8 @@ kriging_alone_of <- function(fit, fun) {
   state <- solve_exact(reference, data, sample(0:5, 1), function(s) Inf)
   correction <- correct_residual(reference, data, state, sharp = FALSE)
   found <- lapply(seq_len(fun$n), function(i) {
-    if (fun$size[i] > 0) return(krige_functional(fun, i, reference, data, correction, 0))
+    found <- if (fun$size[i] > 0) krige(reference, data, some_functionals(fun, i))
+    if (!is.null(found)) return(kriged_interval(found, reference, correction, data))
     list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   })
   sapply(names(found[[1L]]), function(what) vapply(found, `[[`, 0, what), simplify = FALSE)

@@ -30,7 +30,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
       for (group in c(1, 4)) {
         made <- kriging_problem(profile, weighted)
         info <- paste(profile, weighted, group)
-        found <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
+        found <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 9L, group)
         W <- dense_weights(found, nrow(made$Ky))
         expect_identical(sort(found$order), seq_len(nrow(made$p$new)))
         for (j in seq_len(ncol(W))) {
@@ -65,7 +65,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         expect_true(all(found$var_upper <= J[at] * (1 + 1e-9)), info = info)
         for (block in c(7, 1000)) {
           made$ref$control[c("block", "threads")] <- list(block, 2)
-          again <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
+          again <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 9L, group)
           for (what in c("W", "J", "q", "var_lower", "var_upper")) {
             expect_close(again[[what]], found[[what]], 1e-9, paste(info, what))
           }
@@ -83,7 +83,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
       w <- solve(made$Ky, made$y)
       exact <- made$fit$center + made$ref$scale * drop(crossprod(made$k, w))
       sd <- made$ref$scale * sqrt(pmax(made$var, 0))
-      found <- krige(made$ref, made$fit$data, made$p$new, 9L, 16)
+      found <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 9L, 16)
       for (size in c(0, 1e-3, 1)) {
         v <- w + size * with_seed(3, stats::rnorm(length(w)))
         state <- list(v = v, residual = made$y - drop(made$Ky %*% v), passes = 1L, went = 1,
@@ -108,13 +108,13 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         # a functional: the sum of all these values
         model <- model_of(made$ref)
         fun <- sums_at(model$kernel, made$p$new, list(seq_along(exact)), list(rep(1, length(exact))))
-        one <- krige_functional(fun, 1L, made$ref, made$fit$data, correction, 0)
+        one <- kriged_interval(krige(made$ref, made$fit$data, fun), made$ref, correction, made$fit$data)
         total <- sum(exact - made$fit$center)
         expect_true(one$mean_lower <= total + tolerance && total - tolerance <= one$mean_upper, info = info)
         # With all rows h is 0, so that k'v + w'r is the exact mean, up to rounding in the weights: 1e-16 times the
         # condition of K + s2 I, below 1e9 here.
         middle <- with_options(list(pfdtc.kriging_rows = 1000L), {
-          one <- krige_functional(fun, 1L, made$ref, made$fit$data, correction, 0)
+          one <- kriged_interval(krige(made$ref, made$fit$data, fun), made$ref, correction, made$fit$data)
           (one$mean_lower + one$mean_upper) / 2
         })
         expect_equal(middle, total, tolerance = 1e-6, info = info)
@@ -125,7 +125,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
 
 test_that("with all rows near, the exact posterior comes out", {
   made <- kriging_problem("matern12", TRUE)
-  found <- krige(made$ref, made$fit$data, made$p$new, 60L, 16)
+  found <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 60L, 16)
   expect_close(found$var_lower, made$var[found$order], 1e-8)
   expect_close(found$var_upper, made$var[found$order], 1e-8)
 })
@@ -133,7 +133,7 @@ test_that("with all rows near, the exact posterior comes out", {
 test_that("rows too near for a factorisation have weights all the same, and valid bounds", {
   p <- problem("se", n = 40, m = 5, noise = 1e-17, lengthscale = c(8, 8))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
-  found <- krige(with_seed(1, reference(fit, 12)), fit$data, p$new, 30L, 16)
+  found <- krige(with_seed(1, reference(fit, 12)), fit$data, values_at(model_of(fit)$kernel, p$new), 30L, 16)
   expect_true(all(is.finite(found$W)))
   expect_true(all(found$var_lower >= 0 & found$var_lower <= found$var_upper))
 })
@@ -267,21 +267,20 @@ test_that("more passes never widen what is certified, though bounds may rise on 
 })
 
 test_that("the errors of A enlarge q by 1 / (1 - tau / s2), tau = slack k max w", {
-  # numbers without rounding of their own (growth 0), such that q = |h|^2 / s2
-  p <- list(x = matrix(c(0, 1, 2)), y = c(1, 2, 0))
-  model <- new_model(complete_kernel(kernel_se(1, 1), p$x), 0.5)
-  post <- native_posterior(p$x, p, model, 1e-12)
-  norms <- posterior_norms(post, p$x, p, model)
-  norms[c("growth", "slack", "weight", "most", "lam")] <- list(0, 0.1, 2, 1, 0)
-  tau <- 0.1 * 2
-  sums <- list(prior = 1, size = 1, sor = 0.1, J = 5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0, xh = 0.1,
-               JQ = 0.6)
-  certified <- function(sums) {
-    native(ffi_certify_kriged, engine_posterior(post, p$x, model), norms_to_engine(norms), 3L, 3, sums)
+  # numbers without rounding of their own (growth 0)
+  x <- matrix(c(0, 1, 2))
+  fit <- gp_dtc(x, c(1, 2, 0), kernel = kernel_se(1, 1), noise = 0.5, hyper = "fixed", inducing = x)
+  ref <- reference(fit, 3)
+  model <- model_of(ref)
+  fun <- values_at(model$kernel, matrix(c(0.4, 1.7)))
+  certified <- function(share) { # tau = share s2
+    ref$norms[c("growth", "weight", "most", "lam")] <- list(0, 2, fun$prior[1L], 0)
+    ref$norms$slack <- share * model$noise / (2 * fun$prior[1L])
+    krige(ref, fit$data, fun, 1L, 1)
   }
-  found <- certified(sums)
-  expect_equal(found$q, 0.4 / 0.5 / (1 - tau / 0.5), tolerance = 1e-6)
-  sums$J <- 2.5 # above q: the lower bound is J - q
-  expect_equal(certified(sums)$var_lower, 2.5 - 0.4 / 0.5 / (1 - tau / 0.5),
-               tolerance = 1e-6)
+  plain <- certified(0)
+  enlarged <- certified(0.4)
+  expect_gt(min(plain$q), 1e-3 * min(plain$J))
+  expect_equal(enlarged$q, plain$q / (1 - 0.4), tolerance = 1e-6)
+  expect_equal(enlarged$var_lower, plain$J - enlarged$q, tolerance = 1e-6)
 })
