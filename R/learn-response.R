@@ -206,7 +206,8 @@ response_candidates <- function(open, from) {
       }
       worth_it <- label == labels[1L] || identical(best_of(tried[intersect(labels, names(tried))]), label)
       one <- tried[[label]]
-      if (worth_it && !is.null(one)) with_uneven_noise(one, trend, from, one$value - noise_trend_sizes[["behind"]])
+      if (!worth_it || is.null(one) || at_floor(one)) return(NULL)
+      with_uneven_noise(one, trend, from, one$value - noise_trend_sizes[["behind"]])
     }
   })
   names(uneven) <- paste0(labels, if (is.null(trend$smooth)) ", linear noise" else ", smooth noise")
@@ -259,7 +260,7 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 # exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit gains
 # what tails gain for rows given the earlier ones, as its other parts do: given all other rows they gain more.
 with_tail <- function(model, from) {
-  if (is.null(model) || !from$tails) return(model)
+  if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
     used <- held[held$single & is.finite(held$f), ]
     if (nrow(used) < response_rule[["rows"]]) return(c(tail = 0, gain = 0))

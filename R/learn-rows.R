@@ -77,10 +77,10 @@ some_of_pool <- function(pool, count) {
 #             smaller mean square than the others, their weights are ignored, because f varies as the others do.
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
-#             no rounding. The noise is also at least a millionth of the response's variance, which only interpolation
-#             needs, and, if no centre was taken out, large enough for the digits of the kernel matrix. Steps of a
-#             transformed response differ: the floor has their median, because their smallest is next to 0 where T is
-#             flat.
+#             no rounding, and neither are the steps of a regular response (is_regular()). The noise is also at least a
+#             millionth of the response's variance, which only interpolation needs, and, if no centre was taken out,
+#             large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
+#             their median, because their smallest is next to 0 where T is flat.
 #   weight    the mean weight
 response_units <- function(data) {
   y <- data$y
@@ -90,11 +90,34 @@ response_units <- function(data) {
   even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
   plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
   given <- given_response(data)
-  step <- if (is.null(data$transform)) smallest_step(given - if (is.null(data$offset)) 0 else data$offset) else
+  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else data$offset
+  step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,
        floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
        weight = if (is.null(even)) 1 else mean_weight(data))
+}
+
+# Returns TRUE if the responses `y` of all rows may have equal steps because the inputs have: they are not rounded. Each
+# distinct input has a response of its own, so that no step has two inputs, or all responses are a sum of quadratic
+# functions of single inputs.
+is_regular <- function(data, y) {
+  if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
+  n <- nrow(data$x)
+  if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
+  if (!is.null(data$group)) y <- y[match(seq_len(n), data$group)]
+  if (length(y) != n || anyDuplicated(y) == 0L) return(length(y) == n)
+  rows <- evenly(n, 1000L)
+  basis <- cbind(1, data$x, data$x^2)[rows, , drop = FALSE]
+  length(rows) > 2L * ncol(basis) &&
+    max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
+}
+
+# Returns TRUE if the noise is within a factor of 2 of the smallest that is allowed: its sizes and its tails would be
+# those of the floor.
+at_floor <- function(model) {
+  last <- model$problem$last
+  model$theta[[last]] <= model$problem$lower[[last]] + log(2)
 }
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)

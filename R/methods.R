@@ -7,8 +7,8 @@
 #' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
 #'   tried, residuals, and scores of training rows and of leave-one-out. Both have an argument `digits`.
 #' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response,
-#'   coefficients of a linear mean, and `noise.<column>` of `noise = ~`. `sigma()`: noise sd, or the scale of
-#'   [student()]; `NA` for classes and counts.
+#'   coefficients of a linear mean, and `noise.<column>` of `noise = ~`. `sigma()`: noise sd (smooth noise: its
+#'   root mean square at the training rows), or the scale of [student()]; `NA` for classes and counts.
 #' * `logLik()`: log marginal likelihood of the response as given, with attributes `nobs`, `df` (all that is learned,
 #'   also parameters of a transform or of tails and the sd of a linear mean, which `coef()` leaves out), and `lower`
 #'   and `upper` if known ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
@@ -64,7 +64,7 @@ coef.gp_fit <- function(object, ...) {
 
 #' @export
 sigma.gp_fit <- function(object, ...) {
-  if (response_of(object)$conjugate) return(sqrt(object$noise))
+  if (response_of(object)$conjugate) return(sqrt(object$noise * mean_noise_factor(object$noise_trend)))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 

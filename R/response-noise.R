@@ -147,10 +147,14 @@ with_noise_trend <- function(data, trend) {
   if (is.null(data$prior_weights)) data$prior_weights <- rep(1, length(data$response))
   used <- data$prior_weights > 0
   data$prior_weights[used] <- data$prior_weights[used] / each
-  trend$range <- range(factor)
+  trend[c("range", "mean")] <- list(range(factor), mean(each))
   data$noise_trend <- trend
   data
 }
+
+# Returns the mean factor of the noise variance at the training rows; 1 unless noise is smooth. Fits of older versions
+# have the range of the factors only.
+mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
 
 # Returns what print() says behind the noise sd, or behind the range of the noise sds if they are a smooth function.
 describe_noise_trend <- function(trend) {

@@ -299,7 +299,7 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
 })
 
 test_that("the floor of the noise of a transformed response has the median of its steps", {
-  d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
+  d <- data.frame(x = 1:62, y = rep(c(1:9, 20:70), length.out = 62))
   data <- response_case(d)$data
   expect_equal(response_units(data)$floor * data$scale^2, 1 / 12)
   logged <- data_as_modelled(data, list(transform = new_transform("log", d$y)),

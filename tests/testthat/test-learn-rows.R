@@ -76,3 +76,52 @@ test_that("a pool given another response is the one made from it, and keeps the 
   s$kernel$inputs <- 1L
   expect_identical(c(first$last, learning_problem(one, s, "matern32")$last), c(4L, 3L))
 })
+
+test_that("equal steps of a response that follow from equal steps of the inputs are not rounding", {
+  regular <- function(y, x = seq_along(y), ...) {
+    data <- clean_data(as.matrix(x), y, "y", NULL, NULL, rep(FALSE, NCOL(x)), NULL, TRUE, TRUE, 0, ...)
+    data <- merge_all_equal_rows(data)
+    is_regular(data, data$response)
+  }
+  expect_true(regular(100 + 5 * (0:30)))
+  expect_true(regular((1:30)^2))
+  expect_true(regular((-15:15)^2, -15:15)) # responses have ties, but are quadratic
+  expect_true(regular(rep(3 * (1:20), 2), rep(1:20, 2)))
+  grid <- expand.grid(a = 1:6, b = 1:6)
+  expect_true(regular(2 * grid$a - 3 * grid$b, grid))
+  x <- with_seed(1, stats::runif(200))
+  expect_false(regular(floor(5 * x), x))
+  expect_false(regular(floor(5 * x) + 1e9, x))
+  expect_false(regular(floor((1:50) / 3)))
+  expect_false(regular(c(3 * (1:20), 3 * (1:20) + 1), rep(1:20, 2)))
+})
+
+test_that("an exact line on a grid has next to no noise, and a rounded response has the noise of rounding", {
+  line <- data.frame(year = 1990:2020, pop = 100 + 5 * (0:30))
+  fit <- suppressWarnings(with_seed(1, pfdtc(pop ~ year, line)))
+  expect_null(fit$noise_trend)
+  expect_null(fit$noise_tail)
+  expect_lt(sigma(fit), 2e-3 * stats::sd(line$pop)) # the least noise is a thousandth of the sd
+  next_year <- predict(fit, data.frame(year = 2021), interval = "prediction")
+  expect_lt(max(abs(next_year - 255)), 0.2)
+  steps <- with_seed(1, data.frame(x = stats::runif(100)))
+  steps$y <- floor(5 * steps$x)
+  fit <- with_seed(1, pfdtc(y ~ x, steps))
+  expect_gt(sigma(fit), 0.999 * sqrt(1 / 12))
+})
+
+test_that("noise at its floor has neither sizes nor tails of its own, and sigma() is inside the printed range", {
+  model <- function(noise) list(problem = list(last = 2L, lower = c(0, log(1e-3))), theta = c(1, log(noise)))
+  expect_true(at_floor(model(1.9e-3)))
+  expect_false(at_floor(model(2.1e-3)))
+  from <- list(tails = TRUE)
+  expect_identical(with_tail(model(1e-3), from), model(1e-3))
+  trend <- list(smooth = list(), range = c(1, 9), mean = 4)
+  expect_identical(mean_noise_factor(trend), 4)
+  expect_identical(mean_noise_factor(trend[c("smooth", "range")]), 3)
+  expect_identical(mean_noise_factor(NULL), 1)
+  d <- with_seed(2, data.frame(x = stats::runif(80)))
+  d$y <- sin(8 * d$x) + with_seed(3, ifelse(d$x > 0.6, 0.6, 0.05) * stats::rnorm(80))
+  fit <- with_seed(1, pfdtc(y ~ x, d, noise = ~ smooth(x)))
+  expect_equal(sigma(fit)^2, mean(noise_at(fit, fit$data$x)))
+})
