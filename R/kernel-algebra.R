@@ -29,10 +29,8 @@
 #' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
 #' @export
 Ops.pfdtc_kernel <- function(e1, e2) {
-  if (missing(e2) || !.Generic %in% c("+", "*")) {
-    abort_input("kernel", sprintf("`%s`", .Generic), "used with + and * alone",
-                message = sprintf("Kernels cannot be combined by `%s`. Use + or *.", .Generic))
-  }
+  refuse_if(missing(e2) || !.Generic %in% c("+", "*"), "kernel", sprintf("`%s`", .Generic), "used with + and * alone",
+            message = sprintf("Kernels cannot be combined by `%s`. Use + or *.", .Generic))
   numbers <- !vapply(list(e1, e2), inherits, NA, "pfdtc_kernel")
   if (!any(numbers)) {
     if (.Generic == "+") return(add_kernels(e1, e2))
@@ -52,10 +50,8 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   }
   number <- list(e1, e2)[[which(numbers)]]
   kernel <- list(e1, e2)[[which(!numbers)]]
-  if (.Generic == "+") {
-    abort_input("kernel", describe(number), "a kernel",
-                hint = "For an unknown constant add kernel_constant().")
-  }
+  refuse_if(.Generic == "+", "kernel", describe(number), "a kernel",
+            hint = "For an unknown constant add kernel_constant().")
   number <- check_positive(number, "number", 1L)
   kernel <- as_sum(kernel)
   # a term without a variance gets the variance 1, so that it can be multiplied
@@ -79,10 +75,8 @@ new_sum <- function(leaves, terms) {
     if (plain) toString(sort(vapply(leaves[t$leaves], leaf_name, ""))) else NA_character_
   }, "")
   twice <- keys[duplicated(keys) & !is.na(keys)]
-  if (length(twice)) {
-    abort_input("kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of different terms",
-                hint = "Data determine only the sum of their variances.")
-  }
+  refuse_if(length(twice), "kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of different terms",
+            hint = "Data determine only the sum of their variances.")
   kernel
 }
 
@@ -180,12 +174,11 @@ check_differentiable <- function(kernel, column, name) {
              categorical = "reads levels, which have no values in between")
   for (leaf in as_sum(kernel)$leaves) {
     known <- intersect(c(leaf$profile, leaf$base), names(rough))
-    if (length(known) && column %in% leaf$inputs) {
-      abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
-                  message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
-                                    rough[[known]]),
-                  hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
-    }
+    refuse_if(length(known) && column %in% leaf$inputs, "wrt", sprintf("\"%s\"", name),
+              "an input along which the function has a slope",
+              message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
+                                rough[[known]]),
+              hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
   }
 }
 
@@ -263,9 +256,8 @@ method_traits <- function(fit) gp_families[[fit$method]]
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {
-  if (!is.null(fit$factors$groupings)) {
-    abort_input("fit", "one with groups beside inducing points", "one without groups", hint = hint)
-  }
+  refuse_if(!is.null(fit$factors$groupings), "fit", "one with groups beside inducing points", "one without groups",
+            hint = hint)
   if (method_traits(fit)$dtc) return(invisible(fit))
   abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
 }

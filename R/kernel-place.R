@@ -4,7 +4,7 @@
 # `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
-  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
+  refuse_if(!ncol(x), "x", "without columns", "of at least one column")
   if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, argument, variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
@@ -56,10 +56,9 @@ recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
-  if (given > 1L && given != n || given == 1L && n == 0L) {
-    abort_input(argument, sprintf("a kernel with %d numbers as %s", given, what),
-                sprintf("one with %s", if (n > 1L) sprintf("1 or %d", n) else n))
-  }
+  refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
+            sprintf("a kernel with %d numbers as %s", given, what),
+            sprintf("one with %s", if (n > 1L) sprintf("1 or %d", n) else n))
   leaf
 }
 
@@ -79,16 +78,12 @@ leaf_columns <- function(leaf, x, argument, variables) {
       if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
     })
     lost <- vapply(columns, anyNA, NA)
-    if (any(lost)) {
-      abort_input(argument, sprintf("a kernel over `%s`", inputs[lost][1L]),
-                  sprintf("a kernel over columns of the inputs (%s)", list_quoted(unique(c(known, names)))))
-    }
+    refuse_if(any(lost), argument, sprintf("a kernel over `%s`", inputs[lost][1L]),
+              sprintf("a kernel over columns of the inputs (%s)", list_quoted(unique(c(known, names)))))
     return(unique(unlist(columns)))
   }
-  if (length(inputs) && max(inputs) > ncol(x)) {
-    abort_input(argument, sprintf("a kernel over column %d", max(inputs)),
-                sprintf("a kernel over the %d columns of the inputs", ncol(x)))
-  }
+  refuse_if(length(inputs) && max(inputs) > ncol(x), argument, sprintf("a kernel over column %d", max(inputs)),
+            sprintf("a kernel over the %d columns of the inputs", ncol(x)))
   inputs
 }
 
@@ -106,31 +101,25 @@ column_owners <- function(inputs, names, variables) {
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
-  if (length(leaf$inputs) < 2L || !coded) {
-    abort_input(argument, sprintf("a categorical kernel over %s", list_quoted(leaf$of)),
-                "one over a factor, or over columns of which one is 1 in each row and the others 0",
-                hint = "A number or a logical is made one by factor().")
-  }
+  refuse_if(length(leaf$inputs) < 2L || !coded, argument, sprintf("a categorical kernel over %s", list_quoted(leaf$of)),
+            "one over a factor, or over columns of which one is 1 in each row and the others 0",
+            hint = "A number or a logical is made one by factor().")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
   R <- if (leaf$correlation == "given") leaf$given
   levels <- leaf$levels
-  if (!is.null(R) && nrow(R) != length(levels)) {
-    abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
-                sprintf("one of the %d levels of the factor", length(levels)))
-  }
+  refuse_if(!is.null(R) && nrow(R) != length(levels), argument, sprintf("a correlation matrix of %d levels", nrow(R)),
+            sprintf("one of the %d levels of the factor", length(levels)))
   if (!is.null(dimnames(R))) { # in the order of the levels
-    if (!setequal(rownames(R), levels) || !setequal(colnames(R), levels)) {
-      abort_input(argument, sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
-                  sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
-    }
+    refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
+              sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
+              sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
     leaf$given <- R[match(levels, rownames(R)), match(levels, colnames(R))]
   }
-  if (leaf$correlation == "full" && length(leaf$inputs) > 20L) {
-    abort_input(argument, sprintf("a full correlation matrix of %d levels", length(leaf$inputs)),
-                "one of at most 20 levels", hint = "\"exchangeable\" has one parameter, however many levels there are.")
-  }
+  refuse_if(leaf$correlation == "full" && length(leaf$inputs) > 20L, argument,
+            sprintf("a full correlation matrix of %d levels", length(leaf$inputs)), "one of at most 20 levels",
+            hint = "\"exchangeable\" has one parameter, however many levels there are.")
   recycle(leaf, "parameters", argument)
 }
 
@@ -198,10 +187,8 @@ kernel_matrix <- function(kernel, x, z = x) {
 }
 
 check_same_columns <- function(z, x, argument, other = "`x`") {
-  if (ncol(z) != ncol(x)) {
-    abort_input(argument, sprintf("a matrix with %d", ncol(z)),
-                sprintf("a matrix with as many columns as %s (%d)", other, ncol(x)))
-  }
+  refuse_if(ncol(z) != ncol(x), argument, sprintf("a matrix with %d", ncol(z)),
+            sprintf("a matrix with as many columns as %s (%d)", other, ncol(x)))
   z
 }
 

@@ -61,7 +61,7 @@ checks_figure <- function(fit, which) {
 # Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
-  if (!length(j)) abort_input("which", "\"semivariogram\" of a fit without numeric inputs", "another check")
+  refuse_if(!length(j), "which", "\"semivariogram\" of a fit without numeric inputs", "another check")
   rows <- training_inputs(training_data(fit))
   x <- rows$x[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
@@ -102,9 +102,7 @@ pit_panel <- function(pit) {
 # Draws shares of successes against probabilities, or the PIT histogram if the response has no probabilities.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (response_of(fit)$conjugate) {
-    abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
-  }
+  refuse_if(response_of(fit)$conjugate, "which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
   if (response_of(fit)$reads != "classes") {
     pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
@@ -146,7 +144,7 @@ choices_figure <- function(fit) {
   tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
     response = if (!is.null(r)) behind(r$candidate, -r$merit, NA_real_, r$chosen),
     kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
-  if (!length(tables)) abort_input("which", "\"choices\" of a fit that chose nothing", "another figure")
+  refuse_if(!length(tables), "which", "\"choices\" of a fit that chose nothing", "another figure")
   panels <- Map(function(d, what) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
@@ -216,9 +214,8 @@ class_calibration_figure <- function(fit) {
 # of their row. The value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (!has_labels(response_of(fit)) && !is_ordered(response_of(fit))) {
-    abort_input("which", "\"confusion\"", "\"calibration\" or \"checks\" without several classes")
-  }
+  refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which", "\"confusion\"",
+            "\"calibration\" or \"checks\" without several classes")
   levels <- response_of(fit)$levels
   at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
@@ -305,11 +302,9 @@ figure_of_fit <- function(fit, ask) {
   which <- check_which(ask$which)
   labels <- has_labels(response_of(fit))
   plain <- !certified && type == "response"
-  if (labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain)) {
-    abort_input("which", "a figure that several classes do not have",
-                list_quoted(setdiff(figures_drawn, c("map", "checks")), "\""), hint =
-                  "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
-  }
+  refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
+            "a figure that several classes do not have", list_quoted(setdiff(figures_drawn, c("map", "checks")), "\""),
+            hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
   switch(
     which[1L],
     slices = if (labels) {

@@ -10,15 +10,15 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   points <- check_flag(points, "points")
   if (is.null(newdata) || length(fit_variables(base)) == 1L) {
     s <- slice_frame(base, input, at, n, most = 1L)
-    if (length(s$variables) != 1L) abort_input("input", describe(input), "one input")
+    refuse_if(length(s$variables) != 1L, "input", describe(input), "one input")
     v <- s$variables[[1L]]
     if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, new_inputs(base, newdata)$x)
     s$curves <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
     s <- with_marks(s, without_transform(base, "link"), base, points, "link")
   } else {
-    if (is.null(exact)) abort_input("exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
+    refuse_if(is.null(exact), "exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
     x <- new_inputs(exact, newdata)$x
-    if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+    refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
     s <- list(grid = grid_frame(NA_character_, NA_real_, NA_character_, x[evenly(nrow(x), 300L), , drop = FALSE]))
   }
   draw_figure(comparison_figure(s, compared(fits, exact, s$grid), fits, base, !is.null(exact)), list(...))
@@ -28,9 +28,8 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
-  if (length(other)) {
-    abort_input("fits", sprintf("one with %d inputs and one with %d", columns[1L], other[1L]), "fits of the same data")
-  }
+  refuse_if(length(other), "fits", sprintf("one with %d inputs and one with %d", columns[1L], other[1L]),
+            "fits of the same data")
   check_exact(exact, fits, "plot_fits")
   candidates <- c(if (!is.null(exact)) list(exact), fits)
   with_data <- Find(function(fit) !is.null(fit$data), candidates)
@@ -100,9 +99,8 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
 # Returns the fits as a list with unique names; `name` makes a name for a fit without one.
 label_fits <- function(fits, name) {
   if (inherits(fits, "gp_fit")) fits <- list(fits)
-  if (!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit"))) {
-    abort_input("fits", describe(fits), "a fit or a list of fits")
-  }
+  refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit")), "fits", describe(fits),
+            "a fit or a list of fits")
   label <- names(fits)
   if (is.null(label)) label <- character(length(fits))
   blank <- !nzchar(label)
@@ -144,10 +142,8 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
                              type = c("response", "link")) {
   check_fits_given(missing(fits), list(...), "plot_certificate")
-  if (inherits(newdata, "gp_fit")) {
-    abort_input("fits", "several arguments", "a fit or one list of fits",
-                hint = "Write plot_certificate(list(<fit>, <fit>), ...).")
-  }
+  refuse_if(inherits(newdata, "gp_fit"), "fits", "several arguments", "a fit or one list of fits",
+            hint = "Write plot_certificate(list(<fit>, <fit>), ...).")
   plot <- check_flag(plot, "plot")
   type <- check_choice(type, c("response", "link"), "type")
   if (inherits(fits, "gp_fit")) {
@@ -185,9 +181,8 @@ certificate_figure <- function(out, log = NULL) {
   class(out) <- "data.frame"
   columns <- if (is.null(about)) c("mean", "mean_lower", "mean_upper", "sd_upper") else
     if (identical(about, "errors")) c("method", "m", "effort", "what", "median", "max") else c("exact", "mean_lower")
-  if (!all(columns %in% names(out))) {
-    abort_input("object", "some of its columns", "all columns that plot_certificate() or certify() returned")
-  }
+  refuse_if(!all(columns %in% names(out)), "object", "some of its columns",
+            "all columns that plot_certificate() or certify() returned")
   if (is.null(about)) return(certified_rows_figure(out))
   if (!identical(about, "errors")) return(certified_curves_figure(out, about))
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
@@ -196,7 +191,7 @@ certificate_figure <- function(out, log = NULL) {
 # Draws the rows of certify() in the order of their means. Intervals without an end are cut off.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
-  if (!nrow(shown)) abort_input("object", "a certificate without complete rows", "a certificate of at least one row")
+  refuse_if(!nrow(shown), "object", "a certificate without complete rows", "a certificate of at least one row")
   shown <- shown[order(shown$mean), ][evenly(nrow(shown), most), ]
   range <- range(shown$mean + 2 * shown$sd, shown$mean - 2 * shown$sd)
   inside <- clip_to(range + c(-0.5, 0.5) * diff(range))
@@ -244,10 +239,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   base <- without_transform(comparison_base(list(fit), exact), type)
   s <- slice_frame(base, inputs, at, n)
   if (!is.null(newdata)) {
-    if (length(s$all) > 1L || !is.null(s$all[[1L]]$values)) {
-      abort_input("newdata", "rows of several inputs or of a factor", "NULL",
-                  hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
-    }
+    refuse_if(length(s$all) > 1L || !is.null(s$all[[1L]]$values), "newdata", "rows of several inputs or of a factor",
+              "NULL", hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
     s$grid <- grid_of_rows(s$all[[1L]]$name, new_inputs(fit, newdata)$x)
   }
   noise <- noise_at(fit, s$grid$x)
@@ -308,14 +301,13 @@ certified_curves_figure <- function(data, s) {
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   known <- c("fast", "reference", "tight")
-  if (!is.null(effort) && (!is.character(effort) || !length(effort))) {
-    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
-  }
+  refuse_if(!is.null(effort) && (!is.character(effort) || !length(effort)), "effort", describe(effort),
+            paste("some of", list_quoted(known, "\"")))
   asked <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   base <- comparison_base(fits, exact)
   rows <- if (is.null(newdata) && (!is.null(base$data) || !is_exact(base))) training_inputs(training_data(base))
   x <- if (!is.null(newdata)) new_inputs(base, newdata)$x else if (is.null(rows)) base$x else rows$x
-  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
@@ -337,9 +329,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
                what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
   }, fits, names(fits))
   out <- do.call(rbind, unname(out))
-  if (is.null(out)) {
-    abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
-  }
+  refuse_if(is.null(out), "fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 

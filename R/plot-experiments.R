@@ -114,9 +114,7 @@ method_looks <- data.frame(
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
     lacking <- setdiff(wanted, there)
-    if (length(lacking)) {
-      abort_input(argument, describe(lacking[1L]), paste("some of", list_quoted(there, "\"", 10L)))
-    }
+    refuse_if(length(lacking), argument, describe(lacking[1L]), paste("some of", list_quoted(there, "\"", 10L)))
     if (is.null(wanted)) there else wanted
   }
   order <- c(paper_datasets()$name, unique(results$dataset))
@@ -135,7 +133,7 @@ over_repetitions <- function(picked, column, f = function(g) {
                              }) {
   fits <- picked$fits[is.finite(picked$fits[[column]]), ]
   d <- do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f))
-  if (is.null(d) || !nrow(d)) abort_input("results", "results without finite values", "results with finite values")
+  refuse_if(is.null(d) || !nrow(d), "results", "results without finite values", "results with finite values")
   `row.names<-`(d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ], NULL)
 }
 
@@ -201,16 +199,14 @@ errors_figure <- function(d, xlab, ylab, level = NULL) {
 
 trace_of <- function(results, method, dataset, m) {
   trace <- attr(results, "trace")
-  if (is.null(trace) || !nrow(trace)) {
-    abort_input("results", "without a trace", "results of run_experiment() with its argument `trace`")
-  }
+  refuse_if(is.null(trace) || !nrow(trace), "results", "without a trace",
+            "results of run_experiment() with its argument `trace`")
   if (is.null(dataset)) dataset <- trace$dataset[1L]
   trace <- trace[trace$dataset == dataset & trace$method %in% method, ]
   trace <- trace[trace$m %in% if (is.null(m)) trace$m[1L] else m, ]
-  if (!nrow(trace)) {
-    abort_input("results", sprintf("without a trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
-                                   if (is.null(m)) "any" else format(m)), "results with that trace")
-  }
+  refuse_if(!nrow(trace), "results",
+            sprintf("without a trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
+                    if (is.null(m)) "any" else format(m)), "results with that trace")
   trace
 }
 
@@ -221,9 +217,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
   method <- check_choice(method, setdiff(experiment_methods, c("sor", "subsample")), "method")
   t <- trace_of(results, method, dataset, m)
   d <- if (divergence == "own") t$divergence else t$divergence_exact
-  if (all(is.na(d))) {
-    abort_input("divergence", divergence, "\"exact\" for a method that has no divergence of its own")
-  }
+  refuse_if(all(is.na(d)), "divergence", divergence, "\"exact\" for a method that has no divergence of its own")
   out <- data.frame(repetition = t$repetition, evaluation = t$evaluation, divergence = d,
                     what = rep(c("mean", "sd"), each = nrow(t)), error = c(t$rmse_mean, t$rmse_sd))
   out <- out[is.finite(out$divergence) & out$divergence > 0 & out$error > 0, ]
@@ -265,10 +259,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
                  objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
     }
   }, fits, names(fits))))
-  if (is.null(trace)) {
-    abort_input("fits", "without a trace", "fits with an optimisation to draw",
-                hint = "Hyperparameters were given or held, and inducing points not moved.")
-  }
+  refuse_if(is.null(trace), "fits", "without a trace", "fits with an optimisation to draw",
+            hint = "Hyperparameters were given or held, and inducing points not moved.")
   fit <- factor(trace$fit, unique(trace$fit))
   looks <- series_looks(nlevels(fit))
   first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L

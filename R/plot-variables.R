@@ -31,10 +31,8 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   names <- panel_names(all)
   if (!is.null(inputs)) {
     i <- if (is.character(inputs)) match(inputs, names) else match(inputs, seq_along(all))
-    if (!length(i) || anyNA(i)) {
-      abort_input("inputs", describe(inputs),
-                  sprintf("names or numbers of variables: %s", list_quoted(names, most = 20L)))
-    }
+    refuse_if(!length(i) || anyNA(i), "inputs", describe(inputs),
+              sprintf("names or numbers of variables: %s", list_quoted(names, most = 20L)))
     return(all[i])
   }
   span <- apply(x, 2L, function(v) diff(range(v)))
@@ -50,9 +48,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
     centre <- new_inputs(fit, at, stats::na.pass, re = FALSE)$x
-    if (nrow(centre) != 1L) {
-      abort_input("at", sprintf("%d complete rows", nrow(centre)), "one row without missing values")
-    }
+    refuse_if(nrow(centre) != 1L, "at", sprintf("%d complete rows", nrow(centre)), "one row without missing values")
     return(centre)
   }
   x <- slice_rows(fit)
@@ -129,7 +125,7 @@ grid_frame <- function(input, value, label, x, outside = FALSE) {
 
 # Returns the grid of the different values of the only input in the rows x.
 grid_of_rows <- function(name, x) {
-  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
@@ -143,16 +139,15 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   centre <- slice_centre(fit, all, at)
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
   if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
-  if (!length(panels)) abort_input("inputs", describe(inputs), "variables of at least one term")
+  refuse_if(!length(panels), "inputs", describe(inputs), "variables of at least one term")
   shown <- if (terms) utils::head(panels, 16L) else panels
   numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
   if (is.null(xlim)) xlim <- list()
   if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(numeric)), numeric)
   good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
-  if (!all(names(xlim) %in% numeric) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
-    abort_input("xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
-                "two increasing finite numbers, or a list of such pairs with names of numeric inputs")
-  }
+  refuse_if(!all(names(xlim) %in% numeric) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA)),
+            "xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
+            "two increasing finite numbers, or a list of such pairs with names of numeric inputs")
   grids <- lapply(shown, function(v) {
     data <- range(value_along(v, x))
     value <- seq_along(v$labels)

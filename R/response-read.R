@@ -40,7 +40,7 @@ nb <- function(theta = NULL) {
 #' @export
 student <- function(df = 4, sigma = NULL) {
   df <- check_positive(df, "df", 1L)
-  if (df < 1) abort_input("df", format(df), "at least 1")
+  refuse_if(df < 1, "df", format(df), "at least 1")
   if (!is.null(sigma)) sigma <- check_positive(sigma, "sigma", 1L)
   new_family("student", "identity", df = df, theta = sigma)
 }
@@ -90,24 +90,18 @@ as_likelihood <- function(family, approx = "laplace") {
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
   }
-  if (!inherits(family, c("family", "pfdtc_family"))) {
-    abort_input("family", describe(family), want,
-                hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
-  }
+  refuse_if(!inherits(family, c("family", "pfdtc_family")), "family", describe(family), want,
+            hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
       "Quasi-families are not available. Use nb() for overdispersed counts and Gamma(\"log\") for positive numbers.")
   }
-  if (row$conjugate && approx == "vi") {
-    abort_input("approx", "\"vi\" with Gaussian responses", "left out",
-                hint = "With Gaussian noise the posterior has a closed form. `approx` is for other families.")
-  }
+  refuse_if(row$conjugate && approx == "vi", "approx", "\"vi\" with Gaussian responses", "left out",
+            hint = "With Gaussian noise the posterior has a closed form. `approx` is for other families.")
   if (row$conjugate) return(NULL)
-  if (row$reads == "labels" && approx == "vi") {
-    abort_input("approx", "\"vi\" with more than two classes", "left out",
-                hint = "Several classes are fitted by Laplace's approximation.")
-  }
+  refuse_if(row$reads == "labels" && approx == "vi", "approx", "\"vi\" with more than two classes", "left out",
+            hint = "Several classes are fitted by Laplace's approximation.")
   label <- if (!is.null(family$text)) sprintf("log density %s", family$text) else
     paste(c(row$label, if (!is.null(family$df)) row$known(family$df),
             if (family$link != "identity") paste(family$link, "link")), collapse = ", ")
@@ -131,9 +125,8 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 counts = {
                   from <- row$from %||% 0
                   want <- sprintf("counts: whole numbers from %d to 1e9", from)
-                  if (is.factor(response) || is.character(response) || is.logical(response)) {
-                    abort_input(argument, describe(response), want)
-                  }
+                  refuse_if(is.factor(response) || is.character(response) || is.logical(response), argument,
+                            describe(response), want)
                   numbers(want, function(y) y >= from & y == round(y) & y <= 1e9)
                 },
                 positive = if (isTRUE(row$zeros)) numbers("numbers of at least 0", function(y) y >= 0) else
@@ -142,9 +135,8 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 times = read_censored(response, argument, n, likelihood, TRUE),
                 censored = read_censored(response, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n)))
-  if (row$reads == "positive" && all(out$y == 0)) {
-    abort_input(argument, "0 in all rows", "numbers of at least 0, some of them above 0")
-  }
+  refuse_if(row$reads == "positive" && all(out$y == 0), argument, "0 in all rows",
+            "numbers of at least 0, some of them above 0")
   if (!"weight" %in% names(out)) out["weight"] <- list(weights)
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
@@ -164,10 +156,8 @@ known_classes <- function(fit, response) {
   labels <- has_labels(response_of(fit))
   if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
-  if (length(unknown)) {
-    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "one of the classes of the fit",
-                hint = sprintf("They are %s.", list_quoted(levels, "\"")))
-  }
+  refuse_if(length(unknown), "newdata", sprintf("the class %s", list_quoted(unknown, "\"")),
+            "one of the classes of the fit", hint = sprintf("They are %s.", list_quoted(levels, "\"")))
   ordered <- is_ordered(response_of(fit))
   if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
   as.double(as.character(response) == levels[2L])
@@ -178,11 +168,9 @@ read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {
     pairs <- check_matrix(response, argument)
     bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
-    if (nrow(pairs) != n) abort_input(argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
-    if (nrow(bad)) {
-      abort_input(argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
-                  "numbers of successes and failures: whole, and at least 0")
-    }
+    refuse_if(nrow(pairs) != n, argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
+    refuse_if(nrow(bad), argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
+              "numbers of successes and failures: whole, and at least 0")
     size <- unname(rowSums(pairs))
     # a row without trials has no information: its weight is 0
     if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
@@ -200,9 +188,7 @@ read_binomial <- function(response, weights, argument, n) {
   y <- read_numbers(response, argument, n, function(y) y >= 0 & y <= 1,
                     "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
   if (all(y == 0 | y == 1)) return(list(y = y, levels = levels))
-  if (is.null(weights)) {
-    abort_input("weights", "none beside shares of successes", "the number of trials of each row")
-  }
+  refuse_if(is.null(weights), "weights", "none beside shares of successes", "the number of trials of each row")
   successes <- y * weights
   if (any(abs(successes - round(successes)) > 1e-3)) {
     warn_small("non-integer numbers of successes: `weights` times the response are not whole")
@@ -246,9 +232,8 @@ family_of_response <- function(response, name) {
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
   if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is no class is refused elsewhere
   classes <- sprintf("%d classes", length(levels))
-  if (length(levels) < 2L) {
-    abort_input(name, sprintf("with the one class %s", list_quoted(levels, "\"")), "numbers, or two classes or more")
-  }
+  refuse_if(length(levels) < 2L, name, sprintf("with the one class %s", list_quoted(levels, "\"")),
+            "numbers, or two classes or more")
   if (length(levels) > 2L) {
     if (is.ordered(response)) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))
     return(told(multinomial(), "multinomial()", paste("has", classes)))
@@ -275,9 +260,8 @@ best_of_times <- function(fit_with) {
 check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   likelihood <- as_likelihood(family)
   response <- as_response(likelihood)
-  if (response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own")) {
-    abort_input("family", describe(family), "a family of numbers or counts")
-  }
+  refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
+            describe(family), "a family of numbers or counts")
   y <- check_vector(y, "y")
   failures_of(likelihood, y, check_vector(f, "f"))
 }

@@ -22,14 +22,14 @@
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {
-  if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
-  if (missing(y) || is.null(y)) abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
+  refuse_if(missing(x) || is.null(x), "x", "missing", "a numeric matrix of inputs")
+  refuse_if(missing(y) || is.null(y), "y", "missing", "a numeric vector with an element for each row of `x`")
   # logical columns keep their unit, as with a formula
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
   n <- nrow(x)
-  if (!n || !ncol(x)) abort_input("x", sprintf("%d x %d", n, ncol(x)), "of at least one row and one column")
+  refuse_if(!n || !ncol(x), "x", sprintf("%d x %d", n, ncol(x)), "of at least one row and one column")
   given <- colnames(x)
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
   if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
@@ -81,7 +81,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   w <- weights
   x_zero <- NULL
   if (!is.null(w) && any(w == 0)) {
-    if (all(w == 0)) abort_input("weights", "all zero", "positive for at least one row")
+    refuse_if(all(w == 0), "weights", "all zero", "positive for at least one row")
     x_zero <- x[w == 0, , drop = FALSE]
     x <- x[w > 0, , drop = FALSE]
     r <- r[w > 0]
@@ -164,15 +164,13 @@ one_row_hint <- paste("A model of one row must be given in full: kernel = kernel
 # Returns centre and scale as response_unit() does, from the moments of n numbers.
 unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   if (n == 1L) sd_r <- NA_real_
-  if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
-    abort_input(name, "too large", "smaller", hint = "Rescale the response or `weights`.",
-                message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
-  }
-  if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
-  if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
-    abort_input(name, "constant", "of two different values", hint = "To fit it as it is, use `scale = FALSE`.",
-                message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
-  }
+  refuse_if(!is.finite(mean_r) || (n > 1L && !is.finite(sd_r)), name, "too large", "smaller",
+            hint = "Rescale the response or `weights`.",
+            message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
+  refuse_if(scale && n == 1L, name, "one number", "numbers from at least two rows", hint = one_row_hint)
+  refuse_if(scale && diff(range) <= 8 * .Machine$double.eps * size, name, "constant", "of two different values",
+            hint = "To fit it as it is, use `scale = FALSE`.",
+            message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
     size <- if (scale) sd_r else size
@@ -199,7 +197,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
   }
-  if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
+  refuse_if(!is.null(reason), argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)
 }
 
@@ -207,17 +205,16 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
-  if (!is.na(bad)) {
-    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "0, or between 1e-60 and 1e60",
-                hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
-  }
+  refuse_if(!is.na(bad), "weights", sprintf("%s (element %d)", format(weights[bad]), bad),
+            "0, or between 1e-60 and 1e60",
+            hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
   weights
 }
 
 # Checks rows that are used as given, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
-  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
+  refuse_if(!nrow(x), "x", "without rows", "of at least one row")
   list(x = x, y = check_vector(y, "y", nrow(x)),
        weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }

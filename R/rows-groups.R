@@ -92,9 +92,8 @@ find_bar <- function(term) {
 by_parts <- function(by) {
   if (is_call_of(by, "(")) return(by_parts(by[[2L]]))
   if (is_call_of(by, ":")) return(c(by_parts(by[[2L]]), by_parts(by[[3L]])))
-  if (is_call_of(by, c("+", "*", "|", "||", "/"))) {
-    abort_input("formula", sprintf("a group by %s", deparse1(by)), "one by a variable, a:b or a/b")
-  }
+  refuse_if(is_call_of(by, c("+", "*", "|", "||", "/")), "formula", sprintf("a group by %s", deparse1(by)),
+            "one by a variable, a:b or a/b")
   list(by)
 }
 
@@ -108,10 +107,8 @@ coded_variables <- function(mf, used, grouped) {
     place <- code_place(v, name)
     if (!is.null(place)) return(place)
     kind <- variable_kind(v)
-    if (is.na(kind)) {
-      abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
-                  "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
-    }
+    refuse_if(is.na(kind), "formula", sprintf("`%s`, of %s", name, describe_column(v)),
+              "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
     levels <- if (kind == "factor") levels(as.factor(v))
     if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
       tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
@@ -130,10 +127,9 @@ coded_variables <- function(mf, used, grouped) {
   groups <- lapply(grouped$by, function(by) {
     parts <- vapply(by_parts(by), deparse1, "")
     values <- mf[parts]
-    for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {
-      abort_input("formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
-                  "one by a factor, text or a number")
-    }
+    for (part in parts) refuse_if(is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix",
+                                  "formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
+                                  "one by a factor, text or a number")
     name <- group_variable(by)
     v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name, apart = TRUE,
               plain = parts[vapply(values, is.numeric, NA)])

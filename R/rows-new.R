@@ -12,7 +12,7 @@ by_formula <- function(fit) fit$frame$method == "formula"
 # With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
 # offset 0 in new rows. With `re` FALSE the variables of groups may be missing.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
-  if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
+  refuse_if(is.null(newdata), "newdata", "NULL", "rows to predict at")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
   complete <- stats::complete.cases(new$x)
   most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
@@ -39,9 +39,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
 rows_by_matrix <- function(frame, newdata) {
   d <- length(frame$columns)
   if (!is.data.frame(newdata) && is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
-    if (length(newdata) != d) {
-      abort_input("newdata", describe(newdata), sprintf("a matrix or data frame with %d columns", d))
-    }
+    refuse_if(length(newdata) != d, "newdata", describe(newdata), sprintf("a matrix or data frame with %d columns", d))
     newdata <- matrix(newdata, 1L, dimnames = list(NULL, names(newdata)))
   }
   if (is.data.frame(newdata)) newdata <- match_columns(frame, newdata)
@@ -70,27 +68,23 @@ match_columns <- function(frame, newdata) {
 # Checks that new rows have the columns that a fit needs.
 check_columns <- function(needed, names) {
   lacking <- setdiff(needed, names)
-  if (length(lacking)) abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
-              message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
+  refuse_if(length(lacking), "newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
+            message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
 }
 
 rows_by_formula <- function(frame, newdata, re) {
   newdata <- rows_at_places(frame, newdata)
-  if (!is.list(newdata)) {
-    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula",
-                hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
-  }
+  refuse_if(!is.list(newdata), "newdata", describe(newdata), "a data frame with the variables of the formula",
+            hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
   if (!re) rows[setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))] <- NA
   check_columns(frame$required, names(rows))
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
-  if (nrow(mf) != n) {
-    abort_input("newdata", sprintf("%d values for %d rows", nrow(mf), n), "the source of every variable",
-                message = sprintf("`newdata` has %d rows, but a variable of the formula has %d values.", n, nrow(mf)),
-                hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
-  }
+  refuse_if(nrow(mf) != n, "newdata", sprintf("%d values for %d rows", nrow(mf), n), "the source of every variable",
+            message = sprintf("`newdata` has %d rows, but a variable of the formula has %d values.", n, nrow(mf)),
+            hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   labels <- row.names(mf)
   mf <- check_new_variables(mf, frame$variables)
   x <- bind_columns(frame$variables, mf)
@@ -100,16 +94,14 @@ rows_by_formula <- function(frame, newdata, re) {
   total <- evaluate_new(stats::model.offset(mf)) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    if (identical(frame$offset, NA)) {
-      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
-    }
+    refuse_if(identical(frame$offset, NA), "offset", "a vector for the training rows",
+              "an expression in the variables of newdata", hint = hint)
     value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
-    if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
-      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
-    }
+    refuse_if(!is_plain_numeric(value) || !length(value) %in% c(1L, n), "offset", describe(value),
+              sprintf("a number for each of the %d rows of newdata", n), hint = hint)
     total <- total + as.double(value)
   }
-  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
+  refuse_if(any(is.infinite(total)), "newdata", "Inf in the offset", "finite in every variable")
   if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
   list(x = x, offset = as.double(total), row_names = labels)
 }
@@ -143,11 +135,9 @@ check_new_variables <- function(mf, variables) {
     } else if (length(unknown)) {
       sprintf("has the level%s %s, which the fit does not have", plural_s(length(unknown)), list_quoted(unknown, "\""))
     }
-    if (!is.null(wrong)) {
-      abort_input("newdata", wrong, "as in the fit",
-                  message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong), hint = if (length(unknown))
-                    sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
-    }
+    refuse_if(!is.null(wrong), "newdata", wrong, "as in the fit",
+              message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong),
+              hint = if (length(unknown)) sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
   }
   mf
 }
@@ -161,9 +151,8 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   rows <- if (by_formula(fit)) {
     formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked)
   } else {
-    if (!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata))) {
-      abort_input("newdata", describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
-    }
+    refuse_if(!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata)), "newdata",
+              describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
     x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
     list(x = x, response = newdata$y, name = "y",
          w = if (!is.null(newdata$weights)) check_weights(newdata$weights, nrow(x)),
@@ -188,9 +177,8 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
 
 # Returns rows_of_frame() of a data frame for a fit of a formula, with the names of the rows and the variables.
 formula_rows_again <- function(fit, newdata, asked) {
-  if (!is.data.frame(newdata)) {
-    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
-  }
+  refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
+            "a data frame with the variables of the formula and the response")
   check_columns(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
   given <- as.list(fit$call)[intersect(asked, names(fit$call))]
   mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
@@ -230,7 +218,7 @@ extended_rows <- function(old, new) {
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
-  if (!any(keep)) abort_input("rows", "all rows", "only some of the rows", hint = "A fit needs at least one row.")
+  refuse_if(!any(keep), "rows", "all rows", "only some of the rows", hint = "A fit needs at least one row.")
   if (!response_of(fit)$conjugate) {
     out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
     out["na_action"] <- data["na_action"]
@@ -262,9 +250,9 @@ fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weig
 
 # Returns `data`, which should be the data of the fit, as a source.
 source_of_fit <- function(fit, data) {
-  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, because its rows are read again")
+  refuse_if(!by_formula(fit), "fit", "a fit of a matrix", "a fit of a formula, because its rows are read again")
   if (is.data.frame(data)) return(rows_in_memory(data))
-  if (!is_source(data)) abort_input("data", describe(data), "a row source or a data frame")
+  refuse_if(!is_source(data), "data", describe(data), "a row source or a data frame")
   data
 }
 

@@ -37,21 +37,17 @@
 #' @export
 sphere <- function(lon, lat) {
   at <- Map(function(v, argument) {
-    if (!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v))) {
-      abort_input(argument, describe(v), "finite numbers in degrees")
-    }
+    refuse_if(!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v)), argument, describe(v),
+              "finite numbers in degrees")
     as.vector(v)
   }, list(lon, lat), c("lon", "lat"))
   lon <- at[[1L]]
   lat <- at[[2L]]
-  if (length(lon) != length(lat) && min(length(lon), length(lat)) != 1L) {
-    abort_input("lat", sprintf("%d values", length(lat)), sprintf("as long as `lon` (%d values)", length(lon)))
-  }
+  refuse_if(length(lon) != length(lat) && min(length(lon), length(lat)) != 1L, "lat", sprintf("%d values", length(lat)),
+            sprintf("as long as `lon` (%d values)", length(lon)))
   beyond <- which(abs(lat) > 90)[1L]
-  if (!is.na(beyond)) {
-    abort_input("lat", format(lat[beyond]), "between -90 and 90",
-                hint = "Write longitude first, as in sphere(lon, lat).")
-  }
+  refuse_if(!is.na(beyond), "lat", format(lat[beyond]), "between -90 and 90",
+            hint = "Write longitude first, as in sphere(lon, lat).")
   turn <- lon %% 360 / 180
   flat <- cospi(lat / 180)
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
@@ -200,10 +196,8 @@ spatial_parts <- function(x, argument) {
     crs <- comment(x@proj4string) %||% x@proj4string@projargs
     geographic <- isFALSE(sp::is.projected(x))
   } else if (kind == "stars") {
-    if (length(dim(x)) != 2L) {
-      abort_input("data", sprintf("stars with %d dimensions", length(dim(x))),
-                  "stars with the dimensions x and y alone")
-    }
+    refuse_if(length(dim(x)) != 2L, "data", sprintf("stars with %d dimensions", length(dim(x))),
+              "stars with the dimensions x and y alone")
     rows <- as.data.frame(x)
     values <- rows[-(1:2)]
     at <- as.matrix(rows[1:2])
@@ -217,7 +211,7 @@ spatial_parts <- function(x, argument) {
     crs <- terra::crs(x)
     geographic <- terra::is.lonlat(x)
   }
-  if (nrow(at) == 0L) abort_input(argument, "without places", "of at least one place")
+  refuse_if(nrow(at) == 0L, argument, "without places", "of at least one place")
   list(values = values, at = unname(at[, 1:2, drop = FALSE]), geographic = isTRUE(geographic),
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }

@@ -45,20 +45,17 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
   parts <- list(quote(stats::model.frame), formula = formula)
   if (!is.null(data)) {
-    if (!is.list(data) && !is.environment(data)) {
-      abort_input("data", describe(data), "a data frame",
-                  hint = if (is.character(data)) "Give the data frame itself, not its name." else
-                    c(reason_not_numeric(data), if (is.matrix(data)) "as.data.frame() converts it.")[1L])
-    }
+    refuse_if(!is.list(data) && !is.environment(data), "data", describe(data), "a data frame",
+              hint = if (is.character(data)) "Give the data frame itself, not its name." else
+                c(reason_not_numeric(data), if (is.matrix(data)) "as.data.frame() converts it.")[1L])
     parts$data <- data
   }
   given <- intersect(c("subset", "weights", "na.action", "offset"), names(call))
   parts[given] <- as.list(call)[given]
-  if (is.character(parts$subset) && !all(parts$subset %in% row.names(data))) {
-    abort_input("subset", describe(parts$subset), "a logical expression such as x > 1, row numbers or row names")
-  }
+  refuse_if(is.character(parts$subset) && !all(parts$subset %in% row.names(data)), "subset", describe(parts$subset),
+            "a logical expression such as x > 1, row numbers or row names")
   for (name in c("weights", "offset")) {
-    if (is.character(parts[[name]])) abort_input(name, describe(parts[[name]]), "a column or a vector, without quotes")
+    refuse_if(is.character(parts[[name]]), name, describe(parts[[name]]), "a column or a vector, without quotes")
   }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
@@ -78,14 +75,12 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
 # Returns the formula of a call. Stops if it is not a formula of variables.
 check_formula <- function(call, envir) {
   formula <- eval(call$formula, envir)
-  if (!inherits(formula, "formula")) {
-    abort_input("formula", if (is.null(call$formula)) "missing" else describe(formula), "a formula such as y ~ x1 + x2")
-  }
+  refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "missing" else describe(formula),
+            "a formula such as y ~ x1 + x2")
   if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() puts terms into calls
   sides <- as.list(formula)[-1L]
-  if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
-    abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
-  }
+  refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
+            "made of variables, such as y ~ x1 + x2")
   with_sphere(formula)
 }
 
@@ -163,12 +158,10 @@ input_variables <- function(terms) {
   used <- if (length(labels)) unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
   wrong <- if (!attr(terms, "response")) "one without a response" else if (!length(labels)) "one without inputs" else
     if (attr(terms, "response") %in% used) "one with the response on both sides"
-  if (!is.null(wrong)) abort_input("formula", wrong, "a response and inputs, such as y ~ x1 + x2")
+  refuse_if(!is.null(wrong), "formula", wrong, "a response and inputs, such as y ~ x1 + x2")
   crossed <- labels[attr(terms, "order") > 1L]
-  if (length(crossed)) {
-    abort_input("formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
-                hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
-  }
+  refuse_if(length(crossed), "formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
+            hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
   used
 }
 

@@ -62,7 +62,7 @@ rows_of_a_block <- 20000
 #' @export
 rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
-  if (!is.character(query) || length(query) != 1L || is.na(query)) abort_input("query", query, "one string")
+  refuse_if(!is.character(query) || length(query) != 1L || is.na(query), "query", query, "one string")
   block <- check_count(block, "block")
   # the name of a table has no spaces unless the table exists
   exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
@@ -135,10 +135,9 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
     col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # such columns are guessed in each block
   }
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
-    if (!identical(names(head_of(path, 1L)), columns)) {
-      abort_input("files", sprintf("\"%s\" with other columns", basename(path)),
-                  sprintf("files with columns %s", list_quoted(columns)))
-    }
+    refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
+              sprintf("\"%s\" with other columns", basename(path)),
+              sprintf("files with columns %s", list_quoted(columns)))
     con <- file(path, "r")
     readLines(con, 1L)
     list(close = function() close(con), read = function() {
@@ -148,10 +147,9 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
       rows <- utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
                               colClasses = col_classes, ..., stringsAsFactors = FALSE)
       for (name in dates) {
-        if (!has_iso_dates(c("2000-01-01", rows[[name]]))) {
-          abort_input("files", sprintf("\"%s\" with other text among the dates of `%s`", basename(path), name),
-                      "files whose columns keep their kind", hint = "Name the kinds of columns by `col_classes`.")
-        }
+        refuse_if(!has_iso_dates(c("2000-01-01", rows[[name]])), "files",
+                  sprintf("\"%s\" with other text among the dates of `%s`", basename(path), name),
+                  "files whose columns keep their kind", hint = "Name the kinds of columns by `col_classes`.")
         rows[[name]] <- as.Date(rows[[name]], "%Y-%m-%d")
       }
       rows
@@ -184,7 +182,7 @@ rows_parquet <- function(files, block = rows_of_a_block) {
 #' @export
 rows_arrow <- function(open) {
   needs_package("nanoarrow", "rows_arrow()")
-  if (!is.function(open)) abort_input("open", open, "a function that opens a stream")
+  refuse_if(!is.function(open), "open", open, "a function that opens a stream")
   stream_of <- function(open) nanoarrow::as_nanoarrow_array_stream(open())
   columns <- reading({
     stream <- stream_of(open)
@@ -201,25 +199,19 @@ rows_arrow <- function(open) {
 }
 
 needs_package <- function(package, what, hint = NULL) {
-  if (!requireNamespace(package, quietly = TRUE)) {
-    abort_input("package", sprintf("without %s", package), "installed", hint = hint,
-                message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
-  }
+  refuse_if(!requireNamespace(package, quietly = TRUE), "package", sprintf("without %s", package), "installed",
+            hint = hint, message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
 }
 
 check_files <- function(files, ending, kind) {
-  if (!is.character(files) || !length(files) || anyNA(files)) abort_input("files", files, "names of files")
+  refuse_if(!is.character(files) || !length(files) || anyNA(files), "files", files, "names of files")
   if (length(files) == 1L && dir.exists(files)) {
     found <- sort(list.files(files, ending, full.names = TRUE))
-    if (!length(found)) {
-      abort_input("files", files, "files or their folder",
-                  message = sprintf("The folder \"%s\" has no %s file.", files, kind))
-    }
+    refuse_if(!length(found), "files", files, "files or their folder",
+              message = sprintf("The folder \"%s\" has no %s file.", files, kind))
     return(found)
   }
   gone <- !file.exists(files)
-  if (any(gone)) {
-    abort_input("files", sprintf("\"%s\", which does not exist", files[gone][1L]), "files that exist")
-  }
+  refuse_if(any(gone), "files", sprintf("\"%s\", which does not exist", files[gone][1L]), "files that exist")
   files
 }

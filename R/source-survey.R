@@ -10,9 +10,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   so_far <- new.env()
   survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
   m <- survey$moments
-  if (is.null(m)) {
-    abort_input("data", "a source of no rows that could be used", "of at least one row without missing values")
-  }
+  refuse_if(is.null(m), "data", "a source of no rows that could be used", "of at least one row without missing values")
   unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
                   survey$name)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
@@ -46,10 +44,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   # a variable from outside the data with more than one value would have to come in blocks as well
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
-    if (is.null(value) || (!is.function(value) && length(value) != 1L)) {
-      abort_input("formula", sprintf("`%s`, which is not a column of the source", name),
-                  sprintf("of columns of the source: %s", list_quoted(source$columns, most = 20L)))
-    }
+    refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
+              sprintf("`%s`, which is not a column of the source", name),
+              sprintf("of columns of the source: %s", list_quoted(source$columns, most = 20L)))
   }
   if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
   list(formula = formula, given = given, grouped = grouped)
@@ -63,10 +60,8 @@ block_rows <- function(recipe, block, variables = NULL) {
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
   by_data <- !mapply(identical, as.list(attr(terms, "predvars"))[-1L], as.list(attr(terms, "variables"))[-1L])
-  if (any(by_data)) {
-    abort_input("formula", sprintf("`%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
-                "one whose variables can be computed row by row, for a row source")
-  }
+  refuse_if(any(by_data), "formula", sprintf("`%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
+            "one whose variables can be computed row by row, for a row source")
   labels <- row.names(mf)
   used <- names(mf)[input_variables(terms)]
   inputs <- coded_variables(mf, match(used, names(mf)), recipe$grouped)
@@ -141,10 +136,9 @@ survey_merge <- function(a, b) {
 
 merge_variables <- function(a, b) {
   if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
-  if (!same_kind(a, b)) {
-    abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
-                "a source whose columns have one kind")
-  }
+  refuse_if(!same_kind(a, b), "data",
+            sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
+            "a source whose columns have one kind")
   joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
   a[joined] <- Map(union, a[joined], b[joined])
   if (a$kind == "factor") a$declared <- a$declared && b$declared

@@ -2,7 +2,7 @@
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
     all(vapply(parts, function(p) is.data.frame(p) || is.function(p), NA))
-  if (!good) abort_input("parts", describe(parts), "a list of data frames, or of functions that return them")
+  refuse_if(!good, "parts", describe(parts), "a list of data frames, or of functions that return them")
   crew <- find_crew()
   id <- next_source()
   passes <- 0L
@@ -29,7 +29,7 @@ rows_parts <- function(parts) {
 
 # Returns a data frame as parts, one for each worker.
 frame_on_workers <- function(data) {
-  if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame, where `workers` is TRUE")
+  refuse_if(!is.data.frame(data), "data", describe(data), "a data frame, where `workers` is TRUE")
   n <- max(1L, min(find_crew()$size(), nrow(data)))
   cut <- ceiling(seq_len(nrow(data)) * (n / max(1L, nrow(data))))
   rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))
@@ -78,9 +78,8 @@ on_worker <- function(id, name, value, task) {
 open_part <- function(part) {
   if (is.function(part)) part <- reading(part(), 0)
   if (is.null(part) || is_source(part)) return(part)
-  if (!is.data.frame(part) && !is.matrix(part)) {
-    abort_input("parts", describe(part), "functions that return a data frame, a matrix or a row source")
-  }
+  refuse_if(!is.data.frame(part) && !is.matrix(part), "parts", describe(part),
+            "functions that return a data frame, a matrix or a row source")
   rows_in_memory(as.data.frame(part))
 }
 

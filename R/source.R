@@ -1,15 +1,14 @@
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
-  if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
-  if (!is.function(next_block)) abort_input("next_block", next_block, "a function that returns the next block")
-  if (!is.null(columns) && (!is.character(columns) || !length(columns) || anyNA(columns))) {
-    abort_input("columns", columns, "names of the columns")
-  }
+  refuse_if(!is.function(rewind), "rewind", rewind, "a function without arguments")
+  refuse_if(!is.function(next_block), "next_block", next_block, "a function that returns the next block")
+  refuse_if(!is.null(columns) && (!is.character(columns) || !length(columns) || anyNA(columns)), "columns", columns,
+            "names of the columns")
   source <- new_source(rewind, next_block, columns, "blocks")
   if (is.null(columns)) {
     reading(source$rewind(), 0)
     source$columns <- names(read_block(source, 0))
-    if (!length(source$columns)) abort_input("columns", "NULL, because the source has no block", "names of the columns")
+    refuse_if(!length(source$columns), "columns", "NULL, because the source has no block", "names of the columns")
   }
   source
 }
@@ -137,12 +136,10 @@ read_block <- function(source, before) {
   if (is.null(block)) return(NULL)
   if (is.matrix(block)) block <- as.data.frame(block)
   after <- sprintf("This was after %s rows.", show_count(before))
-  if (!is.data.frame(block)) abort_input("data", describe(block), "a source of data frames", hint = after)
+  refuse_if(!is.data.frame(block), "data", describe(block), "a source of data frames", hint = after)
   lacking <- setdiff(source$columns, names(block))
-  if (length(lacking)) {
-    abort_input("data", sprintf("one whose block lacks %s", list_quoted(lacking)),
-                sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after)
-  }
+  refuse_if(length(lacking), "data", sprintf("one whose block lacks %s", list_quoted(lacking)),
+            sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after)
   block
 }
 
@@ -213,19 +210,17 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   on.exit()
   if (wanted == 0) unlink(part)
   if (wanted == 0) none()
-  if (!file.rename(part, file)) abort_input("file", sprintf("\"%s\"", file), "a file that can be replaced")
+  refuse_if(!file.rename(part, file), "file", sprintf("\"%s\"", file), "a file that can be replaced")
   invisible(file)
 }
 
 # Checks that `file` is new or a regular file. A device, a pipe or a link would be replaced by the file.
 check_output_file <- function(file) {
-  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("file", file, "the name of a file")
+  refuse_if(!is.character(file) || length(file) != 1L || is.na(file), "file", file, "the name of a file")
   link <- Sys.readlink(file)
   odd <- dir.exists(file) || (!is.na(link) && nzchar(link)) ||
     (file.exists(file) && .Platform$OS.type == "unix" && system2("test", c("-f", shQuote(path.expand(file)))) != 0L)
-  if (odd) {
-    abort_input("file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
-  }
+  refuse_if(odd, "file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
 }
 
 # Returns the name of an incomplete file; it includes a hash of the request.

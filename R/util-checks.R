@@ -5,16 +5,12 @@
 check_matrix <- function(x, argument, allow_na = FALSE) {
   if (is.data.frame(x)) {
     j <- which(!vapply(x, is_plain_numeric, NA))[1L]
-    if (!is.na(j)) {
-      abort_input(argument, sprintf("%s in column `%s`", describe_column(x[[j]]), names(x)[j]),
-                  "a data frame of numeric columns", hint = reason_not_numeric(x[[j]]))
-    }
+    refuse_if(!is.na(j), argument, sprintf("%s in column `%s`", describe_column(x[[j]]), names(x)[j]),
+              "a data frame of numeric columns", hint = reason_not_numeric(x[[j]]))
     x <- as.matrix(x)
   }
-  if (!is_plain_numeric(x) || length(dim(x)) > 2L) {
-    abort_input(argument, describe(x), "a numeric matrix, a data frame of numeric columns or a numeric vector",
-                hint = reason_not_numeric(x))
-  }
+  refuse_if(!is_plain_numeric(x) || length(dim(x)) > 2L, argument, describe(x),
+            "a numeric matrix, a data frame of numeric columns or a numeric vector", hint = reason_not_numeric(x))
   if (is.null(dim(x)) || length(dim(x)) == 1L) {
     x <- matrix(as.double(x), ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
   }
@@ -27,12 +23,10 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
 # `labels` are the names of its elements in messages.
 check_vector <- function(y, argument, n = NULL, labels = NULL) {
   if (!is.null(dim(y)) && length(y) == dim(y)[1L]) y <- y[seq_along(y)]
-  if (!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y))) {
-    abort_input(argument, describe(y), "a numeric vector", hint = reason_not_numeric(y))
-  }
-  if (!is.null(n) && length(y) != n) {
-    abort_input(argument, sprintf("of length %d", length(y)), sprintf("of length %d", as.integer(n)))
-  }
+  refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
+            hint = reason_not_numeric(y))
+  refuse_if(!is.null(n) && length(y) != n, argument, sprintf("of length %d", length(y)),
+            sprintf("of length %d", as.integer(n)))
   check_finite(as.double(y), argument, labels = labels)
 }
 
@@ -51,7 +45,7 @@ check_positive <- function(x, argument, length = NULL) {
 
 # Returns a number for which ok(x) is TRUE.
 check_number <- function(x, argument, want, ok) {
-  if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
+  refuse_if(!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x), argument, describe(x), want)
   as.double(x)
 }
 
@@ -67,9 +61,8 @@ check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
     paste(c(sprintf("a whole number from %s to %s", whole(min), whole(max)), max_is), collapse = ", ")
   fits <- is_plain_numeric(m) && !is.logical(m) && length(m) == 1L && is.finite(m) && m == round(m)
-  if (!fits || m < min || (!is.null(max) && m > max)) {
-    abort_input(argument, if (is.numeric(m) && length(m) == 1L) whole(m) else describe(m), want)
-  }
+  refuse_if(!fits || m < min || (!is.null(max) && m > max), argument,
+            if (is.numeric(m) && length(m) == 1L) whole(m) else describe(m), want)
   if (abs(m) <= .Machine$integer.max) as.integer(m) else as.double(m)
 }
 
@@ -77,7 +70,7 @@ check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
 check_points <- function(m, rows) check_count(m, "m", max = rows, max_is = "the number of rows")
 
 check_flag <- function(x, argument) {
-  if (!is.logical(x) || length(x) != 1L || is.na(x)) abort_input(argument, describe(x), "TRUE or FALSE")
+  refuse_if(!is.logical(x) || length(x) != 1L || is.na(x), argument, describe(x), "TRUE or FALSE")
   as.vector(x)
 }
 
@@ -86,19 +79,18 @@ check_flag <- function(x, argument) {
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
-  if (is.na(i)) abort_input(argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
+  refuse_if(is.na(i), argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
   choices[i]
 }
 
 # Refuses to allocate more than the limit. `what` names the use of the memory: "the covariance of 1000 rows".
 check_memory <- function(bytes, what) {
   limit <- getOption("pfdtc.max_memory", 2^32)
-  if (is.na(bytes) || bytes > limit) {
-    abort_input("pfdtc.max_memory", show_bytes(limit), sprintf("at least %s", show_bytes(bytes)),
-                message = sprintf("Memory for %s would be %s, above the limit of %s.", what, show_bytes(bytes),
-                                  show_bytes(limit)),
-                hint = "Use fewer rows, or raise options(pfdtc.max_memory = <bytes>).")
-  }
+  refuse_if(is.na(bytes) || bytes > limit, "pfdtc.max_memory", show_bytes(limit),
+            sprintf("at least %s", show_bytes(bytes)),
+            message = sprintf("Memory for %s would be %s, above the limit of %s.", what, show_bytes(bytes),
+                              show_bytes(limit)),
+            hint = "Use fewer rows, or raise options(pfdtc.max_memory = <bytes>).")
   invisible(bytes)
 }
 
@@ -233,7 +225,7 @@ check_control <- function(control) {
   named <- names(control)
   good <- is.list(control) && !is.object(control) &&
     (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
-  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  refuse_if(!good, "control", describe(control), "made by pfdtc_control(), or a list with different names")
   check_dots_empty(setdiff(named, names(control_checks)), names(control_checks))
   do.call(pfdtc_control, control)
 }
@@ -258,10 +250,8 @@ check_dots_empty <- function(dots_names, known) {
   if (!length(dots_names)) return(invisible(NULL))
   known <- setdiff(known, "...")
   name <- dots_names[1L]
-  if (is.na(name) || name == "") {
-    abort_input("...", "an argument without a name", "empty",
-                hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
-  }
+  refuse_if(is.na(name) || name == "", "...", "an argument without a name", "empty",
+            hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
   exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
   ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
