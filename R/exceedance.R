@@ -286,7 +286,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
                                col = grDevices::adjustcolor(plot_colours["certified"], 0.4)),
     lapply(c(about$prob, 1 - about$prob), function(p) layer("rule", NULL, p, lty = 3, col = "grey40")[[1L]]),
     layer("line", at, x$prob[o], col = plot_colours["mean"], lwd = 2), strip,
-    if (!is.null(data)) tick_layer(data, data_colour(length(data)), lwd = 0.5))
+    if (!is.null(data)) layer("tick", data, lwd = 0.5, col = data_colour(length(data))))
   list(args = list(xlab = names(inputs), ylab = label, xlim = range(at), ylim = c(-0.09, 1)), layers = layers,
        ticks = variable_ticks(variable, range(at)))
 }

@@ -64,11 +64,6 @@ data_layer <- function(points, size = 0.8) {
   }), FALSE)
 }
 
-# Draws values, such as inducing points, as ticks along the bottom.
-tick_layer <- function(value, col = plot_colours["inducing"], lwd = 1.5) {
-  if (!is.null(value)) layer("tick", value, lwd = lwd, col = col)
-}
-
 # Returns a row for each key; NA means that the key has no such part.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)

@@ -244,7 +244,7 @@ term_shares <- function(fit, most = 500L) {
 # Returns NULL for one input, or if nothing was learned. The two samples are quasi-random: no random numbers are drawn.
 input_shares <- function(fit) {
   x <- fit$data$x
-  groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, data_variables_of(fit$data))
+  groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, placed_variables(fit$data$frame))
   if (is.null(groups)) groups <- fit$frame$columns
   inputs <- split(seq_along(groups), factor(groups, unique(groups)))
   G <- length(inputs)

@@ -77,7 +77,7 @@ responses_to_try <- function(data, asked) {
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
   uneven <- is.null(plain) && is.null(asked$noise) && values == "many"
-  smooth <- smooth_columns(data$x, data_variables_of(data))
+  smooth <- smooth_columns(data$x, placed_variables(data$frame))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
     c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
   list(transforms = transforms, trends = trends, tails = uneven, plain = if (auto) plain)
@@ -96,7 +96,7 @@ plain_response <- function(data, asked) {
     mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,
-    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, data_variables_of(data))),
+    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, placed_variables(data$frame))),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
 }

@@ -186,7 +186,7 @@ with_mean <- function(kernel, mean, data) {
   groups <- length(group_roots(kernel))
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone, the level is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
-  variables <- data_variables_of(data)
+  variables <- placed_variables(data$frame)
   # beside groups, the first levels of factors have no coefficient of the mean
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
@@ -218,7 +218,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   if (!inherits(mean, "formula") || length(mean) != 2L) {
     abort_input(argument, describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
   }
-  variables <- data_variables_of(data)
+  variables <- placed_variables(data$frame)
   names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
   if (identical(mean[[2L]], quote(.))) return(smooth_columns(data$x, variables))
   terms <- stats::terms(mean)

@@ -16,7 +16,6 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     p <- lapply(term_values(fit, x), function(v) v[cbind(seq_along(term), term)])
     shown <- list(mean = p$mean, sd = sqrt(p$var))
     f <- normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE]
-    y <- NULL
   } else {
     p <- latent_at(if (certified) at_mode(fit) else fit, x, re = certified)
     ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
@@ -39,7 +38,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
       y <- untransformed(fit$transform, y)
     }
   }
-  if (is.null(y)) y <- NA * f
+  if (terms || is.null(y)) y <- NA * f
   s$curves <- data.frame(s$grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L],
                          upr = f[, 2L], lwr_y = y[, 1L], upr_y = y[, 2L], outside = s$grid$outside)
   with_marks(s, fit, if (!terms) fit, points, type)
@@ -121,12 +120,12 @@ response_name <- function(fit) {
 slice_label <- function(fit, type) {
   name <- response_name(fit)
   link <- fit_link(fit)
+  response <- response_of(fit)
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, for", name) else name)
   if (type == "link") return(sprintf("%s of %s", link, name))
-  if (is_ordered(response_of(fit))) return(paste("number of the class of", name))
-  if (link == "log") return(paste(if (response_of(fit)$discrete) "rate of" else "mean of", name))
-  success <- response_of(fit)$levels[2L]
-  if (!is.null(success)) sprintf("P(%s = %s)", name, success) else "P(success)"
+  if (is_ordered(response)) return(paste("number of the class of", name))
+  if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))
+  if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else "P(success)"
 }
 
 # ---- panels ---------------------------------------------------------------------------------------------------------
@@ -166,7 +165,8 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
          levels = if (!is.null(v$labels)) curve$label, ticks = variable_ticks(v, range(curve$value)),
          layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),
-                    tick_layer(rows_of(s$inducing, v)$value)))
+                    if (!is.null(s$inducing)) layer("tick", rows_of(s$inducing, v)$value, lwd = 1.5,
+                                                    col = plot_colours["inducing"])))
   })
 }
 
@@ -297,15 +297,13 @@ map_figure <- function(s) {
     right <- ends[[1L]][2L] + c(0.04, 0.09) * diff(ends[[1L]])
     at <- seq(ends[[2L]][1L], ends[[2L]][2L], length.out = k + 1L)
     named <- seq(1L, k + 1L, by = ceiling(k / 8))
-    boxes <- lapply(seq_len(k), function(i) {
-      layer("box", right[1L], at[i], x1 = right[2L], y1 = at[i + 1L], col = colours[i], border = NA, xpd = NA)[[1L]]
-    })
     list(args = list(main = title, xlab = names(map)[1L], ylab = names(map)[2L], xlim = ends[[1L]], ylim = ends[[2L]],
                      asp = s$asp, las = 1, xaxs = "i", yaxs = "i"),
          right = 4.5, ticks = s$ticks[[1L]], yticks = s$ticks[[2L]], layers = c(
            layer("raster", map[[1L]], map[[2L]], z = value, breaks = levels, colours = colours),
            if (!is.null(s$outline)) layer("line", s$outline[, 1L], s$outline[, 2L], col = "grey40", lty = 3),
-           if (!is.null(s$rows)) data_layer(data.frame(at = s$rows[, 1L], y = s$rows[, 2L]), 0.6), boxes,
+           if (!is.null(s$rows)) data_layer(data.frame(at = s$rows[, 1L], y = s$rows[, 2L]), 0.6),
+           layer("box", right[1L], at[-(k + 1L)], x1 = right[2L], y1 = at[-1L], col = colours, border = NA, xpd = NA),
            layer("text", rep(right[2L], length(named)), at[named], labels = format(levels)[named], pos = 4,
                  offset = 0.25, cex = 0.8, xpd = NA)))
   }

@@ -7,23 +7,17 @@ fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
   if (!by_formula(fit)) return(lapply(seq_along(columns), numeric))
-  out <- list()
-  own <- columns_of_variables(fit$frame$variables)
-  for (i in seq_along(own)) {
-    v <- fit$frame$variables[[i]]
-    j <- own[[i]]
-    out <- c(out, switch(
-      v$kind,
-      factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
-      logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
-      group = NULL,
-      time = list(c(numeric(j), list(time = v))),
-      sphere = lapply(1:2, function(axis) {
-        list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
-      }),
-      lapply(j, numeric)))
-  }
-  out
+  unlist(lapply(placed_variables(fit$frame), function(v) {
+    j <- v$columns
+    switch(v$kind,
+           factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
+           logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
+           group = NULL,
+           time = list(c(numeric(j), list(time = v))),
+           sphere = lapply(1:2, function(axis) {
+             list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
+           }), lapply(j, numeric))
+  }), FALSE) %||% list()
 }
 
 # Without `inputs`, chooses the variables whose range is longest in lengthscales.

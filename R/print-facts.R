@@ -265,19 +265,17 @@ input_table <- function(fit) {
   x <- slice_rows(fit)
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
-  own <- columns_of_variables(fit$frame$variables)
   shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
-  for (i in seq_along(own)) {
-    v <- fit$frame$variables[[i]]
+  for (v in placed_variables(fit$frame)) {
     if (v$kind == "factor" && v$name %in% shared) {
-      table[own[[i]], c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
+      table[v$columns, c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
     }
     if (is.null(v$unit)) next
-    at <- own[[i]][1L]
+    at <- v$columns[1L]
     if (v$kind == "sphere") {
-      away <- sqrt(rowSums((t(t(x[, own[[i]]]) - colMeans(x[, own[[i]]])))^2))
+      away <- sqrt(rowSums((t(t(x[, v$columns]) - colMeans(x[, v$columns])))^2))
       table$range[at] <- min(2 * max(away), 2 * earth_radius)
-      table$name[own[[i]]] <- c(v$name, NA, NA)
+      table$name[v$columns] <- c(v$name, NA, NA)
     }
     table$unit[at] <- v$unit
   }

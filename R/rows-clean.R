@@ -15,9 +15,7 @@
 #   shift           list(constant, rows, ss), see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
 #   response, offset, prior_weights   all rows given; the last two may be NULL; names(response) are row names
-#   apart, groups   names of the variables that the smooth part does not read; kernels of the formula's groups
-#   na_action, terms, xlevels, assign, var_names   formula method, else NULL; assign has for each column of x the
-#                   index of its variable in var_names
+#   na_action, terms, groups   formula method, else NULL; the last are the kernels of its groups
 #   frame           what new_inputs() needs, see make_frame()
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
@@ -108,8 +106,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale,
     input_center = input$center, input_scale = input$scale, n = length(y), group = m$group, twins = m$twins,
     x_zero = x_zero, shift = log_density_shift(length(y), sum_of_logs(w), unit$scale, m$rows, m$ss), sd_y = unit$sd,
-    response = response, offset = offset, prior_weights = weights,
-    na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
+    response = response, offset = offset, prior_weights = weights, na_action = NULL, terms = NULL, frame = NULL))
 }
 
 # Returns rows with a response in the units of the engine, without rows of weight 0: list(x, y, weights, n, center,
@@ -126,8 +123,7 @@ cleaned <- function(fit, given) {
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
                     merge)
-  kept <- c("frame", "terms", "xlevels", "assign", "var_names", "apart", "groups")
-  out[kept] <- data[kept]
+  out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]
   out
 }
 
@@ -308,12 +304,3 @@ users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weight
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
-
-# Returns the variables of a formula: list(name, columns, levels, kind) for each, with levels for a factor only.
-data_variables_of <- function(data) {
-  lapply(seq_along(data$var_names), function(i) {
-    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]],
-         kind = data$frame$variables[[i]]$kind, period = data$frame$variables[[i]]$period,
-         apart = data$var_names[i] %in% data$apart)
-  })
-}

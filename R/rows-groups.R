@@ -238,6 +238,12 @@ variable_kind <- function(v) {
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
+# Returns the variables of a formula with the positions of their columns; an empty list for a fit of a matrix.
+placed_variables <- function(frame) {
+  last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
+  Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
+}
+
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))

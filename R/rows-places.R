@@ -112,23 +112,6 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
-# Returns the columns of each variable.
-columns_of_variables <- function(variables) {
-  width <- vapply(variables, `[[`, 1L, "width")
-  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
-}
-
-# Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
-outline_places <- function(frame, x) {
-  own <- columns_of_variables(frame$variables)
-  for (i in which(vapply(frame$variables, function(v) v$kind == "sphere", NA))) {
-    at <- degrees_of(x[, own[[i]], drop = FALSE], frame$variables[[i]]$middle)
-    at <- apply(at, 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
-    frame$outline[, own[[i]]] <- sphere(at[, 1L], at[, 2L])
-  }
-  frame$outline
-}
-
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 
 # Returns the values of a variable as numbers, coded as in the data.

@@ -139,10 +139,6 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
 # Adds to the data what the formula defines, except the variables that new rows need.
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
-  data$var_names <- vapply(variables, `[[`, "", "name")
-  data$assign <- match(variable_of_columns(variables), data$var_names)
-  data$xlevels <- Filter(Negate(is.null), stats::setNames(lapply(variables, `[[`, "levels"), data$var_names))
-  data$apart <- data$var_names[vapply(variables, function(v) isTRUE(v$apart), NA)]
   data$groups <- attr(terms, "grouped")$groups
   # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to
   # the training rows. A single number holds for all rows.
@@ -238,7 +234,11 @@ make_frame <- function(data, keep_data = TRUE) {
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
       stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
     }, numeric(3L))
-    frame$outline <- outline_places(frame, data$x)
+    # a sphere has the corners of longitude and latitude
+    for (v in Filter(function(v) v$kind == "sphere", placed_variables(frame))) {
+      at <- apply(degrees_of(data$x[, v$columns], v$middle), 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
+      frame$outline[, v$columns] <- sphere(at[, 1L], at[, 2L])
+    }
   }
   frame
 }

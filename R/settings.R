@@ -155,7 +155,7 @@ complete_kernel_asked <- function(data, asked) {
     abort_input("kernel", "none", "a kernel", message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
                 hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
   }
-  variables <- data_variables_of(data)
+  variables <- placed_variables(data$frame)
   smooth <- length(smooth_columns(data$x, variables)) > 0L
   kernel <- if (is.null(asked$kernel) && smooth) kernel_se() else asked$kernel
   if (!is.null(kernel)) kernel <- place_kernel(kernel, data$x, variables = variables)

@@ -9,7 +9,7 @@ test_that("periods are those that the data span twice, with more than two values
   periods <- function(v) {
     d <- list2DF(list(v = v, y = sin(seq_along(v))))
     data <- data_from_formula(call("pfdtc", formula = y ~ v, data = d), environment())
-    vapply(time_periods(data$x, data_variables_of(data)), `[[`, "", "name")
+    vapply(time_periods(data$x, placed_variables(data$frame)), `[[`, "", "name")
   }
   day <- as.Date("2020-01-01")
   expect_identical(periods(day + 0:13), character()) # 13 days are less than two weeks

@@ -4,9 +4,10 @@ test_that("a formula's variables become columns, once each", {
   expect_identical(colnames(data$x), c("a", "fu", "fv", "fw", "l", "log(b)"))
   expect_identical(unname(data$x),
                    cbind(d$a, d$f == "u", d$f == "v", d$f == "w", d$l, log(d$b)))
-  expect_identical(data$assign, c(1L, 2L, 2L, 2L, 3L, 4L))
-  expect_identical(data$var_names, c("a", "f", "l", "log(b)"))
-  expect_identical(data$xlevels, list(f = c("u", "v", "w")))
+  variables <- placed_variables(data$frame)
+  expect_identical(lapply(variables, `[[`, "columns"), list(1L, 2:4, 5L, 6L))
+  expect_identical(vapply(variables, `[[`, "", "name"), c("a", "f", "l", "log(b)"))
+  expect_identical(lapply(variables, `[[`, "levels"), list(NULL, c("u", "v", "w"), NULL, NULL))
   expect_identical(data$input_scale[2:5], rep(1, 4))
   expect_equal(data$input_scale[c(1, 6)], c(stats::sd(d$a), stats::sd(log(d$b))))
   expect_identical(by_formula(y ~ a + a + b, d)$x, by_formula(y ~ b + a, d)$x[, 2:1])
