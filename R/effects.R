@@ -29,6 +29,16 @@ smooth_part <- function(kernel) {
   compile_kernel(as_kernel(parts))
 }
 
+# Returns TRUE for a kernel of grouped terms, each alone, and a linear mean.
+is_groups_only <- function(kernel) {
+  kernel <- as_sum(kernel)
+  alone <- vapply(kernel$terms, function(t) {
+    own <- kernel$leaves[t$leaves]
+    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
+  }, NA)
+  all(alone) && any(group_terms(kernel))
+}
+
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
 # Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the

@@ -312,34 +312,26 @@ construct_from_source <- function(data, done, s, state) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
                                 show_count(sum(value$n))), "a source that gives the same rows in every pass")
   }
-  fit <- fit_of_sums(value, data, done, start, s, state)
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run) # of the sample
+  sample <- data[c("x", "y", "weights", "n", "shift")]
+  data$n <- value$n
+  data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
+  data$signature <- signature_of(value$signature, whole$center)
+  posterior <- relearned_variances(posterior_of_sums(done$z, value$sums, model, start, s$run), data, model, s$learn)
+  done$model <- model_of_effects(model, posterior)
+  parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
+    list(neighbours = 0L, factors = posterior,
+         evidence = evidence_of(if (is.null(groupings)) "points" else "grouped", done$model, data, posterior,
+                                method_traits(s)))
+  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(
+    jitter = posterior$jitter, source = list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted,
+                                             sample = nrow(data$x), passes = whole$passes$n))))
   failed <- state$stopped$error
   if (is.null(failed)) return(fit)
   failed$fit <- fit
   failed$message <- sprintf("%s. The condition's `fit`, of %s rows, has the learned values: use it as `inducing`.",
                             sub("[.]$", "", conditionMessage(failed)), show_count(fit$nobs))
   stop(failed)
-}
-
-# Returns the fit of the rows in the sums, or of the sample if there are no sums.
-fit_of_sums <- function(value, data, done, start, s, state) {
-  whole <- data$whole
-  model <- done$model
-  beside <- s$posterior$neighbours > 0L
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run)
-  sample <- data[c("x", "y", "weights", "n", "shift")]
-  data$n <- value$n
-  data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
-  data$signature <- signature_of(value$signature, whole$center)
-  about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
-                passes = whole$passes$n)
-  posterior <- relearned_variances(posterior_of_sums(done$z, value$sums, model, start, s$run), data, model, s$learn)
-  done$model <- model <- model_of_effects(model, posterior)
-  parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
-    list(neighbours = 0L, factors = posterior,
-         evidence = evidence_of(if (is.null(start$groupings)) "points" else "grouped", model, data, posterior,
-                                method_traits(s)))
-  new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
 }
 
 # Returns the parts of a fit with neighbours: FITC's posterior on the inducing points from all rows, and the rows of the

@@ -346,7 +346,6 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
 }
 
 tolerance_unmet <- function(fit) {
-  if (!isFALSE(fit$tol$met)) return(NULL)
   words <- tolerance_words(fit)
   sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words[2L],
           words[1L], words[3L], fit$tol$needs)

@@ -1,30 +1,8 @@
 # A fit: learn the hyperparameters, follow the plan, make the posterior.
 
-# Makes a fit by `make(data, asked, state)`, with complete `asked`. After an interrupt, `so_far(fit)` describes the
-# result. `unmet(fit)` describes a goal that was not reached, or returns NULL.
-run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = function(fit) NULL) {
-  suspendInterrupts({
-    state <- no_state()
-    data <- response_stage(data, asked, state)
-    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response is as given
-    fit <- make(data, asked, state)
-  })
-  if (!is.null(state$stopped)) {
-    fit[c("convergence", "message")] <- state$stopped
-    warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
-                             state$stopped$message, as.integer(sum(state$evaluations)), so_far(fit)), fit = fit)
-  } else if (!is.null(unmet(fit))) {
-    warn_convergence(unmet(fit), fit = fit)
-  }
-  warn_rival(fit$learned, in_units(fit, 1, 2))
-  warn_small_n(fit$small_n, fit$nobs)
-  fit
-}
-
 # Follows the plan: learns, measures until the plan is final, and makes the posterior. `now` collects the results: data,
-# learned, start (inducing points) and look (measurements). `finish(fit, data, done, state)` may change the fit at the
-# end.
-fit_by_plan <- function(data, asked, state, finish = NULL) {
+# learned, start (inducing points) and look (measurements).
+fit_by_plan <- function(data, asked, state) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
@@ -41,7 +19,7 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
     now <- steps[[plan$next_look]](now, plan, state)
     plan <- decide(facts, asked, now$look)
   }
-  steps$make(now, plan, state, finish)
+  steps$make(now, plan, state)
 }
 
 # The stages of a fit: `learn`, the measurements by the names that decide() gives them, and `make`.
@@ -64,7 +42,7 @@ gaussian_steps <- list(
   trial = function(...) look_at_held_out(...),
   dense = function(...) look_at_rival(..., "dense", exact_trial),
   few = function(...) look_at_rival(..., "few", few_trial),
-  make = function(now, plan, state, finish = NULL) {
+  make = function(now, plan, state) {
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
@@ -75,9 +53,7 @@ gaussian_steps <- list(
     z <- utils::head(now$start$z, plan$posterior$m)
     done <- optimise_stage(data, now$learned, z, plan$posterior, state)
     free_memory(data)
-    fit <- if (is.null(data$whole)) construct_fit(data, done, plan, state) else
-      construct_from_source(data, done, plan, state)
-    if (is.null(finish)) fit else finish(fit, data, done, state)
+    if (is.null(data$whole)) construct_fit(data, done, plan, state) else construct_from_source(data, done, plan, state)
   })
 
 # Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
@@ -110,7 +86,7 @@ working_steps <- list(
     now
   },
   trial = function(...) look_at_held_out_working(...),
-  make = function(now, plan, state, finish = NULL) {
+  make = function(now, plan, state) {
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
 
@@ -173,92 +149,6 @@ refuse_beside_likelihood <- function(s) {
   refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "The mean is a constant, which is learned.")
   refuse("hyper", s$hyper %in% c("pilot", "joint"), "Use \"evidence\" or \"fixed\".")
   refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")
-}
-
-# ---- learning -------------------------------------------------------------------------------------------------------
-
-# Returns list(model, center, theta, learned, kernels, trace, ...).
-learn_laplace_stage <- function(data, s, state) {
-  kernel <- s$kernel
-  if (is_open(kernel)) kernel <- with_profile(kernel, "matern52", data$x)
-  start <- laplace_start(data, s, kernel)
-  found <- run_stage(state, "learn", learn_on_classes(data, s, start, state), otherwise = state$so_far)
-  if (is.null(found)) found <- start
-  if (length(found$center) < length(start$center)) found$center <- start$center # interrupted on few classes
-  found$model <- new_model(found$kernel, 1)
-  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
-  found
-}
-
-laplace_start <- function(data, s, kernel) {
-  response <- response_of(s)
-  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
-       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
-         rep_len(as.double(s$center), max(1L, if (has_labels(response)) length(response$levels))),
-       theta = if (response$learned) response$middle * response$unit else s$likelihood$theta, trace = NULL,
-       convergence = 0L, message = "nothing to optimise", value = NA_real_)
-}
-
-learn_laplace <- function(data, s, start, state) {
-  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
-  asked <- s
-  s <- replace(s, "likelihood", list(replace(s$likelihood, "approx", "laplace")))
-  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
-    !is.null(s$kernel$variance)
-  found <- choose_smooth(rows, s, start, state, given)
-  # the value was computed on fewer rows
-  best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
-  state$so_far <- best
-  lengthscales <- sum(kernel_parameters(best$kernel)$what == "lengthscale")
-  if (!given && length(s$free) && lengthscales > 1L) {
-    apart <- search_laplace(rows, s, best, start, state, tied = FALSE)
-    if (apart$value < best$value) best <- apart
-  }
-  best$kernels <- found$table
-  if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
-    state$so_far <- best
-    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
-  }
-  if (response_of(asked)$approx == "vi") {
-    state$so_far <- best
-    best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
-  }
-  reasons <- state$left_out # why starts have no mode
-  if (length(reasons)) {
-    text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
-                    if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
-    if (is.finite(min(best$value, found$best$value))) {
-      tell_classed("search", paste(text, "The fit uses the best result of the other searches."))
-    } else {
-      warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
-    }
-  }
-  best
-}
-
-# Runs learn_laplace() on the rows of the largest classes, if there are many classes. All classes share one kernel. The
-# constant means of the other classes stay at their start.
-learn_on_classes <- function(data, s, start, state) {
-  levels <- s$likelihood$levels
-  if (!has_labels(response_of(s)) || length(levels) <= class_points[["learn"]]) {
-    return(learn_laplace(data, s, start, state))
-  }
-  rows <- tabulate(data$sites$y, length(levels))
-  kept <- sort(order(rows, decreasing = TRUE)[seq_len(class_points[["learn"]])])
-  if (length(s$free) || isTRUE(s$center)) {
-    tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
-                                    length(kept), length(levels)))
-  }
-  own <- which(data$sites$y %in% kept)
-  sites <- take_sites(data$sites, own)
-  sites$y <- match(sites$y, kept)
-  s$likelihood$levels <- levels[kept]
-  found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), s,
-                         replace(start, "center", list(start$center[kept])), state)
-  center <- start$center
-  center[kept] <- found$center + mean(center[kept]) - mean(found$center)
-  replace(found, "center", list(center))
 }
 
 # ---- the posterior --------------------------------------------------------------------------------------------------

@@ -354,29 +354,3 @@ expand_additive <- function(parts, table) {
   M[at] <- sign(unlist(rows))
   list(leaves = leaves, terms = terms, M = M, weights = weights)
 }
-
-# Returns the kernel as the engine reads it, and `slopes`, those of the logs of its parameters in log theta. No caller
-# depends on parameters that have no value yet.
-engine_kernel <- function(kernel) {
-  engine <- kernel$engine
-  tie <- engine$tie
-  values <- replace(engine$values, is.na(engine$values), 1)
-  n <- length(values)
-  logs <- log(values)
-  slopes <- tie$M[, seq_len(n), drop = FALSE]
-  of_weights <- NULL
-  for (i in seq_len(nrow(tie$weights))) {
-    at <- tie$weights[i, 1:2]
-    G <- tie$weights[[i, 3L]]
-    odds <- c(0, values)[at + 1L]
-    S <- 1 + sum(odds)
-    logs <- c(logs, log(c(1, odds / c(G, max(G * (G - 1) / 2, 1)))) - log(S))
-    known <- which(at > 0L)
-    rows <- matrix(0, 3L, n)
-    rows[, at[known]] <- rbind(0, diag(2L))[, known] - rep(odds[known] / S, each = 3L)
-    of_weights <- rbind(of_weights, rows)
-  }
-  if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
-  logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
-  list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes)
-}

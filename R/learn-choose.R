@@ -86,8 +86,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
-  theta <- pmin(pmax(theta, problem$lower), problem$upper)
-  run <- climb(problem, theta, size, 6L, neighbours = neighbours)
+  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 6L, neighbours = neighbours)
   if (run$value < least) return(NULL)
   if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, if (few) 8L else 4L)
   model_of_run(problem, run)
@@ -161,12 +160,10 @@ choose_shared <- function(now, s) {
     if (!is.null(s$kernel$shared)) old <- old[s$kernel$shared]
     theta[which(shared & problem$table$leaf == leaf)] <- tapply(old, tied$kernel$shared, mean)
   }
-  theta <- pmin(pmax(theta, problem$lower), problem$upper)
-  run <- learn_exactly(problem, climb(problem, theta, "few", 8L))
-  if (is.null(run$loo)) return(list(now = now, s = s))
-  gain <- mean(run$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
-  if (!isTRUE(gain > 0)) return(list(now = now, s = s, gain = gain))
-  list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
+  end <- best_from(problem, list(theta))
+  if (is.null(end$loo)) return(list(now = now, s = s))
+  gain <- mean(end$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
+  if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
 # Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
@@ -215,8 +212,7 @@ choose_line <- function(now, s, run) {
       first <- tried$beside
       if (is.null(first) || profile == now$problem$profile || !now$problem$profile %in% by_roughness ||
             tried$now$score - first$score < line_again) return(NULL)
-      problem <- learning_problem(pool, s, paste0(profile, "+mean"))
-      model_of_run(problem, learn_exactly(problem, climb(problem, first$theta, "whole", 8L)))
+      best_from(learning_problem(pool, s, paste0(profile, "+mean")), list(first$theta), "whole")
     }
   })
   choice <- choose(c(list(now = function(tried) now, alone = function(tried) alone, beside = beside), again), judge)
@@ -254,10 +250,6 @@ linear_model <- function(problem) {
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-model_of_run <- function(problem, run) {
-  list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
-}
-
 # Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned
 # from. The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about short
 # ones: choose_line() takes the larger of the two for a kernel.
@@ -266,7 +258,7 @@ value_of_some <- function(model) {
   pool <- problem$pool
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
-  some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
+  some <- rows_of_pool(pool, rows)
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])

@@ -168,7 +168,7 @@ density_of_laplace <- function(fit, data) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   z <- greedy_points(rows, s, fit$kernel)
   now <- fit[c("kernel", "center", "theta")]
-  problem <- laplace_problem(rows, z, s, now, laplace_start(data, s, fit$kernel), tied = FALSE)
+  problem <- laplace_problem(rows, z, s, now, laplace_start(data, s), tied = FALSE)
   unit <- ifelse(all == "mean", likelihood$unit, 1)
   at <- problem$start / unit
   times <- nrow(data$x) / nrow(rows$x) # but the prior counts once

@@ -8,16 +8,6 @@
 # by level, from the pairs of its levels with other levels that the rows have. A Cholesky factor of what is left of
 # [T, X, y] has all three terms in its diagonal.
 
-# Returns TRUE for a kernel of grouped terms, each alone, and a linear mean.
-is_groups_only <- function(kernel) {
-  kernel <- as_sum(kernel)
-  alone <- vapply(kernel$terms, function(t) {
-    own <- kernel$leaves[t$leaves]
-    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
-  }, NA)
-  all(alone) && any(group_terms(kernel))
-}
-
 # Returns list(kernel, noise, ...), as learn_evidence() does.
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)

@@ -123,12 +123,23 @@ with_likelihood <- function(problem, precision) {
     if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
     made
   }
-  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
+  # Returns the log likelihood without priors. `weights` replace those of the pool. Slopes include those in the
+  # coefficients of `basis`, columns of the log noise.
+  problem$likelihood <- function(now, rows, neighbours, slopes, weights = NULL, basis = matrix(0, nrow(pool$x), 0L)) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     input <- problem$input(length(rows))
+    used <- pool
+    if (!is.null(weights)) {
+      used$weights <- weights
+      input$rows$scale <- sqrt(weights)
+    }
+    plain <- is.null(pool$levels)
+    likelihood <- if (plain) native_vecchia else integrated_likelihood
+    likelihood(used, now, rows, neighbours, slopes = if (plain) slopes else slopes > 0, basis = basis, at = input)
+  }
+  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
     now <- problem$by_number(theta)
-    result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
-      integrated_likelihood(pool, now, rows, neighbours, slopes > 0, input)
+    result <- problem$likelihood(now, rows, neighbours, slopes)
     if (!is.finite(result$value)) return(list(value = -Inf))
     problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -140,8 +151,7 @@ with_likelihood <- function(problem, precision) {
 # row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else
-    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
+  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
   used$x <- problem$rows(used$x)
   n <- length(used$y)
   input <- engine_input(used, n, problem$run)
@@ -216,111 +226,4 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel
-}
-
-# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
-
-# Returns at most `most` of the rows, for learning with `points` inducing points.
-laplace_rows <- function(data, s, most, points) {
-  n <- nrow(data$x)
-  most <- min(n, most, s$rows)
-  columns <- group_columns(s$kernel)
-  rows <- if (length(columns) && n > dense_rows) rows_of_levels(data$x, columns, most, laplace_sizes$levels) else
-    if (most < n) sort(sample.int(n, most)) else seq_len(n)
-  if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
-  points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
-  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
-}
-
-greedy_points <- function(rows, s, kernel) {
-  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
-}
-
-# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or minus the variational
-# bound) and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to
-# `now` (`tied`: one factor for all lengthscales), the constant mean and log theta. `origin` has the priors' centre.
-#
-# Priors do not fade: with a single class, or with classes that a line separates, the density has no maximum without
-# them, and classes have so little information about lengthscales that some become short by chance. The kernel has the
-# priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
-#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
-#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
-# With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
-laplace_problem <- function(rows, z, s, now, origin, tied) {
-  names <- parameter_names(now$kernel, s$columns)
-  known <- c(names[c(kernel_parameters(now$kernel)$held, TRUE)], if (!is_open(s$kernel)) setdiff(names, s$free))
-  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
-  free <- parameters$free
-  response <- response_to_learn(s$likelihood, rows$sites)
-  unit <- response$unit
-  prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
-  center_sd <- laplace_priors$center * unit
-  basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
-  n_kernel <- ncol(basis)
-  with_center <- isTRUE(s$center)
-  with_theta <- response$learned
-  n_theta <- length(now$theta)
-  at_par <- function(par) {
-    par <- unname(par)
-    rest <- par[-seq_len(n_kernel)]
-    if (!n_kernel) rest <- par
-    list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
-         center = if (with_center) rest[seq_along(now$center)] else now$center,
-         theta = if (with_theta) exp(utils::tail(rest, n_theta)) else now$theta)
-  }
-  warm <- least <- NULL
-  # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
-  run <- s$run
-  if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
-  log_prior <- function(at) {
-    beyond <- log(kernel_values(at$kernel)) - prior$middle
-    pull <- drop(prior$precision %*% beyond)
-    more <- c(if (with_center) (at$center - origin$center) / center_sd,
-              if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
-    list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
-         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) rep(center_sd, length(now$center)),
-                                                           if (with_theta) rep(laplace_priors$theta, n_theta))))
-  }
-  evaluate <- function(par) {
-    at <- at_par(par)
-    logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
-    too_far <- parameters$too_far(logs)
-    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !all(at$theta > max(1e-6 * unit, s$likelihood$least) & at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
-    }
-    sites <- response$at(at$theta, at$center)
-    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm, want = 2L, control = run,
-                        enough = if (is.null(sites$contrasts)) 1e-9 else laplace_sizes$decrement)
-    if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
-    warm <<- e
-    pivot <- min(diag(e$C))^2
-    if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
-    if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
-    prior <- log_prior(at)
-    value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
-    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
-                             if (with_theta) response$slope(at$theta, sites, e))
-    list(value = -value, gradient = -slope)
-  }
-  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
-       natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
-       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
-}
-
-laplace_prior <- function(kernel, x, unit, wanted) {
-  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
-  precision <- diag(units$sd^-2, nrow(units))
-  for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
-    d <- length(at)
-    precision[at, at] <- precision[at, at] + (1 / d^2 - 1 / d) * units$sd[at[1L]]^-2
-  }
-  list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
-}
-
-# Returns a matrix with a column for each parameter that moves. Tied lengthscales share the first column.
-tie <- function(lengthscale, tied) {
-  basis <- diag(length(lengthscale))
-  if (!tied || sum(lengthscale) < 2L) return(basis)
-  cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
 }

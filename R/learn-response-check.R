@@ -145,10 +145,10 @@ with_terms_in_merit <- function(tried, from) {
     for (label in labels) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
       problem <- learning_problem(some, from$s, from$profile)
-      run <- learn_exactly(problem, climb(problem, tried[[label]]$theta, "few", 8L))
+      one <- best_from(problem, list(tried[[label]]$theta))
       first <- Find(function(one) !is.null(one$theta), terms)
-      wide <- learn_additive("additive", model_of_run(problem, run), from$s, first)
-      gain <- max(0, wide$value - run$value, na.rm = TRUE) * pool$n / some$n
+      wide <- learn_additive("additive", one, from$s, first)
+      gain <- max(0, wide$value - one$value, na.rm = TRUE) * pool$n / some$n
       terms[[label]] <<- c(wide, list(gain = gain))
     }
   }

@@ -98,6 +98,25 @@ learn_exactly <- function(problem, run,
   run
 }
 
+model_of_run <- function(problem, run) {
+  list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
+}
+
+# Returns the model at the best end of searches from these starts. `size`: see climb().
+best_from <- function(problem, starts, size = "few") {
+  ends <- lapply(starts, function(theta) {
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L))
+  })
+  best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
+  c(model_of_run(problem, best), best["loo"])
+}
+
+# Returns the model with problem and parameters of another one.
+moved_to <- function(model, end) {
+  same <- c("label", "problem", "theta", "value", "parameters")
+  replace(model, same, end[same])
+}
+
 # Returns the numbers of rows whose exact log marginal likelihood is maximised, one after the other.
 exact_sizes <- function(pool) {
   most <- min(pool$n, most_exact_rows())
@@ -125,8 +144,7 @@ further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
     value[problem$table$what == "variance"] <- at[2L]
-    start <- pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
-    ifelse(problem$free, start, theta)
+    ifelse(problem$free, pmin(pmax(problem$unit + log(value), problem$lower), problem$upper), theta)
   })
 }
 
@@ -157,8 +175,7 @@ starts_of <- function(problem, restarts) {
   from <- function(known) {
     lapply(seq_len(nrow(grid)), function(i) {
       theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))
-      theta[known] <- problem$given[known]
-      pmin(pmax(theta, problem$lower), problem$upper)
+      pmin(pmax(replace(theta, known, problem$given[known]), problem$lower), problem$upper)
     })
   }
   known <- !is.na(problem$given)
@@ -267,40 +284,4 @@ warn_rival <- function(learned, unit) {
     unit * rival$noise[1L], unit * rival$noise[2L],
     if (rival$behind < 0.05) "less than 0.1" else sprintf("%.1f", rival$behind)),
     noise = unit * rival$noise, behind = rival$behind)
-}
-
-# ---- L-BFGS for non-Gaussian likelihoods ----------------------------------------------------------------------------
-
-# Minimises laplace_problem() from `now`; the inducing points are chosen anew before each round. A value of Inf means
-# that the search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
-search_laplace <- function(rows, s, now, origin, state, tied) {
-  if (is.na(now$value)) now$value <- Inf
-  if (!is.null(state$stopped)) return(now)
-  now$tied <- tied
-  step <- 0.1
-  last_values <- NULL
-  enough <- function(par, value) { # two steps together gain little
-    little <- last_values[1L] - value < laplace_sizes$gain
-    last_values <<- c(last_values[2L], value)
-    if (little) list(convergence = 0L, message = "converged")
-  }
-  for (round in seq_len(if (min(rows$points, s$most) < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
-    problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
-    last_values <- c(Inf, Inf)
-    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
-                                    reltol = 1e-5, first_step = step, enough = enough),
-                       pfdtc_error_start = function(e) e)
-    if (inherits(result, "pfdtc_error_start")) {
-      state$left_out <- c(state$left_out, result$reason)
-      break
-    }
-    count_evaluations(state, "learn", result)
-    if (is.na(result$value)) result$value <- now$value
-    moved <- max(abs(result$par - problem$start), 0)
-    step <- min(max(result$last_step, 1e-3), 0.1)
-    now[c("kernel", "center", "theta")] <- problem$natural(result$par)
-    now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
-    if (!is.null(state$stopped) || moved < 0.05) break
-  }
-  now
 }

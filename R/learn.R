@@ -117,16 +117,12 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     state$so_far["kernels"] <- list(now$kernels)
   }
   now <- compare_little_noise(now, s)
-  if (exact && problem$pool$n <= exact_enough[["last"]]) now <- climb_last(now)
+  if (exact && problem$pool$n <= exact_enough[["last"]] && in_time(problem$pool)) {
+    # continues to the optimum, so that estimates do not depend on the seed
+    end <- learn_exactly(now$problem, climb(now$problem, now$theta, "whole", 0L), exact_enough[["sure"]])
+    if (is.finite(end$value)) now[c("theta", "value")] <- end[c("theta", "value")]
+  }
   list(model = now, rival = if (!now$problem$little_noise) rival)
-}
-
-# Returns the model at its optimum, so that estimates do not depend on the seed.
-climb_last <- function(model) {
-  if (!in_time(model$problem$pool)) return(model)
-  end <- learn_exactly(model$problem, climb(model$problem, model$theta, "whole", 0L), exact_enough[["sure"]])
-  if (is.finite(end$value)) model[c("theta", "value")] <- end[c("theta", "value")]
-  model
 }
 
 # Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels. Their prior
@@ -163,15 +159,11 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   if (!is.null(held)) problem$lower[last] <- problem$upper[last] <- held
   starts <- c(if (profile == model$problem$profile) list(model$theta),
               further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta))
-  ends <- lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L))
-  })
-  best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
   if (profile != model$problem$profile && !is.null(model$kernels)) {
     model$kernels$chosen <- model$kernels$kernel == profile_label(profile)
     attr(model$kernels, "additive") <- NULL
   }
-  replace(model, c("problem", "theta", "value"), list(problem, best$theta, best$value))
+  moved_to(model, best_from(problem, starts, "whole"))
 }
 
 # Returns TRUE if the prior may be what keeps the noise up: it has not faded, and the noise is small already. Responses
@@ -201,30 +193,20 @@ problem_with_trend <- function(problem, trend, v) {
   own <- seq_len(last)
   q <- length(v)
   B <- noise_basis(trend, pool$x)
-  w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
   twins <- pool$twins
-  x <- problem$rows(pool$x)
   wide <- problem
-  wide$own <- own
   wide$free <- c(problem$free, rep(TRUE, q))
   wide$lower <- c(problem$lower, rep(-6, q))
   wide$upper <- c(problem$upper, rep(6, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
   wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
-    pool$count$evaluations <- pool$count$evaluations + 1L
-    input <- problem$input(length(rows))
     now <- problem$by_number(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
-    used <- list(x = x, y = pool$y, weights = w / factor, levels = pool$levels)
-    input$rows$scale <- sqrt(used$weights)
-    result <- if (is.null(pool$levels)) {
-      native_vecchia(used, now, rows, neighbours, basis = basis, at = input)
-    } else {
-      integrated_likelihood(used, now, rows, neighbours, TRUE, input, basis)
-    }
+    weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
+    result <- problem$likelihood(now, rows, neighbours, TRUE, weights, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,

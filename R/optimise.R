@@ -251,6 +251,18 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
+# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
+# If nothing was learned before, the first one ends it.
+posterior_stage <- function(state, make) {
+  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
+    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
+  }
+  started <- proc.time()[["elapsed"]]
+  value <- allowInterrupts(make())
+  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
+  value
+}
+
 # Ends a series of fits if one of them was ended early.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {

@@ -232,11 +232,25 @@ formula_arguments <- function(dots, method) {
 # Fits the data as `asked`, which check_settings() returns.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
-  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, function(fit) {
-    if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
-  }, tolerance_unmet))
-  finish <- if (!is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])) add_reference
-  run_fit(data, asked, function(data, asked, state) fit_by_plan(data, asked, state, finish))
+  suspendInterrupts({
+    state <- no_state()
+    data <- response_stage(data, asked, state)
+    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response is as given
+    fit <- if (is.null(asked$tol)) fit_by_plan(data, asked, state) else fit_to_tolerance(data, asked, state)
+    keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
+    if (keeps) fit <- add_reference(fit, data, state)
+  })
+  if (!is.null(state$stopped)) {
+    fit[c("convergence", "message")] <- state$stopped
+    warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
+                             state$stopped$message, as.integer(sum(state$evaluations)),
+                             if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))), fit = fit)
+  } else if (isFALSE(fit$tol$met)) {
+    warn_convergence(tolerance_unmet(fit), fit = fit)
+  }
+  warn_rival(fit$learned, in_units(fit, 1, 2))
+  warn_small_n(fit$small_n, fit$nobs)
+  fit
 }
 
 #' Gaussian process regression by other approximations, and exactly

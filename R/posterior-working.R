@@ -234,18 +234,6 @@ sites_sum <- function(sites) {
   }, 0)
 }
 
-# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
-# If nothing was learned before, the first one ends it.
-posterior_stage <- function(state, make) {
-  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
-    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
-  }
-  started <- proc.time()[["elapsed"]]
-  value <- allowInterrupts(make())
-  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
-  value
-}
-
 # Updates a non-Gaussian fit from its current mode. If the old inducing points left no residual variance, then points
 # are chosen anew from all rows.
 remade_working_fit <- function(p, rows, model) {

@@ -68,10 +68,10 @@ points_of_fit <- function(fit) {
 }
 
 # Adds a reference on the points of the auxiliary distribution to a fit; after an interrupt the fit is unchanged.
-add_reference <- function(fit, data, done, state) {
-  if (is.null(done$aux_points) || !is.null(state$stopped)) return(fit)
+add_reference <- function(fit, data, state) {
+  if (is.null(fit$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {
-    kept_reference(reference_on(fit, data, distinct_points(done$aux_points, done$model$kernel), NULL), fit)
+    kept_reference(reference_on(fit, data, distinct_points(fit$aux_points, model_of(fit)$kernel), NULL), fit)
   }, otherwise = NULL)
   fit$seconds <- state$seconds
   fit

@@ -1,0 +1,341 @@
+# Learning with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise Laplace's log
+# marginal likelihood and priors, by L-BFGS with inducing points that are chosen anew. Models are compared in two tables
+# (choose()): smooth kernels on few rows; then the best of these on more rows, and kernels of several terms.
+
+# Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, it learns on the rows of the
+# largest ones. All classes share one kernel. The constant means of the other classes stay at their start.
+learn_laplace_stage <- function(data, s, state) {
+  start <- laplace_start(data, s)
+  center <- start$center
+  levels <- s$likelihood$levels
+  kept <- if (has_labels(response_of(s)) && length(levels) > class_points[["learn"]]) {
+    sort(order(tabulate(data$sites$y, length(levels)), decreasing = TRUE)[seq_len(class_points[["learn"]])])
+  }
+  found <- run_stage(state, "learn", {
+    found <- if (is.null(kept)) learn_laplace(data, s, start, state)
+    if (!is.null(kept)) {
+      if (length(s$free) || isTRUE(s$center)) {
+        tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
+                                        length(kept), length(levels)))
+      }
+      own <- which(data$sites$y %in% kept)
+      sites <- take_sites(data$sites, own)
+      sites$y <- match(sites$y, kept)
+      few <- s
+      few$likelihood$levels <- levels[kept]
+      found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), few,
+                             replace(start, "center", list(center[kept])), state)
+      center[kept] <- found$center + mean(center[kept]) - mean(found$center)
+      found$center <- center
+    }
+    found
+  }, otherwise = state$so_far) %||% start
+  if (length(found$center) < length(center)) found$center <- start$center # interrupted on few classes
+  found$model <- new_model(found$kernel, 1)
+  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
+  found
+}
+
+laplace_start <- function(data, s) {
+  response <- response_of(s)
+  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern52", data$x) else s$kernel
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
+         rep_len(as.double(s$center), max(1L, if (has_labels(response)) length(response$levels))),
+       theta = if (response$learned) response$middle * response$unit else s$likelihood$theta, trace = NULL,
+       convergence = 0L, message = "nothing to optimise", value = NA_real_)
+}
+
+learn_laplace <- function(data, s, start, state) {
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  asked <- s
+  s$likelihood$approx <- "laplace"
+  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
+  given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
+    !is.null(s$kernel$variance)
+  # searches from a model, or from its center and theta with another kernel
+  search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
+    if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
+    search_laplace(on, by, model, start, state, tied)
+  }
+  # returns the best of searches that start with short and with typical lengthscales
+  search_scales <- function(kernel, tied, on = rows, scales = c(0.3, 1)) {
+    lowest(lapply(scales, function(scale) {
+      try <- search(start, tied, change_leaves(kernel, function(leaf) {
+        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
+        leaf
+      }), on)
+      if (is.null(state$so_far) || isTRUE(try$value < state$so_far$value)) state$so_far <- try
+      try
+    }))
+  }
+  found <- choose_smooth(rows, s, start, given, search_scales)
+  # the value was computed on fewer rows
+  best <- tied <- search(found$best, tied = !given, found$best$kernel)
+  state$so_far <- best
+  if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
+    apart <- search(best)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$table
+  if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
+    state$so_far <- best
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state, search,
+                         search_scales)
+  }
+  if (response_of(asked)$approx == "vi") {
+    state$so_far <- best
+    best <- search(best, by = asked)
+  }
+  reasons <- state$left_out # why starts have no mode
+  if (!length(reasons)) return(best)
+  text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
+                  if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
+  if (is.finite(min(best$value, found$best$value))) {
+    tell_classed("search", paste(text, "The fit uses the best result of the other searches."))
+  } else {
+    warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
+  }
+  best
+}
+
+# Returns the choice among learned models by minus the log marginal likelihood plus price(model).
+choose_learned <- function(found, price) {
+  candidates <- lapply(found, function(one) {
+    model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel))))
+    model$label <- one$label %||% sum_label(one$kernel)
+    function(tried) model
+  })
+  names(candidates) <- seq_along(found)
+  choice <- choose(candidates, function(model) list(score = model$value + price(model)))
+  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score"))]
+  choice
+}
+
+# Returns the model with the least value, the first of several.
+lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
+
+# Returns the choice among smooth kernels, or the given kernel, on few rows.
+choose_smooth <- function(rows, s, start, given, search_scales) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  open <- is_open(s$kernel)
+  found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
+    kernel <- as_sum(start$kernel)
+    if (open) {
+      of_profile <- vapply(as_sum(s$kernel)$leaves, function(l) is.null(l$profile), NA)
+      kernel$leaves[of_profile] <- lapply(kernel$leaves[of_profile], replace, c("profile", "label"),
+                                          kernel_of(profile)[c("profile", "label")])
+      if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+    }
+    search_scales(kernel, !given, few, if (given || !length(s$free)) 1 else c(0.3, 1))
+  })
+  choice <- choose_learned(found, function(model) 0)
+  choice$table$score <- choice$table$score / nrow(few$x)
+  if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
+  choice
+}
+
+# Returns the best of these kinds: the smooth kernels found, tied or not; these with a linear mean; one lengthscale;
+# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance: the likelihood is
+# averaged over them.
+choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_scales) {
+  now <- smooth[[1L]]
+  if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
+  few <- nrow(rows$x) <= laplace_sizes$few_rows
+  # A linear mean beside the kernel, whose variance is learned. Classes that differ in small differences of correlated
+  # inputs need it; a smooth kernel imitates it only with lengthscales and variance far from their priors. The search
+  # starts with large slopes and a tenth of the kernel's variance.
+  with_line <- function(now) {
+    leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+    kernel <- with_columns(add_kernels(replace(now$kernel, "of", list(character())), leaf), rows$x)
+    units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+    value <- kernel_values(kernel)
+    variances <- which(units$what == "variance")
+    value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+    line <- search(now, TRUE, set_values(kernel, value))
+    c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
+  }
+  found <- c(smooth, with_line(now))
+  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
+    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale
+    label <- sprintf("%s (isotropic)", now$kernel$label)
+    kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
+    one <- search_scales(with_typical_values(kernel, rows$x, s), FALSE)
+    found <- c(found, list(one), with_line(one))
+  }
+  if (nrow(rows$x) >= additive_rows[["classes"]] && s$additive && functions_of_f(s$likelihood) == 1L) {
+    tied <- lowest(smooth)
+    kernel <- with_profile(s$kernel, paste0("additive:", tied$kernel$profile), rows$x)
+    if (length(additive_inputs(kernel)) > 1L) {
+      kernel <- replace(kernel, "lengthscale", list(tied$kernel$lengthscale))
+      found <- c(found, list(search(start, tied$tied, with_typical_values(kernel, rows$x, s))))
+    }
+  }
+  if (few && s$additive) {
+    found <- c(found, lapply(season_profiles(s$kernel, "matern32"), function(profile) {
+      kernel <- with_profile(s$kernel, profile, rows$x)
+      kernel <- with_typical_values(kernel, rows$x, s, function(units) exp(units$middle)) # from the priors' centres
+      c(search(now, FALSE, kernel), list(profile = profile, label = profile_label(profile, s$kernel$periods)))
+    }))
+  }
+  state$so_far <- lowest(found)
+  averaged <- few && s$priors && is.null(state$stopped)
+  choice <- choose_learned(found, function(model) {
+    price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
+    price + if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
+  })
+  kernels <- join_choices(kernels, choice, nrow(rows$x))
+  best <- choice$best
+  if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
+  replace(best, "kernels", list(kernels))
+}
+
+# Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's
+# approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
+occam_penalty <- function(rows, s, found, start) {
+  if (!is.finite(found$value)) return(Inf)
+  problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
+  curvature <- function(slope, step) {
+    here <- slope(problem$start)
+    columns <- vapply(seq_along(here), function(i) {
+      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
+    }, here)
+    (columns + t(columns)) / 2
+  }
+  H <- curvature(function(par) {
+    slope <- problem$evaluate(par)$gradient
+    if (is.null(slope)) NaN * par else slope
+  }, 0.01)
+  if (!all(is.finite(H))) return(Inf)
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the priors' curvature is constant
+  told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
+  sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
+}
+
+# Minimises laplace_problem() from `now`; the inducing points are chosen anew before each round. A value of Inf means
+# that the search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
+search_laplace <- function(rows, s, now, origin, state, tied) {
+  if (is.na(now$value)) now$value <- Inf
+  if (!is.null(state$stopped)) return(now)
+  now$tied <- tied
+  step <- 0.1
+  last_values <- NULL
+  enough <- function(par, value) { # two steps together gain little
+    little <- last_values[1L] - value < laplace_sizes$gain
+    last_values <<- c(last_values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
+  for (round in seq_len(if (min(rows$points, s$most) < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
+    problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
+    last_values <- c(Inf, Inf)
+    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
+                                    reltol = 1e-5, first_step = step, enough = enough),
+                       pfdtc_error_start = function(e) e)
+    if (inherits(result, "pfdtc_error_start")) {
+      state$left_out <- c(state$left_out, result$reason)
+      break
+    }
+    count_evaluations(state, "learn", result)
+    if (is.na(result$value)) result$value <- now$value
+    moved <- max(abs(result$par - problem$start), 0)
+    step <- min(max(result$last_step, 1e-3), 0.1)
+    now[c("kernel", "center", "theta")] <- problem$natural(result$par)
+    now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
+    if (!is.null(state$stopped) || moved < 0.05) break
+  }
+  now
+}
+
+# Returns at most `most` of the rows, for learning with `points` inducing points.
+laplace_rows <- function(data, s, most, points) {
+  n <- nrow(data$x)
+  most <- min(n, most, s$rows)
+  columns <- group_columns(s$kernel)
+  rows <- if (length(columns) && n > dense_rows) rows_of_levels(data$x, columns, most, laplace_sizes$levels) else
+    if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
+  points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
+  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
+}
+
+greedy_points <- function(rows, s, kernel) {
+  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
+}
+
+# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or minus the variational
+# bound) and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to
+# `now` (`tied`: one factor for all lengthscales), the constant mean and log theta. `origin` has the priors' centre.
+#
+# Priors do not fade: with a single class, or with classes that a line separates, the density has no maximum without
+# them, and classes have so little information about lengthscales that some become short by chance. The kernel has the
+# priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
+#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
+#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+# With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
+laplace_problem <- function(rows, z, s, now, origin, tied) {
+  names <- parameter_names(now$kernel, s$columns)
+  known <- c(names[c(kernel_parameters(now$kernel)$held, TRUE)], if (!is_open(s$kernel)) setdiff(names, s$free))
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
+  free <- parameters$free
+  response <- response_to_learn(s$likelihood, rows$sites)
+  unit <- response$unit
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
+  lengthscale <- c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale"
+  basis <- diag(length(free)) # a column for each parameter that moves; tied lengthscales share the first
+  if (tied && sum(lengthscale) > 1L) basis <- cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
+  with_center <- isTRUE(s$center)
+  with_theta <- response$learned
+  sizes <- c(ncol(basis), if (with_center) length(now$center) else 0L, if (with_theta) length(now$theta) else 0L)
+  part <- rep(1:3, sizes)
+  sd <- rep(c(laplace_priors$center * unit, laplace_priors$theta), sizes[-1L])
+  logs <- function(par) parameters$start + drop(basis %*% par[part == 1L])
+  at_par <- function(par) {
+    par <- unname(par)
+    list(kernel = parameters$at(logs(par))$kernel, center = if (with_center) par[part == 2L] else now$center,
+         theta = if (with_theta) exp(par[part == 3L]) else now$theta)
+  }
+  warm <- least <- NULL
+  # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
+  run <- s$run
+  if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
+  log_prior <- function(at) {
+    beyond <- log(kernel_values(at$kernel)) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
+    more <- c(if (with_center) at$center - origin$center, if (with_theta) log(at$theta / response$theta_middle)) / sd
+    list(value = -(sum(beyond * pull) + sum(more^2)) / 2, slope = -c(crossprod(basis, pull[free]), more / sd))
+  }
+  evaluate <- function(par) {
+    at <- at_par(par)
+    too_far <- parameters$too_far(logs(par))
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    if (with_theta && !all(at$theta > max(1e-6 * unit, s$likelihood$least) & at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
+    }
+    sites <- response$at(at$theta, at$center)
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm, want = 2L, control = run,
+                        enough = if (is.null(sites$contrasts)) 1e-9 else laplace_sizes$decrement)
+    if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
+    warm <<- e
+    pivot <- min(diag(e$C))^2
+    if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
+    if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
+    prior <- log_prior(at)
+    value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
+    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
+                             if (with_theta) response$slope(at$theta, sites, e))
+    list(value = -value, gradient = -slope)
+  }
+  list(start = c(numeric(sizes[1L]), if (with_center) now$center, if (with_theta) log(now$theta)),
+       natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
+       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
+}
+
+laplace_prior <- function(kernel, x, unit, wanted) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
+  precision <- diag(units$sd^-2, nrow(units))
+  for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
+    d <- length(at)
+    precision[at, at] <- precision[at, at] + (1 / d^2 - 1 / d) * units$sd[at[1L]]^-2
+  }
+  list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
+}
