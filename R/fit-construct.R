@@ -174,7 +174,20 @@ learn_stage <- function(data, s, state) {
       pilot
     }, otherwise = start)
   }
-  if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel)) found <- with_unbiased_scale(found, data, s, state)
+  if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
+    # With few rows the likelihood is largest at variances that are too small, as for a linear model (bench/few.R):
+    # kernel variances and noise are multiplied by n / (n - p), for p learned hyperparameters.
+    p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
+    factor <- data$n / (data$n - min(p, data$n / 2))
+    if (factor >= 1.005) { # else it is printed as 1.00
+      state$because["scale"] <- sprintf(
+        paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
+              "kernel and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+    }
+    times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
+    found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
+    found$noise <- factor * found$noise
+  }
   with_values <- function(found) {
     found$kernel <- name_lengthscales(found$kernel, data$x)
     model_with(new_model(NULL, NULL, data$center, data$scale), found)
@@ -182,23 +195,6 @@ learn_stage <- function(data, s, state) {
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
        exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
-}
-
-# Returns the model with kernel variances and noise times n / (n - p), for p learned hyperparameters. With few rows the
-# likelihood is largest at variances that are too small, as for a linear model (bench/few.R).
-with_unbiased_scale <- function(found, data, s, state) {
-  if (data$n > exact_learning_rows) return(found)
-  p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
-  factor <- data$n / (data$n - min(p, data$n / 2))
-  if (factor >= 1.005) { # else it is printed as 1.00
-    state$because["scale"] <- sprintf(
-      paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
-            "kernel and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
-  }
-  times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
-  found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
-  found$noise <- factor * found$noise
-  found
 }
 
 # Returns the number of learned hyperparameters of a kernel and its noise.
@@ -228,7 +224,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
 
 # Returns the problem of maximising the exact log marginal likelihood.
 exact_problem <- function(data, parameters, control) {
-  hyper_problem(data, parameters, function(now) native_exact_evidence(data, now, control))
+  hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, control))
 }
 
 # The last stage of a fit to a row source: a pass for the sums over the rows, then the posterior of the sums.

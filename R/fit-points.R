@@ -34,7 +34,20 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (!is.null(state$stopped) || s$objective == "none" || !s$move) return(now)
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
-  if (s$objective == "vfe" && !is.null(s$joint)) return(vfe_jointly(rows, now, s, state))
+  if (s$objective == "vfe" && !is.null(s$joint)) { # points and hyperparameters move together
+    return(run_stage(state, "points", {
+      parameters <- free_parameters(now$model, s$joint)
+      problem <- first_that_works(function(jitter) {
+        points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
+        vfe_hyper_problem(rows, now$z, parameters, jitter, s$run, points)
+      }, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
+      result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
+      count_evaluations(state, "objective", result)
+      found <- problem$natural(result$par)
+      take_result(replace(now, "model", list(model_with(now$model, found))),
+                  c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
+    }, otherwise = now))
+  }
   steps <- s$steps
   if (s$try_starts) {
     begun <- better_start(data, rows, now, s, state)
@@ -156,33 +169,4 @@ take_result <- function(now, result) {
   now$trace <- rbind(now$trace, trace)
   now$z_trace <- c(now$z_trace, kept)
   now
-}
-
-# Moves the points and learns the hyperparameters together.
-vfe_jointly <- function(rows, now, s, state) {
-  parameters <- free_parameters(now$model, s$joint)
-  problem_with <- function(jitter) {
-    points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
-    scratch <- new.env()
-    in_points <- seq_along(points$start)
-    natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
-    unit <- rep(points$unit, each = nrow(now$z))
-    list(start = c(points$start, parameters$start), natural = natural, jitter = jitter, evaluate = function(par) {
-      too_far <- parameters$too_far(par[-in_points])
-      if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-      at <- c(parameters$at(par[-in_points]), list(z = points$natural(par[in_points])))
-      result <- objective_of(rows, NULL, at$z, at, jitter, s$run, scratch)
-      if (!is.null(result$reason)) return(result)
-      result$gradient <- as.vector(result$gradient[, points$columns]) * unit
-      hyper_slope(result, parameters, rows$shift, at$noise)
-    })
-  }
-  run_stage(state, "points", {
-    problem <- first_that_works(problem_with, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
-    result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
-    count_evaluations(state, "objective", result)
-    found <- problem$natural(result$par)
-    now$model <- model_with(now$model, found)
-    take_result(now, c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
-  }, otherwise = now)
 }

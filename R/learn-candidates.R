@@ -19,20 +19,17 @@ choose_season <- function(now, s) {
                   }))
   choice <- choose(c(list(now = function(tried) here), candidates), judge_by_price)
   best <- choice$best
-  now$kernels <- join_choices(now$kernels, choice, some$n)
-  if (!is_season(best$problem$profile)) return(now)
-  now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - here$value,
-                           best$parameters - here$parameters, if (!pool$few) some$n)
-  if (!few) {
+  now <- take_choice(now, choice, some$n, if (!pool$few) some$n)
+  if (!few && is_season(best$problem$profile)) {
     problem <- learning_problem(pool, s, best$problem$profile)
     if (pool$few) { # the exact log marginal likelihood of all rows decides
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]
     }
-    best$problem <- problem
+    now[c("problem", "theta", "value")] <- list(problem, best$theta, best$value)
   }
-  moved_to(now, best)
+  now
 }
 
 # Returns profiles by name: each season alone, and all of them. With other inputs than the time, `rest` is the profile
@@ -56,6 +53,18 @@ profile_price <- function(profile) {
   }
   further <- length(strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]) - 1
   season_rule[["nats"]] + season_rule[["more"]] * further
+}
+
+# Returns the model moved to the best of a choice, whose first candidate it is. Its table of kernels has the others and,
+# as an attribute, what the best gains on `rows` rows (NULL: on all).
+take_choice <- function(now, choice, n, rows = NULL) {
+  first <- choice$tried[[1L]]
+  best <- choice$best
+  now$kernels <- join_choices(now$kernels, choice, n)
+  if (best$label == first$label) return(now)
+  now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - first$value,
+                           best$parameters - first$parameters, rows)
+  moved_to(now, best)
 }
 
 # Adds what a kernel of several terms gains to the table of kernels tried.
@@ -114,12 +123,7 @@ choose_additive <- function(now, s, first = NULL) {
                             learn_additive("pairwise", one, s)
                           }
                         }), judge_by_price)
-  now$kernels <- join_choices(now$kernels, choice, pool$n)
-  if (choice$best$label != now$label) {
-    now$kernels <- with_gain(now$kernels, choice$best$problem$profile, choice$best$value - now$value,
-                             choice$best$parameters - now$parameters)
-  }
-  moved_to(now, choice$best)
+  take_choice(now, choice, pool$n)
 }
 
 # Returns `now`, or the additive kernel that choose_additive() takes on some rows, if rows are too many for exact

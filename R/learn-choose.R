@@ -258,7 +258,7 @@ value_of_some <- function(model) {
   pool <- problem$pool
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
-  some <- rows_of_pool(pool, rows)
+  some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])

@@ -143,9 +143,20 @@ density_of_objective <- function(fit, data, s) {
   } else {
     vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
   }
-  list(natural = problem$natural, lower = parameters$start - 16, upper = parameters$start + 16,
-       value = function(par) -problem$evaluate(par)$value, exact = !is.null(fit$x), prior = function(par) 0,
-       information = function() differences(function(par) problem$evaluate(par)$gradient, parameters$start))
+  density_of_minus(problem, exact = !is.null(fit$x))
+}
+
+# Returns the density whose minus a problem of minimise() has, `times` for its part without the prior. The unit of its
+# parameters is `unit`.
+density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
+  at <- problem$start / unit
+  prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par * unit)
+  list(natural = function(par) problem$natural(par * unit), lower = at - 16, upper = at + 16, exact = exact,
+       prior = function(par) prior(par)$value, value = function(par) {
+         -times * problem$evaluate(par * unit)$value - (times - 1) * prior(par)$value
+       }, information = function() differences(function(par) {
+         (times * problem$evaluate(par * unit)$gradient + (times - 1) * prior(par)$slope) * unit
+       }, at))
 }
 
 # Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
@@ -170,16 +181,8 @@ density_of_laplace <- function(fit, data) {
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s), tied = FALSE)
   unit <- ifelse(all == "mean", likelihood$unit, 1)
-  at <- problem$start / unit
   times <- nrow(data$x) / nrow(rows$x) # but the prior counts once
-  slope <- function(par) {
-    (times * problem$evaluate(par * unit)$gradient + (times - 1) * problem$prior(par * unit)$slope) * unit
-  }
-  prior <- function(par) problem$prior(par * unit)$value
-  list(names = all, unit = unit, at = at, natural = function(par) problem$natural(par * unit), lower = at - 16,
-       upper = at + 16, exact = FALSE, prior = prior,
-       value = function(par) -times * problem$evaluate(par * unit)$value - (times - 1) * prior(par),
-       information = function() differences(slope, at))
+  c(list(names = all, unit = unit, at = problem$start / unit), density_of_minus(problem, FALSE, unit, times))
 }
 
 # Returns the symmetric matrix of central differences of a gradient. A step of 0.002 has errors of about 1e-6.

@@ -78,7 +78,8 @@ kernel_to_learn <- function(pool, s, profile) {
 
 # Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
 # vecchia(theta, rows, neighbours, slopes) returns the log density of `rows` given these neighbours, with priors. With
-# `slopes` 2 the information is an estimate from a quarter of the rows. input(n) is made once for n rows.
+# `slopes` 2 the information is an estimate from a quarter of the rows. With other `weights` and a `basis` of the log
+# noise, it returns the log likelihood, whose slopes include those of the basis. input(n) is made once for n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
@@ -123,25 +124,19 @@ with_likelihood <- function(problem, precision) {
     if (made$n != n) made <<- list(n = n, rows = rows, control = engine_control(n, run))
     made
   }
-  # Returns the log likelihood without priors. `weights` replace those of the pool. Slopes include those in the
-  # coefficients of `basis`, columns of the log noise.
-  problem$likelihood <- function(now, rows, neighbours, slopes, weights = NULL, basis = matrix(0, nrow(pool$x), 0L)) {
+  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE, weights = pool$weights,
+                              basis = matrix(0, nrow(pool$x), 0L)) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     input <- problem$input(length(rows))
-    used <- pool
-    if (!is.null(weights)) {
-      used$weights <- weights
-      input$rows$scale <- sqrt(weights)
-    }
+    trend <- ncol(basis) > 0L
+    if (trend) input$rows$scale <- sqrt(weights)
+    now <- problem$by_number(theta)
     plain <- is.null(pool$levels)
     likelihood <- if (plain) native_vecchia else integrated_likelihood
-    likelihood(used, now, rows, neighbours, slopes = if (plain) slopes else slopes > 0, basis = basis, at = input)
-  }
-  problem$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
-    now <- problem$by_number(theta)
-    result <- problem$likelihood(now, rows, neighbours, slopes)
+    result <- likelihood(replace(pool, "weights", list(weights)), now, rows, neighbours, basis = basis, at = input,
+                         slopes = if (plain) slopes else slopes > 0)
     if (!is.finite(result$value)) return(list(value = -Inf))
-    problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
+    if (trend) result else problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
 }
@@ -151,7 +146,8 @@ with_likelihood <- function(problem, precision) {
 # row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  used <- if (is.null(rows)) pool else
+    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   used$x <- problem$rows(used$x)
   n <- length(used$y)
   input <- engine_input(used, n, problem$run)

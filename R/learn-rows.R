@@ -54,14 +54,11 @@ most_exact_rows <- function(most = exact_learning_rows) {
   min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 }
 
-rows_of_pool <- function(pool, rows) {
-  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-}
-
 # Returns the pool of the first `count` rows that count.
 some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
-  some <- replace(pool, c("x", "y", "n"), c(rows_of_pool(pool, rows)[c("x", "y")], length(rows)))
+  some <- pool
+  some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
   some[c("spreads", "fade", "made")] <- list(spreads_of(some$x), prior_share(some$n, ncol(some$x)),
                                              new.env(parent = emptyenv()))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]

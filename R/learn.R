@@ -200,13 +200,12 @@ problem_with_trend <- function(problem, trend, v) {
   wide$upper <- c(problem$upper, rep(6, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
   wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
-    now <- problem$by_number(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
     weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
-    result <- problem$likelihood(now, rows, neighbours, TRUE, weights, basis)
+    result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,
@@ -214,7 +213,7 @@ problem_with_trend <- function(problem, trend, v) {
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
     # merged rows have -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row
-    noise <- now$noise * factor
+    noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
     basis <- cbind(1, basis)

@@ -187,31 +187,34 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters. minus_log(model) returns
-# list(value, theta, noise) or a reason.
-hyper_problem <- function(data, parameters, minus_log) {
-  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
-    too_far <- parameters$too_far(par)
+# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters, after the coordinates of
+# `points`, a points_problem(), if they move as well. minus_log(model, z) returns list(value, theta, noise), with the
+# gradient in z if there are points, or a reason.
+hyper_problem <- function(data, parameters, minus_log, points = NULL) {
+  own <- length(points$start) + seq_along(parameters$start)
+  z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
+  list(start = c(points$start, parameters$start), natural = function(par) {
+    c(parameters$natural(par[own]), if (!is.null(points)) list(z = z_at(par)))
+  }, evaluate = function(par) {
+    too_far <- parameters$too_far(par[own])
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- parameters$at(par)
-    result <- minus_log(now)
+    now <- parameters$at(par[own])
+    z <- z_at(par)
+    result <- minus_log(now, z)
     if (!is.null(result$reason)) return(result)
-    hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
+    shift <- data$shift # the terms of merged equal rows
+    slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * now$noise))[parameters$free]
+    list(value = result$value - merged_log_density(shift, now$noise), gradient = c(
+      if (!is.null(z)) as.vector(result$gradient[, points$columns]) * rep(points$unit, each = nrow(z)), slope))
   })
 }
 
-# Returns the problem of the ELBO in the hyperparameters, at fixed Z.
-vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
+# Returns the problem of the ELBO in the hyperparameters, at fixed Z or together with `points`.
+vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NULL) {
   scratch <- new.env()
-  hyper_problem(data, parameters, function(now) objective_of(data, NULL, z, now, jitter, control, scratch))
-}
-
-# Adds the terms of merged equal rows to minus a log density and its gradient.
-hyper_slope <- function(result, parameters, shift, noise) {
-  result$value <- result$value - merged_log_density(shift, noise)
-  slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * noise))
-  result$gradient <- c(result$gradient, slope[parameters$free])
-  result
+  hyper_problem(data, parameters, function(now, moved) {
+    objective_of(data, NULL, moved %||% z, now, jitter, control, scratch)
+  }, points)
 }
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
