@@ -345,12 +345,6 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-tolerance_unmet <- function(fit) {
-  words <- tolerance_words(fit)
-  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), words[2L],
-          words[1L], words[3L], fit$tol$needs)
-}
-
 # Describes the larger of the two statistics; NA for a fit without tol.
 describe_tolerance <- function(fit) {
   tol <- fit$tol

@@ -59,7 +59,15 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
     new <- problem$evaluate(new_theta)
     gained <- new$value - point$value
     better <- is.finite(gained) && gained > 0.05 * promised
-    if (!scoring && is.finite(gained)) information <- bfgs_update(information, step, point$gradient - new$gradient)
+    if (!scoring && is.finite(gained)) { # B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient
+      change <- point$gradient - new$gradient
+      sy <- sum(step * change)
+      Bs <- drop(information %*% step)
+      curvature <- sum(step * Bs)
+      if (sy > 1e-8 * curvature && curvature > 0) {
+        information <- information - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
+      }
+    }
     if (better) {
       if (scoring) information <- new$information
       if (gained > 0.5 * promised) lambda <- max(lambda / 10, 1e-6)
@@ -72,15 +80,6 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
   }
   list(theta = theta, value = point$value, converged = converged, information = information,
        moved = max(abs(theta - start)), loo = point$loo)
-}
-
-# Returns B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient; without positive curvature, B.
-bfgs_update <- function(B, step, change) {
-  sy <- sum(step * change)
-  Bs <- drop(B %*% step)
-  curvature <- sum(step * Bs)
-  if (!(sy > 1e-8 * curvature) || !(curvature > 0)) return(B)
-  B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
 # Continues with the exact log marginal likelihood, first on fewer rows, where `run` of the Vecchia likelihood ended.

@@ -139,24 +139,22 @@ matrix_fit <- function(method, call, frame, dots) {
   args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
-  check_response_beside(method, call, args$x, args$y)
+  x <- args$x
+  y <- args$y
+  text <- is.character(y) && length(y) == 1L && y %in% names(x)
+  if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # a formula was perhaps meant
+    formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
+    abort_input("y", if (is.null(y)) "missing" else describe(y), "the response, a number for each row of `x`",
+                hint = sprintf("For a data frame write %s(%s, %s).", method, formula,
+                               if (is.symbol(call$x)) as.character(call$x) else "data"))
+  }
   if (check_flag(args$workers %||% FALSE, "workers")) {
     abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   }
-  data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
+  data <- data_from_matrix(x, y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
   fit_by_family(method, data, call, args)
-}
-
-# Refuses a data frame as `x` without numbers as `y`, and shows the call with a formula that was perhaps meant.
-check_response_beside <- function(method, call, x, y) {
-  text <- is.character(y) && length(y) == 1L && y %in% names(x)
-  if (!is.data.frame(x) || !ncol(x) || !(is.null(y) || text || inherits(y, "formula"))) return()
-  formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
-  data <- if (is.symbol(call$x)) as.character(call$x) else "data"
-  abort_input("y", if (is.null(y)) "missing" else describe(y), "the response, a number for each row of `x`",
-              hint = sprintf("For a data frame write %s(%s, %s).", method, formula, data))
 }
 
 # Fits a formula. The arguments and their defaults are those of the default method.
@@ -246,7 +244,9 @@ fit_as_asked <- function(data, asked) {
                              state$stopped$message, as.integer(sum(state$evaluations)),
                              if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))), fit = fit)
   } else if (isFALSE(fit$tol$met)) {
-    warn_convergence(tolerance_unmet(fit), fit = fit)
+    words <- tolerance_words(fit)
+    warn_convergence(sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked),
+                             words[2L], words[1L], words[3L], fit$tol$needs), fit = fit)
   }
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
