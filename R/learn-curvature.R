@@ -154,9 +154,11 @@ density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
   list(natural = function(par) problem$natural(par * unit), lower = at - 16, upper = at + 16, exact = exact,
        prior = function(par) prior(par)$value, value = function(par) {
          -times * problem$evaluate(par * unit)$value - (times - 1) * prior(par)$value
-       }, information = function() differences(function(par) {
-         (times * problem$evaluate(par * unit)$gradient + (times - 1) * prior(par)$slope) * unit
-       }, at))
+       }, information = function() {
+         differences(function(par) {
+           (times * problem$evaluate(par * unit)$gradient + (times - 1) * prior(par)$slope) * unit
+         }, at)
+       })
 }
 
 # Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
