@@ -95,8 +95,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
   score <- response_score(response, take_sites(given[c("y", "size")], known),
-                          list(mean = mean[known], var = at$var[index]),
-                          if (response$conjugate) lapply(noise_law(fit, rows), `[`, known))
+                          c(list(mean = mean[known], var = at$var[index]),
+                            if (response$conjugate) lapply(noise_law(fit, rows), `[`, known)))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
 }
@@ -243,9 +243,6 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-posterior_words <- c(exact = "exact posterior", far = "inducing points",
-                     `far + near` = "inducing points with neighbours")
-
 # Returns the heading of anova(): the model of each fit, and for each row and the one above it which is better by the
 # bounds.
 anova_heading <- function(fits, table) {
@@ -253,8 +250,12 @@ anova_heading <- function(fits, table) {
   models <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
             paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
-            if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
-              sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
+            if (!response_of(fit)$conjugate) {
+              sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]])
+            } else {
+              switch(fit$posterior, exact = "exact posterior", far = "inducing points",
+                     "inducing points with neighbours")
+            })
   }, "")
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
     both <- paste(names[i - 1:0], collapse = ", ")

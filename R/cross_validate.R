@@ -155,7 +155,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   noise <- if (response_of(fit)$conjugate) {
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(noise_spread(one, x), nrow(x)))
   }
-  score_each(response_of(one), y, list(mean = p$mean + offset, var = p$var), noise,
+  score_each(response_of(one), y, c(list(mean = p$mean + offset, var = p$var), noise),
              crps = !has_classes(response_of(one)))
 }
 
@@ -228,7 +228,7 @@ of_rows <- function(fit, value, n, argument) {
 # Beyond this number of rows, a prediction without a row is taken to equal the prediction with it.
 jackknife_rows <- 1000L
 
-# Returns cbind(fit, lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
+# Returns list(lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
@@ -244,9 +244,7 @@ conformal_band <- function(fit, rows, p, level) {
     sort(score[used], partial = k)[k] * sqrt(total) * matrix(1, length(total), 2L)
   }
   mean <- p$mean[rows$index] + rows$offset
-  band <- cbind(fit = mean, lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
-  rownames(band) <- rows$names
-  band
+  list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
 }
 
 # Returns the distances of both ends from the mean, a row for each row of x: the k-th smallest of the distances that the

@@ -1,11 +1,21 @@
 # Checks fits when a function takes them. A fit may come from a file or an earlier version, or may have been changed.
 
-# Returns a fit of any likelihood in the current layout.
+# Returns a fit of any likelihood in the current layout. The signature of version 0.1.0 lacked sums, which are computed
+# again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
   if (inherits(fit, "gp_hurdle")) abort_input(argument, "a hurdle of two fits", "one of its fits, `zero` or `positive`")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
-  current_fit(fit, argument)
+  if (!is.list(fit)) damaged_fit(list(), argument, "list")
+  fit <- with_new_names(fit)
+  if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)
+  check_fit_parts(fit, argument)
+  old <- fit$signature
+  if (old_signature(fit) && !is.null(fit$data)) {
+    fit$signature <- data_signature(fit$data)
+    if (identical(fit$reference$signature, old)) fit$reference$signature <- fit$signature
+  }
+  fit
 }
 
 # Does what check_any_fit() does, but refuses non-Gaussian likelihoods.
@@ -19,21 +29,6 @@ with_new_names <- function(fit) {
   old <- intersect(names(renamed)[vapply(fit[renamed], is.null, NA)], names(fit)[!vapply(fit, is.character, NA)])
   names(fit)[match(old, names(fit))] <- renamed[old]
   if (is.null(fit$posterior)) fit$posterior <- posterior_kind(fit)
-  fit
-}
-
-# Brings a fit of version 0.1.0 to the current layout. There the signature lacked sums that can be computed again if the
-# fit has its data.
-current_fit <- function(fit, argument) {
-  if (!is.list(fit)) damaged_fit(list(), argument, "list")
-  fit <- with_new_names(fit)
-  if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)
-  check_fit_parts(fit, argument)
-  old <- fit$signature
-  if (old_signature(fit) && !is.null(fit$data)) {
-    fit$signature <- data_signature(fit$data)
-    if (identical(fit$reference$signature, old)) fit$reference$signature <- fit$signature
-  }
   fit
 }
 

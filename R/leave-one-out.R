@@ -181,8 +181,7 @@ training_scores <- function(fit, seen = FALSE) {
   if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
-  response_score(response, y, take_rows_of(f[c("mean", "var")], used),
-                 list(noise = f$noise[used], spread = f$spread[used]))
+  response_score(response, y, take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used))
 }
 
 # Returns the PIT of each row given all other rows, NA at weight 0. It is uniform if the model holds. For counts and
@@ -191,8 +190,8 @@ pit_of <- function(fit, loo) {
   check_distribution(fit)
   known <- which(!is.na(loo$mean))
   data <- training_data(fit)
-  ends <- pit_ends(response_of(fit), data$sites$y, lapply(loo[c("mean", "var")], `[`, known),
-                   list(size = unname(sizes_given(data)[known])))
+  f <- c(loo[c("mean", "var")], list(size = unname(sizes_given(data))))
+  ends <- pit_ends(response_of(fit), data$sites$y, lapply(f, `[`, known))
   pit <- ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below)
   replace(loo$mean, known, pmin(pmax(pit, 0), 1))
 }

@@ -106,9 +106,13 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   object <- check_any_fit(object, "object")
   response <- response_of(object)
-  if (has_labels(response)) return(residuals_labels(object, type))
+  labels <- has_labels(response)
   normal <- response$conjugate
   given <- type %in% c("response", "loo") # others are those of a transformed response
+  if (labels && type == "pit") {
+    abort_input("type", "\"pit\" with several classes", "\"response\", \"pearson\", \"loo\" or \"deviance\"",
+                hint = "Classes without an order have no distribution function.")
+  }
   if (!normal && !given) check_distribution(object, "object")
   padded <- function(v) stats::naresid(object$na.action, v)
   if (type == "pit") {
@@ -118,11 +122,16 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   data <- training_data(object)
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
-  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
-  r <- padded(if (given) given_response(data) else data$response) - mean
+  y <- padded(if (given) given_response(data) else data$response)
+  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
+  r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # for classes the indicators of each
   if (given) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
   if (normal) return(r * sqrt(w))
+  if (labels) {
+    if (type == "pearson") return(r * sqrt(w / (mean * (1 - mean))))
+    return(stats::setNames(sqrt(-2 * w * log(mean[cbind(seq_along(y), y)])), rownames(mean)))
+  }
   size <- padded(sizes_given(data))
   if (type == "pearson" && is.null(response$variance)) {
     latent <- stats::predict(object, se.fit = TRUE)
@@ -308,13 +317,6 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
 }
 
 #' @rdname gp_fit-regression
-#' @method family gp_fit
-#' @rawNamespace S3method(stats::family,gp_fit)
-family.gp_fit <- function(object, ...) {
-  family_of(object$likelihood)
-}
-
-#' @rdname gp_fit-regression
 #' @importFrom stats case.names
 #' @export
 case.names.gp_fit <- function(object, full = FALSE, ...) {
@@ -329,8 +331,8 @@ labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(stats::terms(object), "term.labels")
 }
 
-# stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fits with as many hyperparameters are
-# compared by AIC, so that their Df is NA. A fit has an input or a group: its only term stays, with AIC NA.
+# stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fewer terms and a new kernel may have
+# as many hyperparameters: Df is NA then, and AIC decides. A fit keeps its only term, with AIC NA.
 #' @importFrom stats drop1
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
@@ -345,7 +347,10 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) without_zero_df(NextMethod())
 
-without_zero_df <- function(table) replace(table, "Df", ifelse(table$Df == 0, NA, table$Df))
+without_zero_df <- function(table) {
+  quiet <- withCallingHandlers(table, pfdtc_message_family = function(m) invokeRestart("muffleMessage"))
+  replace(quiet, "Df", ifelse(quiet$Df <= 0, NA, quiet$Df))
+}
 
 #' @rdname gp_fit-regression
 #' @importFrom stats update

@@ -105,9 +105,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
   if (labels) { # the most probable class, and the probability of each
-    known <- !is.na(fit[, 1L])
-    best <- replace(rep(NA_integer_, nrow(fit)), known, max.col(fit[known, , drop = FALSE], "first"))
-    out$.fitted <- factor(colnames(fit)[best], colnames(fit))
+    out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
     out[paste0(".prob_", colnames(fit))] <- unname(fit)
     return(out)
   }

@@ -107,23 +107,11 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   } else {
     latent_asked(fit, rows, ask)
   }
-  if (has_labels(response) && ask$type != "density" || is_ordered(response) && ask$type %in% c("response", "class")) {
-    return(predict_classes(fit, response, f, rows$names, ask))
-  }
-  levels <- response$levels
-  switch(ask$type,
-         # the averaged probability is above 1/2 where f is positive, because links are symmetric
-         class = if (is.null(levels)) stats::setNames(as.integer(f$mean > 0), names(f$mean)) else
-           if (identical(levels, c("FALSE", "TRUE"))) f$mean > 0 else
-             stats::setNames(factor(levels[1L + (f$mean > 0)], levels = levels), names(f$mean)),
-         density = log_densities(fit, response, new, f, rows),
-         survival = survival_asked(response, f, rows$names, ask$times, ask),
-         quantile = quantiles_asked(response, f, rows$names, ask$probs), {
-           said <- response_say(response, f, f, ask)
-           value <- in_shape(said, rows$names)
-           if (!ask$se.fit && !ask$full_cov) return(value)
-           c(list(fit = value, se.fit = stats::setNames(said$sd, rows$names)), if (ask$full_cov) list(cov = said$cov))
-         })
+  if (ask$type == "density") return(log_densities(fit, response, new, f, rows))
+  if (ask$type == "class") return(say_class(fit, response, f, rows$names, ask))
+  say <- if (has_labels(response) || is_ordered(response) && ask$type == "response") say_chances else
+    if (ask$type %in% c("survival", "quantile")) say_columns else response_say
+  in_shape(say(response, f, ask), rows$names, ask)
 }
 
 # Predicts at the rows of a source, block by block, or at the places of a spatial object, which has predictions then.
@@ -137,12 +125,20 @@ predict_apart <- function(fit, new, ask, na.action, file) {
   predict_source(new, function(block) at(block, na.action = na.action), file, request)
 }
 
-# Returns a vector, or with an interval a matrix, as predict.lm() does.
-in_shape <- function(said, names) {
-  if (is.null(said$lwr)) return(stats::setNames(said$fit, names))
-  out <- cbind(fit = said$fit, lwr = said$lwr, upr = said$upr)
-  rownames(out) <- names
-  out
+# Returns what predict.lm() does: a vector, with an interval a matrix, with `se.fit` or `full_cov` a list. If `fit` has
+# several columns, vectors become matrices and matrices arrays. Columns come last, but for survival before the ends.
+in_shape <- function(said, names, ask) {
+  shaped <- function(v) {
+    if (is.matrix(v)) `dimnames<-`(v, list(names, colnames(said$fit))) else stats::setNames(v, names)
+  }
+  value <- shaped(said$fit)
+  if (!is.null(said$lwr)) {
+    value <- array(c(value, said$lwr, said$upr), c(dim(value) %||% length(value), 3L),
+                   c(dimnames(value) %||% list(names), list(c("fit", "lwr", "upr"))))
+    if (length(dim(value)) == 3L && ask$type != "survival") value <- aperm(value, c(1L, 3L, 2L))
+  }
+  if (!ask$se.fit && !ask$full_cov) return(value)
+  c(list(fit = value, se.fit = shaped(said$sd)), if (ask$full_cov) list(cov = said$cov))
 }
 
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
@@ -161,23 +157,16 @@ latent_asked <- function(fit, rows, ask) {
     (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, mean_only, ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
-  if (conjugate) {
-    noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
-    f$noise <- rep_len(noise, nrow(rows$x))[rows$index]
-    f$spread <- rep_len(noise_spread(fit, rows$x), nrow(rows$x))[rows$index]
-  }
+  if (conjugate) f[c("noise", "spread")] <- noise_law(fit, rows, p$noise %||% fit$noise)
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
     exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
-    if (ask$hyper_uncertainty) { # the largest noise of the mixture
-      f$noise_top <- attr(exact, "noise") * rep_len(noise_factor(fit$noise_trend, rows$x), nrow(rows$x))[rows$index]
-    }
+    if (ask$hyper_uncertainty) f$noise_top <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest
   }
   if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
   if (ask$full_cov) f$cov <- covariance_at(fit, rows, p)
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
-  if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
 }
 

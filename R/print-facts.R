@@ -12,7 +12,14 @@ fit_fields <- list(
            count_of(inputs, "input"),
            if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
-           if (has_ends(response) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
+           if (has_ends(response) && !is.null(fit$data)) {
+             L <- fit$data$sites$y
+             U <- fit$data$sites$size
+             kinds <- c("seen", "right-censored", "left-censored", "in intervals")
+             kind <- ifelse(L == U, 1L, ifelse(is.infinite(U), 2L, ifelse(L == (if (min(L) < 0) -Inf else 0), 3L, 4L)))
+             counts <- tabulate(kind, 4L)
+             paste0("; ", paste(counts[counts > 0], kinds[counts > 0], collapse = ", "))
+           },
            if (has_labels(response) || is_ordered(response)) {
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
            } else if (!is.null(levels)) {
@@ -23,7 +30,12 @@ fit_fields <- list(
   # the parts that the title lacks: a shape parameter or a transform
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
-    if (is_ordered(response)) return(describe_cuts(fit, response))
+    if (is_ordered(response)) { # the cut points of f without its constant mean
+      cuts <- cut_points(fit$theta)
+      between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
+      return(sprintf("%s, cut points %s", response$full_label,
+                     paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", ")))
+    }
     if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
     paste(c(response$full_label, paste(response$shape, format(signif(response$shown(fit$theta), 4)))),
           collapse = ", ")
@@ -57,11 +69,17 @@ fit_fields <- list(
   },
   Noise = function(fit, response) {
     if (!response$conjugate) return(NULL)
-    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else
-      paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
+    trend <- fit$noise_trend
+    range <- if (!is.null(trend$smooth)) trend$range
+    variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
+    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else paste0(
+      if (!is.null(trend)) {
+        if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
+          sprintf(" at the mean of %s; its logarithm is linear in the inputs", variables)
+      },
+      if (!is.null(fit$noise_tail)) {
         sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
       })
-    range <- if (!is.null(fit$noise_trend$smooth)) fit$noise_trend$range
     weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
                         gsub("%", "%%", more, fixed = TRUE)),

@@ -10,7 +10,8 @@ new_family <- function(family, link, ...) structure(list(family = family, link =
 
 # Adds to a row of the table what it has by default.
 with_defaults <- function(row) {
-  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity)
+  defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity,
+                   draw = function(mean, size, theta) row$quantile(stats::runif(length(mean)), mean, size, theta))
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
@@ -62,12 +63,10 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
     utils::modifyList(sites, list(y = at$L, size = at$U, shape = c(1, at$scale)))
   }
   scale <- function(theta) ends(list(y = 1, size = 1), theta)$scale
-  draw <- function(p, mean, theta, link) down(link(mean) + scale(theta) * e$quantile(p), theta)
   c(list(...), list(
     name = name, site = noise, engine = engine, parts = e$parts, turns = e$turns, bend = e$bend,
     cdf = function(y, mean, size, theta) e$cdf((up(y, theta) - link(mean)) / scale(theta)),
-    quantile = function(p, mean, size, theta) draw(p, mean, theta, link),
-    draw = function(mean, size, theta) draw(stats::runif(length(mean)), mean, theta, link),
+    quantile = function(p, mean, size, theta) down(link(mean) + scale(theta) * e$quantile(p), theta),
     limit = function(u, y, size, theta, link) up(y, theta) - scale(theta) * e$quantile(stats::pnorm(-u)),
     best = function(sites, theta) do.call(e$best, unname(ends(sites, theta)))))
 }
@@ -108,14 +107,6 @@ cuts_of_shares <- function(noise, sites, w, K) {
 ordinal <- function(link = c("logit", "probit", "cloglog")) {
   link <- check_choice(link, c("logit", "probit", "cloglog"), "link")
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
-}
-
-# Returns the cut points of f without its constant mean.
-describe_cuts <- function(fit, response) {
-  cuts <- cut_points(fit$theta)
-  between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
-  sprintf("%s, cut points %s", response$full_label,
-          paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", "))
 }
 
 # Rows of censored times and numbers. sites$y and sites$size are the ends of the interval in which a response is known
@@ -256,12 +247,4 @@ read_numbers <- function(response, argument, n, ok, want) {
   bad <- which(!ok(y))
   if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
   y
-}
-
-# Returns how many responses were seen, and how the others are censored.
-describe_censored <- function(sites) {
-  kind <- ifelse(sites$y == sites$size, "seen", ifelse(is.infinite(sites$size), "right-censored",
-                 ifelse(sites$y == (if (min(sites$y) < 0) -Inf else 0), "left-censored", "in intervals")))
-  counts <- table(factor(kind, c("seen", "right-censored", "left-censored", "in intervals")))
-  paste(sprintf("%d %s", counts[counts > 0], names(counts)[counts > 0]), collapse = ", ")
 }

@@ -125,9 +125,9 @@ noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
 # Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (response.R).
 # The latter adds the posterior variance of smooth noise and the part that no input explains (`noise_tail`).
-noise_law <- function(fit, rows) {
+noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
-  list(noise = each(noise_at(fit, rows$x)), spread = each(noise_spread(fit, rows$x)))
+  list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
 }
 
 noise_spread <- function(fit, x) {
@@ -155,14 +155,6 @@ with_noise_trend <- function(data, trend) {
 # Returns the mean factor of the noise variance at the training rows; 1 unless noise is smooth. Fits of older versions
 # have the range of the factors only.
 mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
-
-# Returns what print() says behind the noise sd, or behind the range of the noise sds if they are a smooth function.
-describe_noise_trend <- function(trend) {
-  if (is.null(trend)) return("")
-  variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-  if (!is.null(trend$smooth)) return(paste0(", a smooth function of ", variables))
-  sprintf(" at the mean of %s; its logarithm is linear in the inputs", variables)
-}
 
 # Returns the slope of the log noise variance along each input, in its units, with its sd; NULL for smooth noise.
 noise_coefficients <- function(fit) {

@@ -78,21 +78,19 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
     kappa = kappa, curvature = curvature,
     constant = if (!all(in_f)) {
       rest <- sum_of(terms[!in_f])
-      function(y, size, theta) eval(rest, c(values(theta), list(y = y)), baseenv_with_stats)
+      function(y, size, theta) eval(rest, c(values(theta), list(y = y)), asNamespace("stats"))
     },
     engine = function(sites, theta) {
       replace(sites, c("size", "shape"), list(NULL, engine_programs(programs, values(theta))))
     },
     expected = if (!is.null(mean)) {
       mean_given <- expression_of(mean, "mean", names)
-      function(f, theta) eval(mean_given, c(values(theta), list(f = f)), baseenv_with_stats) + 0 * f
+      function(f, theta) eval(mean_given, c(values(theta), list(f = f)), asNamespace("stats")) + 0 * f
     } else {
       function(f, theta) NA_real_ * f
     }))
   new_family("own", "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean))
 }
-
-baseenv_with_stats <- asNamespace("stats")
 
 # Returns the expression of a one-sided formula, or of the body of a function.
 expression_of <- function(given, argument, names) {
@@ -126,7 +124,7 @@ program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6,
 # Returns the steps of an expression, with parameters replaced by `values`.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
-    return(c(program_steps[["number"]], as.double(eval(e, values, baseenv_with_stats))))
+    return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))
   }
   if (is.name(e)) return(program_steps[[as.character(e)]])
   operator <- as.character(e[[1L]])[1L]

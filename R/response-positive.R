@@ -209,7 +209,6 @@ truncated_row <- list(
     ifelse(mean > m + 1, mean + sqrt(mean) * stats::qnorm(p),
            pmax(stats::qpois((1 - p) * -expm1(-m), m, lower.tail = FALSE), 1))
   },
-  draw = function(mean, size, theta) truncated_row$quantile(stats::runif(length(mean)), mean, size, theta),
   variance = function(mean, sd, size, theta) mean * (1 + rate_of(mean) - mean),
   deviance = function(y, mean, size, theta) {
     l <- function(m) y * log(m) - m - log(-expm1(-m))

@@ -58,8 +58,12 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
-# Converts the likelihood that a fit keeps to a family in the form that users give.
-family_of <- function(likelihood) {
+# The family in the form that users give.
+#' @rdname gp_fit-regression
+#' @method family gp_fit
+#' @rawNamespace S3method(stats::family,gp_fit)
+family.gp_fit <- function(object, ...) {
+  likelihood <- object$likelihood
   row <- response_row(likelihood)
   if (!is.null(likelihood$row)) {
     return(new_family("own", "latent", text = sub("^log density ", "", likelihood$label), row = row,

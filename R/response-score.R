@@ -1,15 +1,15 @@
 # Scores of predictive distributions.
 
 # Returns the scores of responses: list(y, size) under the distribution averaged over f ~ N(f$mean, f$var), offset
-# included, with the noise rows$noise and rows$spread for a Gaussian likelihood. One row: see summarise_scores().
-response_score <- function(response, y, f, rows) summarise_scores(response, score_each(response, y, f, rows))
+# included, with the noise f$noise and f$spread for a Gaussian likelihood. One row: see summarise_scores().
+response_score <- function(response, y, f) summarise_scores(response, score_each(response, y, f))
 
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
 # the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
 # takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the probability of
 # the row's class; `error` is the squared distance of all probabilities from the class, and `right`: is the class the
 # most probable one?
-score_each <- function(response, y, f, rows, crps = response$conjugate) {
+score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
     own <- cbind(seq_along(y$y), y$y)
@@ -19,26 +19,25 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
                       right = max.col(p$mean, "first") == y$y))
   }
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
-  f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise, spread = rows$spread)
-  rows$size <- size
-  m <- if (response$conjugate) new_moments(response, f, rows) else response_moments(response, f$mean, f$var)
-  ends <- pit_ends(response, y$y, f, rows)
+  f <- list(mean = unname(f$mean), var = unname(f$var), noise = f$noise, spread = f$spread, size = size)
+  m <- if (response$conjugate) new_moments(response, f) else response_moments(response, f$mean, f$var)
+  ends <- pit_ends(response, y$y, f)
   # for censored responses the error of the mean is unknown
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y
   if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
   data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
-             crps = if (crps) response_crps(response, y$y, f, rows) else NA_real_, ends)
+             crps = if (crps) response_crps(response, y$y, f) else NA_real_, ends)
 }
 
-pit_ends <- function(response, y, f, rows) {
+pit_ends <- function(response, y, f) {
   if (response$conjugate) {
     upto <- noisy_cdf(transformed(response$transform, y) - f$mean, f)
     return(data.frame(below = upto, upto = upto))
   }
-  cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))
+  cdf <- function(y) predictive_cdf(response, y, f$size, f$mean, sqrt(pmax(f$var, 0)))
   if (is.null(response$cdf)) return(data.frame(below = NA_real_ * y, upto = NA_real_ * y))
-  if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
+  if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(f$size)))
   upto <- cdf(y)
   below <- if (response$discrete) cdf(y - 1) else if (isTRUE(response$zeros)) ifelse(y > 0, upto, 0) else upto
   data.frame(below = below, upto = upto)
@@ -64,31 +63,31 @@ summarise_scores <- function(response, each) {
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
-# is the distribution averaged over f ~ N(f$mean, f$var). `rows`: list(noise, spread, size). Successes count as shares.
-response_crps <- function(response, y, f, rows) {
-  if (response$conjugate && is.null(response$transform) && !is_spread(rows)) {
-    sd <- sqrt(f$var + rows$noise)
+# is the distribution averaged over f ~ N(f$mean, f$var), and f$size has the trials. Successes count as shares.
+response_crps <- function(response, y, f) {
+  if (response$conjugate && is.null(response$transform) && !is_spread(f)) {
+    sd <- sqrt(f$var + f$noise)
     z <- (y - f$mean) / sd
     return(sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi)))
   }
   if (!length(y)) return(numeric())
-  sd <- sqrt(if (response$conjugate) f$var + rows$noise else pmax(f$var, 0))
+  sd <- sqrt(if (response$conjugate) f$var + f$noise else pmax(f$var, 0))
   if (response$discrete) {
-    return(crps_of_counts(response, y, rows$size, f$mean, sd) / if (response$reads == "classes") rows$size else 1)
+    return(crps_of_counts(response, y, f$size, f$mean, sd) / if (response$reads == "classes") f$size else 1)
   }
   # the noise may be one number for all rows
-  noisy <- lapply(Filter(length, list(var = f$var, noise = rows$noise, spread = rows$spread)), rep_len, length(y))
+  noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n`: the row of each t
     if (response$conjugate) {
       of_row <- lapply(noisy, `[`, n)
       return(noisy_cdf(transformed(response$transform, t) - f$mean[n], of_row))
     }
-    predictive_cdf(response, t, rows$size[n], f$mean[n], sd[n])
+    predictive_cdf(response, t, f$size[n], f$mean[n], sd[n])
   }
   # a millionth of the distribution lies beyond each end
   ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
     if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
-    predictive_quantile(response, p, rows$size, f$mean, sd)
+    predictive_quantile(response, p, f$size, f$mean, sd)
   }, numeric(length(y)))
   ends <- matrix(ends, ncol = 2L)
   blocks <- split(seq_along(y), (seq_along(y) - 1L) %/% 256L)

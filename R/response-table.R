@@ -18,7 +18,8 @@
 #   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter; the default takes
 #                                         differences of the engine's values
 #   engine(sites, theta)                  the sites as the engine reads them; by default the shape parameter is `size`
-#   cdf, quantile(y or p, mean, size, theta), draw(mean, size, theta)    the distribution of y given its mean
+#   cdf, quantile(y or p, mean, size, theta)    the distribution of y given its mean
+#   draw(mean, size, theta)               the default takes a quantile at a random probability
 #   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
 #   best(sites, theta)                    in place of a deviance: the f that makes each response most likely
@@ -35,8 +36,8 @@
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: the relative error of both, absolute for a
-# bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
+# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var), by default by quadrature; `error`: the relative error of
+# both, absolute for a bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
@@ -81,12 +82,7 @@ links <- list(
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
   above_0 = list( # of a Poisson count that is not 0
-    fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9,
-    moments = function(mean, var) {
-      s <- sqrt(pmax(var, 0))
-      average <- normal_average(function(f) mean_above_0(f), mean, s)
-      list(mean = average, sd = sqrt(pmax(normal_average(function(f) mean_above_0(f)^2, mean, s) - average^2, 0)))
-    }),
+    fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 share_of <- function(sites, w) {

@@ -2,43 +2,48 @@
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
+# Returns answer(f) for the rows whose mean of f is known, and NA for the others. Parts of the list `f` are vectors or
+# matrices with a row for each row, or one number for all rows.
+where_known <- function(f, answer) {
+  n <- NROW(f$mean)
+  known <- which(!is.na(as.matrix(f$mean)[, 1L]))
+  some <- function(v) if (is.matrix(v)) v[known, , drop = FALSE] else rep_len(v, n)[known]
+  pad <- function(v) {
+    if (is.list(v)) lapply(v, pad) else if (is.matrix(v)) unname(v)[match(seq_len(n), known), , drop = FALSE] else
+      replace(f$mean, known, v)
+  }
+  pad(answer(lapply(Filter(Negate(is.null), f), some)))
+}
+
 # Returns E(y | f): f itself, a probability, a rate, or the mean of T^-1(f + e) with e of variance `noise`.
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
   if (!is.null(response$growth)) return(response$link$inv(f) * response$growth(response$theta))
   if (is.null(response$transform)) return(response$link$inv(f))
-  known <- !is.na(f)
-  noise <- rep_len(noise, length(f))[known]
-  replace(f, known, moments_back(response$transform, f[known], noise, 0)$mean)
+  where_known(list(mean = f, noise = noise), function(f) moments_back(response$transform, f$mean, f$noise, 0)$mean)
 }
 
 # Returns mean and sd of E(y | f) where f ~ N(mean, var), NA where these are not known. `noise`: as in response_given().
 response_moments <- function(response, mean, var, noise = 0) {
-  known <- !is.na(mean)
-  m <- mean[known]
-  v <- var[known]
-  found <- if (!is.null(response$expected)) {
-    s <- sqrt(pmax(v, 0))
-    average <- function(power) normal_average(function(f) response$expected(f, response$theta)^power, m, s)
-    first <- if (is_ordered(response)) drop(class_shares(response, m, s) %*% seq_along(response$levels)) else average(1)
+  found <- where_known(list(mean = mean, var = var, noise = noise), function(f) {
+    if (!is.null(response$transform)) return(moments_back(response$transform, f$mean, f$var, f$noise))
+    given <- if (!is.null(response$expected)) function(f) response$expected(f, response$theta) else response$link$inv
+    if (is.null(response$expected) && !is.null(response$link$moments)) return(response$link$moments(f$mean, f$var))
+    s <- sqrt(pmax(f$var, 0))
+    average <- function(power) normal_average(function(f) given(f)^power, f$mean, s)
+    first <- if (is_ordered(response)) drop(class_shares(response, f$mean, s) %*% seq_along(response$levels)) else
+      average(1)
     list(mean = first, sd = sqrt(pmax(average(2) - first^2, 0)))
-  } else if (is.null(response$transform)) {
-    response$link$moments(m, v)
-  } else {
-    moments_back(response$transform, m, v, rep_len(noise, length(mean))[known])
-  }
-  if (!is.null(response$growth)) found <- lapply(found, `*`, response$growth(response$theta))
-  list(mean = replace(mean, known, found$mean), sd = replace(mean, known, found$sd))
+  })
+  if (is.null(response$growth)) found else lapply(found, `*`, response$growth(response$theta))
 }
 
-# Returns mean and sd of a new response with Gaussian noise of the rows, list(noise, spread).
-new_moments <- function(response, f, rows) {
-  known <- which(!is.na(f$mean))
-  m <- f$mean[known]
-  each <- lapply(rows[c("noise", "spread")], function(v) if (length(v)) rep_len(v, length(f$mean))[known] else 0)
-  found <- if (is.null(response$transform)) list(mean = m, sd = sqrt(f$var[known] + each$noise)) else
-    moments_of_response(response$transform, m, f$var[known], each$noise, each$spread)
-  lapply(found, function(v) replace(f$mean, known, v))
+# Returns mean and sd of a new response with Gaussian noise, f = list(mean, var, noise, spread).
+new_moments <- function(response, f) {
+  where_known(f[c("mean", "var", "noise", "spread")], function(f) {
+    if (is.null(response$transform)) return(list(mean = f$mean, sd = sqrt(f$var + f$noise)))
+    moments_of_response(response$transform, f$mean, f$var, f$noise, f$spread)
+  })
 }
 
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
@@ -60,10 +65,11 @@ shares_upto <- function(response, mu, s = NULL) {
 
 # Returns the variance of the number of the class, averaged over f ~ N(mean, sd^2).
 variance_of_class <- function(response, mean, sd) {
-  known <- which(!is.na(mean))
-  P <- class_shares(response, mean[known], sd[known])
-  k <- seq_len(ncol(P))
-  replace(mean, known, drop(P %*% k^2) - drop(P %*% k)^2)
+  where_known(list(mean = mean, sd = sd), function(f) {
+    P <- class_shares(response, f$mean, f$sd)
+    k <- seq_len(ncol(P))
+    drop(P %*% k^2) - drop(P %*% k)^2
+  })
 }
 
 # Returns, for each row of `sites`, the log of the average of p(y | f) over f ~ N(mu, v). mu includes the offset of the
@@ -150,36 +156,34 @@ quantile_given <- function(response, p, size, mu, s) {
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
-# Returns list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov), `lower` to
-# `top` from a certificate; `rows` is list(noise, size); `ask` is list(type, interval, level).
-response_say <- function(response, f, rows, ask) {
+# Returns list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov, noise,
+# spread, size), `lower` to `top` from a certificate; `ask` has the arguments of predict().
+response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
-  scale <- response_scale(response, ask$type, rows)
-  shown <- scale$moments(f$mean, f$var)
+  scale <- response_scale(response, ask$type, f)
+  of_y <- ask$interval == "prediction"
   # the largest noise of a certified mixture
-  noise <- list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
-  ends <- switch(ask$interval, credible = lapply(normal_ends(f, list(noise = 0), ask$level), scale$given),
-                 prediction = if (response$conjugate) {
-                   lapply(normal_ends(f, noise, ask$level), scale$back)
-                 } else {
-                   lapply(c(lwr = -1, upr = 1), function(side) {
-                     response_quantile(response, (1 + side * ask$level) / 2, f$mean, f$var, rows)
-                   })
-                 },
-                 conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
-  transform <- response$transform
-  if (isTRUE(ask$certified) && !is.null(transform)) { # ends that contain those of the exact process
-    of_y <- ask$interval == "prediction"
-    ends <- normal_ends(f, if (of_y) noise else list(noise = 0), ask$level)
-    bounds <- function(z) {
-      if (of_y || ask$type == "median") return(back_bounds(transform, z, z))
-      sd <- rep_len(sqrt(rows$noise), length(z))
-      mean_bounds(transform, list(lower = z, upper = z), list(lower = sd, upper = sd))
+  noise <- if (of_y) list(noise = if (is.null(f$noise_top)) f$noise else f$noise_top, spread = f$spread) else
+    list(noise = 0)
+  transform <- if (ask$type != "latent") response$transform
+  ends <- if (ask$interval == "conformal") {
+    lapply(f$conformal, scale$back)
+  } else if (of_y && !response$conjugate) {
+    lapply(c(lwr = -1, upr = 1), function(side) response_quantile(response, (1 + side * ask$level) / 2, f))
+  } else if (ask$interval != "none") {
+    z <- normal_ends(f, noise, ask$level)
+    if (!ask$certified || is.null(transform)) {
+      lapply(z, if (of_y) scale$back else scale$given)
+    } else { # ends that contain those of the exact process
+      sd <- rep_len(sqrt(f$noise), length(f$mean))
+      bounds <- function(z) {
+        if (of_y || ask$type == "median") return(back_bounds(transform, z, z))
+        mean_bounds(transform, list(lower = z, upper = z), list(lower = sd, upper = sd))
+      }
+      list(lwr = bounds(z$lwr)$lower, upr = bounds(z$upr)$upper)
     }
-    if (ask$type != "latent") ends <- list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
   }
-  cov <- if (is.null(f$cov) || is.null(scale$cov)) f$cov else scale$cov(f$mean, f$cov)
-  list(fit = shown$mean, lwr = unname(ends$lwr), upr = unname(ends$upr), sd = shown$sd, cov = cov)
+  c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
 # Returns the ends of the interval of f plus noise. `noise` is list(noise, spread).
@@ -188,38 +192,39 @@ normal_ends <- function(f, noise, level) {
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns how f is shown: moments(mean, var) is list(mean, sd), given(f) maps the ends of a credible interval, back(z)
-# undoes a transform.
-response_scale <- function(response, type, rows) {
-  same <- function(f) f
+# Returns how f is shown: `shown`, list(mean, sd) of what is asked for, and its covariance `cov`; given(v) maps the ends
+# of a credible interval, and back(z) undoes a transform.
+response_scale <- function(response, type, f) {
   transform <- if (type != "latent") response$transform
   back <- function(z) untransformed(transform, z)
-  latent <- list(moments = function(mean, var) list(mean = mean, sd = sqrt(var)), given = same, back = same)
-  if (type == "latent" || response_kind(response) == "normal" && type %in% c("mean", "median")) return(latent)
+  given <- function(v) response_given(response, v, f$noise)
+  scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, back = back, cov = cov)
+  if (type == "latent" || response_kind(response) == "normal" && type %in% c("mean", "median")) {
+    return(scale(list(mean = f$mean, sd = sqrt(f$var)), identity))
+  }
   if (type == "mean" || !response$conjugate && type == "response") {
-    return(list(moments = function(mean, var) response_moments(response, mean, var, rows$noise),
-                given = function(f) response_given(response, f, rows$noise), back = back,
-                cov = function(mean, cov) covariance_back(transform, mean, cov, rows$noise)))
+    cov <- if (!is.null(f$cov)) covariance_back(transform, f$mean, f$cov, f$noise)
+    return(scale(response_moments(response, f$mean, f$var, f$noise), given, cov))
   }
   if (!response$conjugate) {
-    given <- function(f) shares(response, response$quantile(0.5, response$link$inv(f), rows$size, response$theta), rows)
-    return(list(moments = function(mean, var) list(mean = response_quantile(response, 0.5, mean, var, rows)),
-                given = given))
+    median <- function(v) response$quantile(0.5, response$link$inv(v), f$size, response$theta)
+    return(scale(list(mean = response_quantile(response, 0.5, f)), function(v) shares(response, median(v), f)))
   }
-  if (type == "median") return(list(moments = function(mean, var) list(mean = back(mean)), given = back, back = back))
-  list(moments = function(mean, var) new_moments(response, list(mean = mean, var = var), rows),
-       given = function(f) response_given(response, f, rows$noise), back = back)
+  if (type == "median") scale(list(mean = back(f$mean)), back) else scale(new_moments(response, f), given)
 }
 
 # Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.
-response_quantile <- function(response, p, mean, var, rows) {
-  known <- which(!is.na(mean) & (rows$size > 0 | has_ends(response)))
-  q <- predictive_quantile(response, p, rows$size[known], mean[known], sqrt(pmax(var[known], 0)))
-  shares(response, replace(rep(NA_real_, length(mean)), known, q), rows)
+response_quantile <- function(response, p, f) {
+  f$mean <- unname(f$mean)
+  if (!has_ends(response)) f$mean[!(f$size > 0)] <- NA
+  q <- where_known(f[c("mean", "var", "size")], function(f) {
+    predictive_quantile(response, p, f$size, f$mean, sqrt(pmax(f$var, 0)))
+  })
+  shares(response, q, f)
 }
 
 # Returns responses with successes as shares of the trials.
-shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
+shares <- function(response, y, f) if (response$reads == "classes") y / f$size else y
 
 # Returns drawn numbers (a data frame) in the form of the fit's response, as for simulate.glm(): factors, two columns of
 # successes and failures, or shares of `size` trials.

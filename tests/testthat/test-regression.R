@@ -134,6 +134,14 @@ test_that("step() drops terms by AIC, also where models have as many hyperparame
   expect_false(any(added$Df == 0, na.rm = TRUE))
 })
 
+test_that("drop1() and add1() are silent about the family, and have no Df where fewer terms have more parameters", {
+  d <- data.frame(a = 1:12 / 12, b = c(3, 1, 2), y = factor(rep(c("no", "yes"), c(5, 7))))
+  fit <- suppressMessages(with_seed(1, pfdtc(y ~ a + b, d, kernel = kernel_se())))
+  expect_message(update(fit, . ~ . - b), class = "pfdtc_message_family")
+  expect_no_message(with_seed(1, drop1(fit)), class = "pfdtc_message_family")
+  expect_identical(without_zero_df(data.frame(Df = c(NA, -2, 0, 3)))$Df, c(NA, NA, NA, 3))
+})
+
 test_that("weights() are those given, also where the noise differs", {
   x <- matrix(seq(0, 1, length.out = 80))
   y <- with_seed(3, sin(6 * x[, 1]) + stats::rnorm(80, sd = 0.05 + x[, 1]))

@@ -66,8 +66,7 @@ test_that("predictions of a Tweedie response are averages over f", {
   draws <- stats::simulate(fit, 2, seed = 1)
   expect_true(all(draws >= 0) && any(draws == 0))
   # the lower end of an observation of 0 in its distribution
-  each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 40)),
-                     list())
+  each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 40)))
   expect_identical(each$below == 0, d$y == 0)
   for (type in c("pearson", "deviance", "pit")) expect_true(all(is.finite(stats::residuals(fit, type))), label = type)
 })

@@ -10,10 +10,10 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
   }
   logged <- replace(as_response(NULL), "transform", list(new_transform("log", 1)))
   for (y in list(c(0.4, 3), c(2, 2.5))) {
-    plain <- response_crps(as_response(NULL), y, f, rows)
-    log <- response_crps(logged, y, f, rows)
+    plain <- response_crps(as_response(NULL), y, c(f, rows))
+    log <- response_crps(logged, y, c(f, rows))
     student <- as_response(as_likelihood(student(4, 0.5)))
-    heavy <- response_crps(student, y, f, rows)
+    heavy <- response_crps(student, y, c(f, rows))
     for (n in 1:2) {
       sd <- sqrt(f$var[n] + rows$noise[n])
       expect_equal(plain[n], by_definition(function(t) stats::pnorm(t, f$mean[n], sd), y[n]), tolerance = 1e-6)
@@ -26,16 +26,16 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
   }
   # noise with heavy tails that is one number for all rows: a number, and with copies of it
   one <- list(noise = 0.4, spread = 2)
-  tails <- response_crps(as_response(NULL), c(0.4, 3), f, one)
+  tails <- response_crps(as_response(NULL), c(0.4, 3), c(f, one))
   for (n in 1:2) {
     cdf <- function(t) noisy_cdf(t - f$mean[n], list(var = f$var[n], noise = 0.4, spread = 2))
     expect_equal(tails[n], by_definition(cdf, c(0.4, 3)[n]), tolerance = 1e-6)
   }
-  expect_identical(tails, response_crps(as_response(NULL), c(0.4, 3), f, lapply(one, rep, 2)))
+  expect_identical(tails, response_crps(as_response(NULL), c(0.4, 3), c(f, lapply(one, rep, 2))))
   for (family in list(poisson(), nb(2), binomial())) {
     response <- as_response(as_likelihood(family))
     y <- c(1, 5)
-    found <- response_crps(response, y, f, rows)
+    found <- response_crps(response, y, c(f, rows))
     size <- if (response$reads == "classes") 7 else 1
     for (n in 1:2) {
       t <- if (size > 1) 0:6 else 0:3000
@@ -53,7 +53,7 @@ test_that("the CRPS of large counts with a wide mean is that of the log-normal d
     z <- (log(y) - 18) / s
     exact <- y * (2 * stats::pnorm(z) - 1) -
       2 * exp(18 + s^2 / 2) * (stats::pnorm(z - s) + stats::pnorm(s / sqrt(2)) - 1)
-    found <- response_crps(response, y, list(mean = 18, var = s^2), list(size = 1))
+    found <- response_crps(response, y, list(mean = 18, var = s^2, size = 1))
     # numbers of the sum grow by 12 %, and a millionth of the distribution is left out
     expect_equal(found, exact, tolerance = 5e-3)
   }

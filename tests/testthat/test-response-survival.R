@@ -116,8 +116,7 @@ test_that("scores and residuals know what is censored", {
   skip_if_not_installed("survival")
   d <- times_data()
   fit <- pfdtc(survival::Surv(time, seen) ~ a, d, family = lognormal(), kernel = kernel_se(1, 1), hyper = "fixed")
-  each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 60)),
-                     list())
+  each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 60)))
   expect_identical(is.na(each$y), d$seen == 0)
   expect_identical(each$upto == each$below, d$seen == 1)
   expect_equal(each$upto[d$seen == 0], rep(1, sum(d$seen == 0)), tolerance = 1e-12)
