@@ -102,9 +102,15 @@ report.gp_hurdle <- function(x, ...) {
 #' @rawNamespace
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
 #' S3method(plot,gp_hurdle,of_one_part)
+#' S3method(stats::anova,gp_hurdle,of_one_part)
+#' S3method(stats::cooks.distance,gp_hurdle,of_one_part)
 #' S3method(stats::deviance,gp_hurdle,of_one_part)
 #' S3method(stats::df.residual,gp_hurdle,of_one_part)
 #' S3method(stats::family,gp_hurdle,of_one_part)
+#' S3method(stats::hatvalues,gp_hurdle,of_one_part)
+#' S3method(stats::influence,gp_hurdle,of_one_part)
+#' S3method(stats::model.frame,gp_hurdle,of_one_part)
+#' S3method(stats::rstandard,gp_hurdle,of_one_part)
 #' S3method(stats::variable.names,gp_hurdle,of_one_part)
 #' S3method(stats::weights,gp_hurdle,of_one_part)
 of_one_part <- function(...) check_any_fit(..1, "fit")
@@ -145,18 +151,14 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
     replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],
                                                  f$se.fit[some]))
   }
-  if (type == "density") {
+  fit <- switch(type, zero = 1 - above, median = quantile(0.5), density = {
     y <- eval(object$formula[[2L]], newdata, environment(object$formula))
-    out <- log1p(-above)
     some <- which(y > 0)
-    out[some] <- log(above[some]) + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
-    return(out)
-  }
-  if (type == "quantile") {
-    return(vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, above))
-  }
-  fit <- switch(type, zero = 1 - above, median = quantile(0.5),
-                response = above * response_moments(response, f$fit, f$se.fit^2)$mean)
+    positive <- stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
+    replace(log1p(-above), some, log(above[some]) + positive)
+  }, quantile = {
+    vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, above)
+  }, response = above * response_moments(response, f$fit, f$se.fit^2)$mean)
   if (interval == "none") return(fit)
   level <- check_level(level)
   cbind(fit = fit, lwr = quantile((1 - level) / 2), upr = quantile((1 + level) / 2))

@@ -81,7 +81,8 @@ test_that("methods of fits answer for both fits of a hurdle", {
   expect_identical(stats::nobs(again), 40L)
   about <- report(fit)
   expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
-  for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate)) {
+  for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate, stats::anova,
+                      stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame)) {
     expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
   }
 })
