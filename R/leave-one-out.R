@@ -59,6 +59,12 @@ loo_rows <- function(fit) {
       length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))
+  lost <- sum(is.nan(rowSums(as.matrix(loo$mean))))
+  if (lost > 0) {
+    tell_classed("leverage", sprintf(paste(
+      "%d of %d rows have leverage 1 up to rounding, because of their weights. Their leave-one-out values cannot be",
+      "computed and are NaN; scores leave these rows out."), lost, data$n))
+  }
   w <- weights_given(data)
   hat <- all_rows(data, loo$leverage, 0)
   if (is.matrix(loo$mean)) {

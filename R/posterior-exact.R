@@ -81,12 +81,13 @@ row_parts.exact <- function(p) {
   share <- w / W[group]
   part <- list(mean = (y - off)[group], q = (noise / W * (1 - own))[group], left = numeric(length(group)),
                g = w / noise * (apart$y[seen] - y[group] + off[group]), W = w / noise,
-               rest = (1 - share) + share * own[group])
+               rest = (1 - share) + share * own[group], sure = share == 1)
   if (!all) {
     others <- posterior_values(p, p$rows$x)
     none <- numeric(length(apart$y))
-    part <- Map(replace, list(others$mean, none, others$var, none, apart$w / noise, none + 1), list(seen), part)
-    names(part) <- c("mean", "q", "left", "g", "W", "rest")
+    part <- Map(replace, list(others$mean, none, others$var, none, apart$w / noise, none + 1, none == 0), list(seen),
+                part)
+    names(part) <- c("mean", "q", "left", "g", "W", "rest", "sure")
   }
   c(part, list(group = apart$group))
 }

@@ -52,6 +52,27 @@ test_that("leave-one-out is a fit without the row, by every method, with weights
   }
 })
 
+test_that("a row of leverage 1 up to rounding has the values of a fit without it", {
+  p <- problem("matern32", n = 24, d = 2, m = 6, seed = 3)
+  for (name in c("exact", "vfe", "sor")) {
+    p$weights <- if (name == "exact") 10^seq(-2, 14, length.out = 24) else replace(rep(1, 24), 7, 1e10)
+    maker <- makers(p)[[name]]
+    fit <- do.call(fit_by, c(maker[1L], list(p), maker[-1L]))
+    expect_lt(min(row_parts(posterior_of(fit))$rest), 1e-8)
+    expected <- refitted(maker, p)
+    got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+    expect_close(unname(got$fit), expected[, 1L], 1e-5, name) # the rest of a row above 1e-8 has eight digits
+    expect_close(unname(got$se.fit^2), expected[, 2L], 1e-5, name)
+  }
+  heavy <- suppressWarnings(pfdtc(dist ~ speed, cars, weights = c(rep(1, 49), 1e14)))
+  of_rows <- c(rstandard(heavy), rstudent(heavy), residuals(heavy, "pit"), predict(heavy, type = "loo"))
+  expect_true(all(is.finite(of_rows)))
+  expect_false(any(grepl("NaN", print_quietly(heavy))))
+  part <- list(rest = c(1e-13, 1e-13, 1))
+  expect_identical(without_rounded(part)$rest, c(NaN, NaN, 1))
+  expect_identical(without_rounded(c(part, list(sure = c(TRUE, FALSE, TRUE))))$rest, c(1e-13, NaN, 1))
+})
+
 test_that("the posterior is cut into its parts alike where the row has nearly all the leverage", {
   p <- loo_problem()
   p$noise <- 1e-5
