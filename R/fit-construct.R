@@ -176,13 +176,18 @@ learn_stage <- function(data, s, state) {
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
     # With few rows the likelihood is largest at variances that are too small, as for a linear model (bench/few.R):
-    # kernel variances and noise are multiplied by n / (n - p), for p learned hyperparameters.
+    # kernel variances and noise are multiplied by n / (n - p), for p learned hyperparameters, and below few_rows rows
+    # by (t / z)^2, for the 97.5 % quantiles of Student's t with n - 1 degrees of freedom and of the normal
+    # distribution: 95 % intervals are as wide as those of Student's t (bench/fewer.R).
     p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
-    factor <- data$n / (data$n - min(p, data$n / 2))
+    student <- data$n < few_rows
+    factor <- data$n / (data$n - min(p, data$n / 2)) *
+      if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
     if (factor >= 1.005) { # else it is printed as 1.00
       state$because["scale"] <- sprintf(
         paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
-              "kernel and noise learned from %d rows."), factor, as.integer(p), as.integer(data$n))
+              "kernel and noise learned from %d rows%s."), factor, as.integer(p), as.integer(data$n),
+        if (student) ", and for the wider quantiles of Student's t" else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))

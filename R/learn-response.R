@@ -15,7 +15,7 @@ response_stage <- function(data, asked, state) {
     return(data_as_modelled(data, like, asked))
   }
   open <- responses_to_try(data, asked)
-  state$open <- identical(asked$transform, "auto") && is.null(open$plain)
+  state$open <- identical(asked$transform, "auto") && c(open$plain, "rows")[1L] == "rows"
   first <- open$transforms[[1L]]
   lambda_is_open <- !is.null(first) && is.na(first$lambda)
   choices <- max(length(open$transforms), length(open$trends))

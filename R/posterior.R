@@ -66,35 +66,19 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 # rules of its own (posterior-near.R).
 posterior_without <- function(p) UseMethod("posterior_without")
 
-posterior_without.exact <- posterior_without.points <- function(p) {
-  part <- without_rounded(row_parts(p))
-  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
-  out <- list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
-              leverage = part$W * part$q)
-  if (is.null(part$sure) && is.null(p$fit$likelihood)) without_heaviest(p, part$rest, out) else out
-}
+posterior_without.exact <- function(p) without_by_parts(without_rounded(row_parts(p)))
 
-# Returns the leave-one-out values `out` of a posterior on inducing points, computed from the posterior in which the row
-# has next to no weight for at most `most` rows of the largest leverage, whose 1 - leverage has lost its digits.
-without_heaviest <- function(p, rest, out, most = 20L) {
-  data <- p$rows
-  rows <- which(is.nan(rest) | rest <= 1e-8)
-  if (!length(rows) || length(rows) > most || !is.null(data$group)) return(out)
-  for (i in rows) {
-    others <- data
-    others$weights <- replace(merged_weights(data), i, 1e-12 * min(merged_weights(data)))
-    at <- posterior_values(posterior_again(p, rows = others), data$x[i, , drop = FALSE])
-    out$mean[i] <- at$mean
-    out$var[i] <- at$var
-  }
-  out
+without_by_parts <- function(part) {
+  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
+  list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
+       leverage = part$W * part$q)
 }
 
 # Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the rows used; `group` numbers the rows of p$rows$x.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets 1 - leverage to NaN where it is a difference of two numbers that are equal up to rounding. `sure` marks rows whose
-# 1 - leverage is no difference.
+# Sets 1 - leverage to NaN where it is a difference of two numbers that are equal up to rounding. `sure` marks rows for
+# which it is no difference.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part

@@ -125,3 +125,17 @@ test_that("noise at its floor has neither sizes nor tails of its own, and sigma(
   fit <- with_seed(1, pfdtc(y ~ x, d, noise = ~ smooth(x)))
   expect_equal(sigma(fit)^2, mean(noise_at(fit, fit$data$x)))
 })
+
+test_that("the variances of few rows have the factor n / (n - p) and quantiles of Student's t", {
+  d <- with_seed(1, data.frame(x = stats::runif(8)))
+  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rnorm(8))
+  fit <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
+  plain <- with_seed(1, pfdtc(y ~ x, d, plain = TRUE))
+  factor <- 8 / (8 - 3) * (stats::qt(0.975, 7) / stats::qnorm(0.975))^2
+  scaled <- c("variance", "noise")
+  expect_equal(coef(fit)[scaled], factor * coef(plain)[scaled])
+  expect_equal(fitted(fit), fitted(plain))
+  expect_match(fit$because[["scale"]], "multiplied by 2.33 .* Student's t")
+  expect_false("scale" %in% names(plain$because))
+  expect_false("scale" %in% names(pfdtc(y ~ x, d, transform = "auto", noise = 0.1)$because))
+})
