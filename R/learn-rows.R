@@ -206,7 +206,7 @@ with_levels <- function(pool, columns) {
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
-  # V and b are the effects' covariance and mean
+  # V and b are the covariance and mean of the whitened effects
   result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
                             as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])
@@ -237,9 +237,10 @@ slopes_of_group <- function(g, result, first, kernel, at) {
   C <- tcrossprod(g$root)
   inverse <- chol2inv(t(g$root))
   own <- first + matrix(seq_len(p * g$levels), p)
-  b <- matrix(result$b[own], p)
+  b <- g$root %*% matrix(result$b[own], p)
   V <- matrix(0, p, p)
   for (i in seq_len(p)) for (j in seq_len(p)) V[i, j] <- sum(result$V[cbind(own[i, ], own[j, ])])
+  V <- g$root %*% V %*% t(g$root)
   excess <- inverse %*% (tcrossprod(b) + V - g$levels * C) %*% inverse
   B <- inverse %*% (C - V / g$levels) %*% inverse
   which_root <- match(g$term, which(plain_groups(kernel)))

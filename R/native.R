@@ -150,7 +150,7 @@ as_value <- function(result, to = NULL) {
 # Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.
 # `fitc`: with FITC's noise.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
-  native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), if (fitc) "fitc",
+  native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
 }
 

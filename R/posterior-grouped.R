@@ -232,7 +232,7 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 # columns of Z and u, r of posterior-near.R,
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
-#   r+ r+' / d over rows (src/near_effects.h).
+#   r+ r+' / d over rows (src/integrated.h).
 #
 # All effects are dense: there are at most `dense_effects`.
 

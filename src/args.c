@@ -5,19 +5,23 @@
 #include "args.h"
 #include "linalg.h"
 
-static R_xlen_t place_of(SEXP list, const char *name)
+/* Returns the place of the element of that name, -1 if there is none. */
+static R_xlen_t find(SEXP list, const char *name)
 {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     if (TYPEOF(list) == VECSXP && names != R_NilValue)
         for (R_xlen_t i = 0; i < XLENGTH(list); i++)
             if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0)
                 return i;
-    Rf_error("internal: a list without the element '%s'", name);
+    return -1;
 }
 
 SEXP list_get(SEXP list, const char *name)
 {
-    return VECTOR_ELT(list, place_of(list, name));
+    const R_xlen_t at = find(list, name);
+    if (at < 0)
+        Rf_error("internal: a list without the element '%s'", name);
+    return VECTOR_ELT(list, at);
 }
 
 double arg_number(SEXP x, const char *argument)
@@ -309,29 +313,35 @@ struct arena *door_arena(SEXP scratch)
     return keep(&arena, sizeof arena);
 }
 
-SEXP pack(const char *name, ...)
+enum { most_elements = 32 };
+
+SEXP pack(const char *optional, ...)
 {
-    va_list names;
-    int n = 0;
-    va_start(names, name);
-    for (const char *one = name; one != NULL; one = va_arg(names, const char *))
-        n++;
-    va_end(names);
-    SEXP list = PROTECT(Rf_allocVector(VECSXP, n)),
-         labels = PROTECT(Rf_allocVector(STRSXP, n));
-    Rf_setAttrib(list, R_NamesSymbol, labels);
-    va_start(names, name);
-    for (int i = 0; i < n; i++, name = va_arg(names, const char *))
-        SET_STRING_ELT(labels, i, Rf_mkChar(name));
-    va_end(names);
+    SEXP list = PROTECT(Rf_allocVector(VECSXP, most_elements)),
+         names = PROTECT(Rf_allocVector(STRSXP, most_elements));
+    va_list more;
+    Rf_setAttrib(list, R_NamesSymbol, names);
+    va_start(more, optional);
+    for (int i = 0; optional != NULL; i++, optional = va_arg(more, const char *))
+        SET_STRING_ELT(names, i, Rf_mkChar(optional));
+    va_end(more);
     UNPROTECT(2);
     return list;
 }
 
+SEXP packed(SEXP list)
+{
+    SEXP result = PROTECT(Rf_lengthgets(list, (R_len_t)find(list, "")));
+    UNPROTECT(2);
+    return result;
+}
+
 static SEXP put(SEXP list, const char *name, SEXP x)
 {
+    const R_xlen_t found = find(list, name), at = found < 0 ? find(list, "") : found;
     PROTECT(x);
-    SET_VECTOR_ELT(list, place_of(list, name), x);
+    SET_VECTOR_ELT(list, at, x);
+    SET_STRING_ELT(Rf_getAttrib(list, R_NamesSymbol), at, Rf_mkChar(name));
     UNPROTECT(1);
     return x;
 }
@@ -359,13 +369,6 @@ void pack_number(SEXP list, const char *name, double x)
 void pack_status(SEXP list, enum status status)
 {
     put(list, "status", Rf_ScalarInteger((int)status));
-}
-
-double *pack_zeros(SEXP list, const char *name, int n)
-{
-    double *x = pack_vector(list, name, n);
-    fill((size_t)n, 0.0, x);
-    return x;
 }
 
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x)

@@ -78,13 +78,14 @@ int *room_for_integers(size_t n);
 /* Returns an arena of room().  It uses `scratch` first if that is a vector of doubles. */
 struct arena *door_arena(SEXP scratch);
 
-/* Makes an empty list with these names, NULL behind the last; the caller protects it.  The functions
- * below set an element by its name, and return its memory if it is an array. */
-SEXP pack(const char *name, ...);
+/* Makes a list for the result of a door, which the caller protects.  The functions below add an element, or set one of
+ * that name, and return its memory if it is an array.  The optional names, NULL behind the last, are elements that may
+ * stay NULL, so that `$` of R does not find longer names in their place.  The door returns packed(), which unprotects. */
+SEXP pack(const char *optional, ...);
+SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
-double *pack_zeros(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
 /* Sets `status` and the element `name`: to x, or after a failure to Inf.  Returns the status. */

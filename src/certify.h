@@ -16,17 +16,10 @@
  *     q = |e_x - E h_x|^2 in the norm of B^{-1}  is within sqrt(lam / s2) eta of |e_x| in it,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Rounding.  L is the exact factor of Kmm + J, and the theory holds for every J >= 0: the
- * factorisation does no harm where the jitter is above its backward error.  What is left is that
- * of L a = k(Z, x) + r, |r| <= slack k, at new rows and (row by row) in A.  It moves the feature
- * a by L^{-1} r.  In u'E u, for u = (1, -h) or v on the rows, the change is 2 q'r + |L^{-1} r|^2
- * with q the weights on Z that u is best explained by, and jitter |q|^2 <= u'E u.  With slack k
- * no less than |r|^2 / jitter it is therefore at most (|u|_E + kappa)^2 - |u|_E^2,
- * kappa = sqrt(slack k) |u|: every E-norm is known up to kappa, and means and variances move by
- * no more than their bounds do with all norms enlarged by kappa; an inner product <u, w>_E by
- * |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  Kernel values are themselves
- * known to a few eps k, which is inside.  Sums of n numbers err by sqrt(n) eps of their size
- * (rounding errors of no common sign), four times that being allowed.
+ * Section 10 of the vignette has the allowances for rounding.  Every E-norm of u is known up to
+ * kappa = sqrt(slack k) |u|: bounds are taken with all norms enlarged by kappa, and an inner product <u, w>_E errs by
+ * |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  Sums of n numbers err by sqrt(n) eps of their size, four times that being
+ * allowed; kernel values by 4 eps, all to one side.
  */
 #include "posterior.h"
 
@@ -70,7 +63,7 @@ struct certificate {
 };
 
 /*
- * Local kriging (kriging.h).  For any w, with J(w) >= var_exact and h = k_x - (K + s2 I) w,
+ * Local kriging (local.h).  For any w, with J(w) >= var_exact and h = k_x - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
  *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
@@ -78,18 +71,14 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
  *
- * Rounding.  A - A computed is such that Q as computed exceeds K on (x, X) by at most slack k at
- * x and tau = slack k max w_n on the rows.  So (1 - tau / s2) B is below K + s2 I, and the
- * second bound holds for K plus that diagonal, whose variance is the exact one's plus at most
- * slack k + tau |w_exact|^2, s2 |w_exact|^2 <= J.  h errs by at most
- * units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|, J by units k (1 + ...)^2,
- * units = (4 + 2 sqrt(n_c) + n_c / 64) eps: kernel values 4 eps, all to one side, sums of n_c
- * terms.
+ * For rounding, with tau = slack k max w_n, (1 - tau / s2) B is below K + s2 I, and the exact variance errs by slack k
+ * + tau |w_exact|^2, s2 |w_exact|^2 <= J.  h errs by units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|,
+ * J by units k (1 + ...)^2, units = (4 + 2 sqrt(n_c) + n_c / 64) eps.
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR */
     double size;          /* sum of the sizes of the terms of prior */
-    double J, wh, ww, w1; /* of kriging.h */
+    double J, wh, ww, w1; /* of local.h */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
     double JQ;            /* |a - A w|^2 + s2 |w|^2 */
 };

@@ -1,6 +1,6 @@
 #include "divergence.h"
 #include "linalg.h"
-#include "pairs.h"
+#include "gram.h"
 
 /* ---- R = W_x' - y' of a block --------------------------------------------------------------- */
 

@@ -36,14 +36,6 @@ void factor_fill_table(struct factor *f, double *work, double *table)
     f->table = table;
 }
 
-struct factor factor_table_slope(const struct factor *f, int parameter)
-{
-    struct factor other = *f;
-    const size_t rows = (size_t)factor_table_rows(f);
-    other.table = f->table + (size_t)(parameter + 1) * rows * rows;
-    return other;
-}
-
 int factor_is_mean(const struct factor *f)
 {
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
@@ -53,11 +45,6 @@ int factor_is_mean(const struct factor *f)
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
-}
-
-double factor_product_slope(const struct factor *f, int j, double x)
-{
-    return product_input(f, j, x) * (f->table == NULL ? 1.0 : f->table[f->d + j]);
 }
 
 int factor_n_metric(const struct factor *f)
@@ -226,8 +213,11 @@ static double effect_of(const struct factor *f, int a, const struct rows *x)
     return a < f->power ? 1.0 : *rows_column(*x, f->column[a - f->power + 1]);
 }
 
-double factor_group_slope(const struct factor *f, int j, struct rows x)
+double factor_input_slope(const struct factor *f, int j, struct rows x)
 {
+    if (f->profile->metric == METRIC_PRODUCT)
+        return product_input(f, j, *rows_column(x, f->column[j])) *
+               (f->table == NULL ? 1.0 : f->table[f->d + j]);
     const int p = factor_table_rows(f);
     const double *row = f->table + (size_t)(j - 1 + f->power) * p;
     double sum = 0.0;
@@ -236,9 +226,12 @@ double factor_group_slope(const struct factor *f, int j, struct rows x)
     return sum;
 }
 
-double factor_group_curvature(const struct factor *f, int j)
+double factor_input_curvature(const struct factor *f, int j)
 {
-    return f->table[(size_t)(j - 1 + f->power) * (factor_table_rows(f) + 1)];
+    if (f->profile->metric == METRIC_GROUP)
+        return f->table[(size_t)(j - 1 + f->power) * (factor_table_rows(f) + 1)];
+    const double rate = f->table == NULL ? 1.0 : f->table[f->d + j];
+    return rate * rate;
 }
 
 /* u(x)' S u(z) */
@@ -306,6 +299,33 @@ void factor_self_statistic(const struct factor *f, struct rows X, double *s)
             s[i] += u * u;
         }
     }
+}
+
+/* Returns the factor with the slope of its table in a log parameter as its table. */
+static struct factor table_slope(const struct factor *f, int parameter)
+{
+    struct factor other = *f;
+    const size_t rows = (size_t)factor_table_rows(f);
+    if (factor_has_levels(f))
+        other.table = f->table + (size_t)(parameter + 1) * rows * rows;
+    return other;
+}
+
+void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
+                      double *out)
+{
+    const struct factor slope = table_slope(f, j);
+    factor_statistic(&slope, Z, X, out);
+    if (!factor_has_levels(f))
+        f->profile->value_shape_slope(Z.n * X.n, f->power, factor_shape(f), out);
+}
+
+void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out)
+{
+    const struct factor slope = table_slope(f, j);
+    factor_self_statistic(&slope, X, out);
+    if (!factor_has_levels(f))
+        f->profile->value_shape_slope(X.n, f->power, factor_shape(f), out);
 }
 
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,

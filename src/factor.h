@@ -38,15 +38,17 @@ int factor_has_levels(const struct factor *f);
 int factor_table_rows(const struct factor *f);
 /* Sets the factor's table by its parameters.  work: rows x rows; table: n_parameters + 1 times as much */
 void factor_fill_table(struct factor *f, double *work, double *table);
-/* Returns the factor with the slope of its table in a log parameter as its table. */
-struct factor factor_table_slope(const struct factor *f, int parameter);
 /* Returns 1 for a linear mean, whose vague variance must not decide which rows are near. */
 int factor_is_mean(const struct factor *f);
-/* Returns d s / d z_j of METRIC_PRODUCT, s the statistic, at x. */
-double factor_product_slope(const struct factor *f, int j, double x);
-/* METRIC_GROUP, column j of the design: d (u(x)'S u(z)) / d z_j at one row x, and its slope in x_j */
-double factor_group_slope(const struct factor *f, int j, struct rows x);
-double factor_group_curvature(const struct factor *f, int j);
+/* METRIC_PRODUCT and METRIC_GROUP (column j of the design): d s(x, z) / d z_j at one row x, where the rows have the same
+ * level, and its slope in x_j */
+double factor_input_slope(const struct factor *f, int j, struct rows x);
+double factor_input_curvature(const struct factor *f, int j);
+/* Computes dg / dlog of own parameter j of a factor that is not stationary, for all pairs (M x n). */
+void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
+                      double *out);
+/* Computes the same for each row with itself. */
+void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out);
 /* Returns the factor's shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
 

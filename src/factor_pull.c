@@ -114,31 +114,20 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-static void pull_product(const struct factor *f, int M, struct rows X, const double *w,
-                         double *dZ)
+/* METRIC_PRODUCT, and METRIC_GROUP between rows of the same level */
+static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
+                        const double *w, double *dZ)
 {
-    for (int j = 0; j < f->d && dZ != NULL; j++)
-        for (int i = 0; i < X.n; i++) {
-            const double x = factor_product_slope(f, j, rows_column(X, f->column[j])[i]);
-            const double *restrict wi = w + (size_t)i * M;
-            double *restrict g = dZ + (size_t)f->column[j] * M;
-            SIMD
-            for (int m = 0; m < M; m++)
-                g[m] += wi[m] * x;
-        }
-}
-
-static void pull_group(const struct factor *f, struct rows Z, struct rows X,
-                       const double *w, double *dZ)
-{
+    const int group = f->profile->metric == METRIC_GROUP;
     const double *z = rows_column(Z, f->column[0]), *x = rows_column(X, f->column[0]);
-    for (int j = 1; j < f->d && dZ != NULL; j++)
+    for (int j = group; j < f->d && dZ != NULL; j++)
         for (int i = 0; i < X.n; i++) {
-            const double slope = factor_group_slope(f, j, rows_from(X, i, 1));
-            double *g = dZ + (size_t)f->column[j] * Z.n;
+            const double slope = factor_input_slope(f, j, rows_from(X, i, 1)),
+                         *restrict wi = w + (size_t)i * Z.n;
+            double *restrict g = dZ + (size_t)f->column[j] * Z.n;
             for (int m = 0; m < Z.n; m++)
-                if (x[i] == z[m])
-                    g[m] += w[(size_t)i * Z.n + m] * slope;
+                if (!group || x[i] == z[m])
+                    g[m] += wi[m] * slope;
         }
 }
 
@@ -149,10 +138,8 @@ void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S
     const size_t size = (size_t)M * X.n;
     if (f->profile->metric == METRIC_PERIODIC)
         pull_periodic(f, Z, X, S_bar, dZ, dtheta);
-    if (f->profile->metric == METRIC_PRODUCT)
-        pull_product(f, M, X, S_bar, dZ);
-    if (f->profile->metric == METRIC_GROUP)
-        pull_group(f, Z, X, S_bar, dZ);
+    if (f->profile->metric == METRIC_PRODUCT || f->profile->metric == METRIC_GROUP)
+        pull_inputs(f, Z, X, S_bar, dZ);
     if (f->profile->metric == METRIC_SCALED) {
         for (size_t i = 0; i < size; i++)
             S_bar[i] *= 2.0;

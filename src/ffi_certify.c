@@ -19,7 +19,7 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     g.t1 = arg_integer(t1_rows, "t1_rows");
     g.t2 = arg_integer(t2_rows, "t2_rows");
     g.pass.plan = arg_plan(control, N);
-    SEXP result = PROTECT(pack("T1", "kappa", "Psi", "lam", "vv", "spread", NULL));
+    SEXP result = PROTECT(pack(NULL));
     g.Psi = pack_matrix(result, "Psi", g.z.M, g.z.M);
     norms_run(&g);
     pack_number(result, "T1", g.T1);
@@ -27,8 +27,7 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     pack_number(result, "lam", g.lam);
     pack_number(result, "vv", g.vv_sum);
     pack_number(result, "spread", g.spread);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new). */
@@ -38,11 +37,10 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     const struct block b = source_whole(arg_new_rows(p->z.model, x_new));
     const int n = b.n;
     struct pass pass = pass_over(arg_rows(p->z.model, rows), &p->z, control);
-    SEXP result = PROTECT(pack("cross", "gain", "size", NULL));
+    SEXP result = PROTECT(pack(NULL));
     crossing_run(p, &b, &pass, pack_vector(result, "cross", n),
                  pack_vector(result, "gain", n), pack_vector(result, "size", n));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Reads the numbers of certify.h from a posterior with G and from list(weight, ...). */
@@ -72,8 +70,7 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
 /* Makes a result with n certificates, whose memory is `to`. */
 static SEXP pack_certified(int n, struct certified *to)
 {
-    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", "mean_error",
-                               "var_lower", "var_upper", NULL));
+    SEXP result = PROTECT(pack(NULL));
     *to = (struct certified){
         pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
         pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
@@ -105,8 +102,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP contro
     self.crossings = crossing == R_NilValue ? NULL : &crossings;
     SEXP result = PROTECT(pack_certified(n, &self.to));
     pass_run(&pass, certifying_sink(&self));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Certifies n linear functionals as ffi_certify(), see certify_features().  features is M x n. */
@@ -125,8 +121,7 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior
     SEXP result = PROTECT(pack_certified(n, &to));
     certify_features(p, &norms, n, 0, A, prior, size, NULL,
                      room(3 * (size_t)M * (size_t)n), &to);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Reads list(cross, features, prior, size, terms) of n functionals, or NULL. */
@@ -161,7 +156,7 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
 }
 
 /* Local kriging at groups of rows of x_new.  Group i has the rows from start[i] to start[i + 1] - 1, which count from
- * 0, and uses the rows near[members[, i]] of the data.  Returns list(W, J, q, ww, var_lower, var_upper), see kriging.h
+ * 0, and uses the rows near[members[, i]] of the data.  Returns list(W, J, q, ww, var_lower, var_upper), see local.h
  * and certify.h.  W has the weights of these data rows, a column for each row of x_new.  `of`: functionals of f, one for
  * each row of x_new, whose values are not used then; or NULL. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
@@ -181,13 +176,12 @@ SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SE
     l.of = arg_functionals(of, &l, n);
     arg_groups(&l, start, members);
     l.pass.plan = arg_plan(control, l.rows.N);
-    SEXP result = PROTECT(pack("W", "J", "q", "ww", "var_lower", "var_upper", NULL));
+    SEXP result = PROTECT(pack(NULL));
     l.W = pack_matrix(result, "W", l.n_c, n);
     const struct local_bounds to = {
         pack_vector(result, "J", n), pack_vector(result, "q", n),
         pack_vector(result, "ww", n), pack_vector(result, "var_lower", n),
         pack_vector(result, "var_upper", n)};
     local_run(&l, &to);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }

@@ -17,10 +17,9 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
     struct divergence d = divergence_of(model, rows, aux, control);
     double value;
     d.z = arg_points(model, points);
-    SEXP result = PROTECT(pack("status", "value", NULL));
+    SEXP result = PROTECT(pack(NULL));
     pack_value(result, divergence_value(&d, &value), "value", &value);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the constant C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K). */

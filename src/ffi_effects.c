@@ -2,7 +2,6 @@
 #include "ffi.h"
 #include "integrated.h"
 #include "linalg.h"
-#include "near_effects.h"
 
 static struct grouping arg_grouping(SEXP list, int columns, int first)
 {
@@ -69,9 +68,10 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
         Rf_error("internal: the sums are too many");
     if (effects_size(&e) * sizeof(double) > pass.plan.memory)
         pass.plan.threads = 1; /* each thread has its own sums */
-    SEXP result = PROTECT(pack("status", "jitter", "L", "sums", NULL));
+    SEXP result = PROTECT(pack(NULL));
     double *L = pack_matrix(result, "L", points.M, points.M),
-           *sums = pack_zeros(result, "sums", (int)effects_size(&e));
+           *sums = pack_vector(result, "sums", (int)effects_size(&e));
+    fill(effects_size(&e), 0.0, sums);
     enum status status =
         inducing_ladder(model, &points, arg_number(most_jitter, "most"), L);
     if (status == STATUS_OK) {
@@ -80,8 +80,7 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     }
     pack_status(result, status);
     pack_number(result, "jitter", model->jitter);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns a pass over the levels of the first grouping. */
@@ -96,7 +95,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     const struct effects e =
         arg_effects(effects, arg_count(columns, "columns"), arg_count(M, "M"));
     const int p = e.grouping->p;
-    SEXP result = PROTECT(pack("eliminated", "h", "quad", "logdet", "U", NULL));
+    SEXP result = PROTECT(pack(NULL));
     const struct eliminating to = {&e, effects_sums(&e, arg_effect_sums(&e, sums)),
                                    arg_number(s2, "s2"),
                                    pack_matrix(result, "U", p, p * e.grouping->levels)};
@@ -108,18 +107,17 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     copy((size_t)e.m, h, pack_vector(result, "h", e.m));
     pack_number(result, "quad", h[e.m]);
     pack_number(result, "logdet", h[e.m + 1]);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* list(sums, U, gamma, W) */
-static struct solving arg_solving(const struct effects *e, SEXP posterior, SEXP s2)
+static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
     return (struct solving){
         .effects = e,
         .from = effects_sums(e, arg_effect_sums(e, list_get(posterior, "sums"))),
-        .s2 = arg_number(s2, "s2"),
+        .s2 = s2,
         .U = list_vector(posterior, "U", p * p * e->grouping->levels),
         .gamma = list_vector(posterior, "gamma", m),
         .W = list_vector(posterior, "W", m * m)};
@@ -132,14 +130,13 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     const struct effects e =
         arg_effects(effects, arg_count(columns, "columns"), arg_count(M, "M"));
     const int p = e.grouping->p, q = p * e.grouping->levels;
-    struct solving to = arg_solving(&e, posterior, s2);
+    struct solving to = arg_solving(&e, posterior, arg_number(s2, "s2"));
     struct pass pass = over_levels(&e, control);
-    SEXP result = PROTECT(pack("b", "covariance", NULL));
+    SEXP result = PROTECT(pack(NULL));
     to.b = pack_vector(result, "b", q);
     to.covariance = pack_matrix(result, "covariance", p, q);
     pass_run(&pass, solving_sink(&to));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(mean, sor_variance, unexplained) with features and own if `keep`.  posterior has also L and b. */
@@ -150,11 +147,9 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
     struct inducing z = arg_points(model, points_);
     const struct source *rows = arg_new_rows(model, x);
     const struct effects e = arg_effects(effects, rows->columns, z.M);
-    SEXP s2 = PROTECT(Rf_ScalarReal(model->s2));
-    const struct solving from = arg_solving(&e, posterior, s2);
+    const struct solving from = arg_solving(&e, posterior, model->s2);
     struct pass pass = pass_over(rows, &z, control);
-    SEXP result =
-        PROTECT(pack("mean", "sor_variance", "unexplained", "features", "own", NULL));
+    SEXP result = PROTECT(pack(NULL));
     z.L = list_vector(posterior, "L", (size_t)z.M * z.M);
     struct effect_predicting to = {.effects = &e,
                                    .z = &z,
@@ -172,8 +167,7 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
         to.own = pack_matrix(result, "own", e.grouping->p, rows->N);
     }
     pass_run(&pass, effect_predicting_sink(&to));
-    UNPROTECT(2);
-    return result;
+    return packed(result);
 }
 
 /* ---- the nearest-neighbour likelihood with the effects integrated out ------------------------- */
@@ -190,7 +184,8 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
-/* Returns list(status, value, score, information, V, b) as ffi_vecchia(), with effects integrated out: integrated.h. */
+/* Returns list(status, value, score, information, V, b) as ffi_vecchia(), with effects integrated out: integrated.h.
+ * V and b are those of the whitened effects. */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
@@ -205,47 +200,45 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     g.u = room(size);
     g.given = room(size);
     g.d = room((size_t)l->count);
-    g.N = room((size_t)e.q * e.q);
-    SEXP result =
-        PROTECT(pack("status", "value", "score", "information", "V", "b", NULL));
+    g.T = room((size_t)e.q * e.q);
+    SEXP result = PROTECT(pack(NULL));
     g.V = pack_matrix(result, "V", e.q, e.q);
     g.b = pack_vector(result, "b", e.q);
     pack_status(result, integrated_run(&g, &whole));
     pack_number(result, "value", g.value);
     pack_vecchia(result, &whole);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* ---- beside nearest neighbours ---------------------------------------------------------------- */
 
-/* Returns list(P, v, yy, log_d), see near_effects.h.  near is list(u, d, rows, r) as ffi_near() returns them. */
+/* Returns list(P, v, yy, log_d), see integrated.h.  near is list(u, d, rows, r) as ffi_near() returns them. */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_data(model, rows_);
     int s, N, M;
-    struct near_effects n = {.rows = rows,
-                             .u = arg_matrix(list_get(near, "u"), "u", &s, &N)};
-    n.s = s;
-    n.d = list_vector(near, "d", (size_t)rows->N);
-    n.R = arg_matrix(list_get(near, "r"), "r", &M, &N);
+    struct decorrelated F = {.rows = *rows, .sign = 1.0};
+    F.u = arg_matrix(list_get(near, "u"), "u", &s, &N);
+    F.s = F.step = s;
+    F.d = list_vector(near, "d", (size_t)rows->N);
+    F.R = arg_matrix(list_get(near, "r"), "r", &M, &N);
     SEXP numbers = list_get(near, "rows");
     if (N != rows->N || (size_t)XLENGTH(numbers) != (size_t)s * N ||
         XLENGTH(list_get(near, "u")) != XLENGTH(numbers))
         Rf_error("internal: `near` must have a column for each row");
-    n.near = arg_indices(numbers, "rows", 0, N);
+    F.near = arg_indices(numbers, "rows", 0, N);
     const struct effects e = arg_effects(effects, rows->columns, M);
-    n.e = &e;
+    F.e = &e;
     check_levels(&e, rows);
     const int k = M + e.q;
-    const size_t size = near_effects_size(&e);
+    const size_t size = decorrelated_size(&e);
     struct pass pass = pass_over(rows, NULL, control);
     if (size * sizeof(double) > pass.plan.memory)
         pass.plan.threads = 1; /* each thread has its own sums */
     double *sums = room(size);
-    pass_run(&pass, near_effects_sink(&n, sums));
-    SEXP result = PROTECT(pack("P", "v", "yy", "log_d", NULL));
+    pass_run(&pass, decorrelated_sink(&F, sums));
+    SEXP result = PROTECT(pack(NULL));
     double *P = pack_matrix(result, "P", k, k);
     copy((size_t)k * k, sums, P);
     for (int j = 0; j < k; j++) /* the blocks of A~ and Z~ are in the upper triangle */
@@ -254,8 +247,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     copy((size_t)k, sums + (size_t)k * k, pack_vector(result, "v", k));
     pack_number(result, "yy", sums[size - 2]);
     pack_number(result, "log_d", sums[size - 1]);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Reads where the columns of each level begin among `entries` columns; the last number is their
@@ -297,7 +289,7 @@ SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
     const size_t size = (size_t)n * n;
     if (columns != n)
         Rf_error("internal: `A` must be square");
-    SEXP result = PROTECT(pack("status", "C", "x", "inverse", NULL));
+    SEXP result = PROTECT(pack(NULL));
     double *C = pack_matrix(result, "C", n, n), *x = pack_vector(result, "x", n);
     copy((size_t)n, arg_vector(b, "b", (size_t)n), x);
     copy(size, from, C);
@@ -307,6 +299,5 @@ SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
     if (!failed && arg_integer(invert, "invert"))
         chol_inverse(n, C, pack_matrix(result, "inverse", n, n));
     pack_status(result, failed ? STATUS_INNER_NOT_PD : STATUS_OK);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }

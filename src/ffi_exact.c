@@ -1,5 +1,6 @@
 #include "exact.h"
 #include "ffi.h"
+#include "linalg.h"
 
 /* Returns an exact posterior on the rows. L and alpha have no memory yet. */
 static struct exact exact_of(SEXP model, SEXP rows, SEXP weights, SEXP control)
@@ -16,12 +17,11 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
     struct exact e = exact_of(model, rows, weights, control);
     const int n = e.pass.rows->N;
     double value;
-    SEXP result = PROTECT(pack("status", "L", "alpha", "minus_evidence", NULL));
+    SEXP result = PROTECT(pack(NULL));
     e.L = pack_matrix(result, "L", n, n);
     e.alpha = pack_vector(result, "alpha", n);
     pack_value(result, exact_run(&e, &value), "minus_evidence", &value);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(status, value, theta, noise): -log evidence and its gradient in the log kernel parameters and log s2. */
@@ -30,17 +30,16 @@ SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
     struct exact e = exact_of(model, rows, weights, control);
     const int n = e.pass.rows->N;
     double value, noise = 0.0;
-    SEXP result =
-        PROTECT(pack("status", "value", "theta", "noise", "alpha", "precision", NULL));
-    double *theta = pack_zeros(result, "theta", e.model->kernel->n_theta);
+    SEXP result = PROTECT(pack(NULL));
+    double *theta = pack_vector(result, "theta", e.model->kernel->n_theta);
+    fill((size_t)e.model->kernel->n_theta, 0.0, theta);
     e.L = room((size_t)n * n);
     e.alpha = pack_vector(result, "alpha", n);
     e.precision = pack_vector(result, "precision", n);
     if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK)
         exact_gradient(&e, theta, &noise);
     pack_number(result, "noise", noise);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the training rows as inducing points, with their Cholesky factor L or NULL. */
@@ -57,14 +56,13 @@ SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
     const struct inducing z = arg_training(posterior);
     struct pass pass = pass_at(x_new, &z, control);
     const int n = pass.rows->N;
-    SEXP result = PROTECT(pack("mean", "variance", NULL));
+    SEXP result = PROTECT(pack(NULL));
     const struct exact_predicting to = {&z, list_vector(posterior, "alpha", (size_t)z.M),
                                         pack_vector(result, "mean", n),
                                         pack_vector(result, "variance", n)};
     pass.wants_K = 1;
     pass_run(&pass, exact_predicting_sink(&to));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the covariance of f at the rows of x_new. */

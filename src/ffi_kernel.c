@@ -57,12 +57,11 @@ SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_new_rows(model, x);
     const int j = arg_column(column, rows);
-    SEXP result = PROTECT(pack("prior", "size", NULL));
+    SEXP result = PROTECT(pack(NULL));
     double *prior = pack_vector(result, "prior", rows->N);
     kernel_slope_variance(model->kernel, j, matrix_rows(rows->N, rows->X), prior,
                           pack_vector(result, "size", rows->N));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 static void interrupt_now_and_then(int m)
@@ -90,11 +89,10 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     select_start(&s, door_arena(R_NilValue));
     while (select_step(&s, tol))
         interrupt_now_and_then(s.m);
-    SEXP result = PROTECT(pack("pivots", "t", NULL));
+    SEXP result = PROTECT(pack(NULL));
     from_1(s.m, s.pivot, pack_integer_matrix(result, "pivots", s.m, 1));
     copy((size_t)s.m, s.t, pack_vector(result, "t", s.m));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the numbers of the columns of V that reduce tr(P E) most, see select.h. */

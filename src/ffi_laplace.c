@@ -34,13 +34,13 @@ static void start_at(SEXP start, size_t n, double *u)
         copy(n, arg_vector(from, "start", n), u);
 }
 
-static void pack_run(SEXP result, enum status status, const struct model *model,
-                     double decrement, int steps)
+static void pack_run(SEXP result, enum status status, const struct inducing *z,
+                     const struct newton *mode)
 {
     pack_status(result, status);
-    pack_number(result, "jitter", model->jitter);
-    pack_number(result, "decrement", decrement);
-    pack_number(result, "steps", steps);
+    pack_number(result, "jitter", z->model->jitter);
+    pack_number(result, "decrement", mode->decrement);
+    pack_number(result, "steps", mode->steps);
 }
 
 /* ---- one process --------------------------------------------------------------------------------- */
@@ -70,14 +70,11 @@ static struct sites arg_sites(SEXP list, int N)
 static SEXP pack_laplace(struct laplace *l, int N, int want)
 {
     const int M = l->z.M;
-    SEXP result =
-        PROTECT(pack("status", "jitter", "L", "C", "G", "beta", "residual", "evidence",
-                     "penalty", "decrement", "steps", "f", "g", "W", "left", "q", "p",
-                     "theta", "constant", "quadrature", "slopes", "shift", NULL));
-    l->C = pack_matrix(result, "C", M, M);
+    SEXP result = PROTECT(pack("left", "q", "p", "penalty", NULL));
+    l->mode.C = pack_matrix(result, "C", M, M);
     l->G = pack_matrix(result, "G", M, M);
-    l->u = pack_vector(result, "beta", M);
-    l->r = pack_vector(result, "residual", M);
+    l->mode.u = pack_vector(result, "beta", M);
+    l->mode.r = pack_vector(result, "residual", M);
     l->f = pack_vector(result, "f", N);
     l->g = pack_vector(result, "g", N);
     l->W = pack_vector(result, "W", N);
@@ -110,7 +107,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
     SEXP G = list_get(start, "G");
     enum status status = STATUS_OK;
     laplace_open(l);
-    start_at(start, M, l->u);
+    start_at(start, M, l->mode.u);
     if (variational && G != R_NilValue) {
         copy(M * M, arg_vector(G, "start", M * M), l->G);
     } else {
@@ -163,10 +160,9 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
         evidence(&l, want, result);
     for (int i = 0; i < N && status == STATUS_OK; i++)
         l.f[i] += l.sites.offset[i];
-    pack_run(result, status, model, l.decrement, l.steps);
+    pack_run(result, status, &l.z, &l.mode);
     pack_number(result, "quadrature", quadrature(&l, N));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the forms C_x'P C_x, C_x = (C C')^{-1} a, at each row of x for each M x M matrix P: length(P) x nrow(x). */
@@ -245,13 +241,10 @@ static void arg_classes(SEXP list, int N, struct softmax *l)
 static SEXP pack_softmax(struct softmax *l, int N, int want)
 {
     const int M = l->z.M, q = l->q;
-    SEXP result =
-        PROTECT(pack("status", "jitter", "L", "C", "beta", "residual", "evidence",
-                     "penalty", "decrement", "steps", "probability", "left", "S",
-                     "inverse", "slopes", "shift", "theta", "constant", NULL));
-    l->C = pack_matrix(result, "C", M * q, M * q);
-    l->u = pack_matrix(result, "beta", M, q);
-    l->r = pack_matrix(result, "residual", M, q);
+    SEXP result = PROTECT(pack("left", "penalty", NULL));
+    l->mode.C = pack_matrix(result, "C", M * q, M * q);
+    l->mode.u = pack_matrix(result, "beta", M, q);
+    l->mode.r = pack_matrix(result, "residual", M, q);
     l->p = pack_matrix(result, "probability", N, l->K);
     if (want > 0) {
         l->left = pack_vector(result, "left", N);
@@ -266,7 +259,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
 /* Adds the log evidence of the mode, then its penalty and its gradient if they are wanted. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
-    pack_number(result, "evidence", softmax_evidence(l));
+    pack_number(result, "evidence", newton_evidence(&l->mode));
     if (want == 0)
         return;
     double *zeta = pack_matrix(result, "shift", l->z.M, l->q);
@@ -284,9 +277,9 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
     const size_t dim = (size_t)l->z.M * l->q;
     const int maxit = arg_integer(list_get(stop, "maxit"), "maxit");
     SEXP C = list_get(start, "C");
-    start_at(start, dim, l->u);
+    start_at(start, dim, l->mode.u);
     if (C != R_NilValue && maxit > 0) {
-        copy(dim * dim, arg_vector(C, "start", dim * dim), l->C);
+        copy(dim * dim, arg_vector(C, "start", dim * dim), l->mode.C);
         l->factor = FACTOR_EARLIER;
     }
     softmax_open(l);
@@ -305,15 +298,15 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     struct softmax l = {.z = arg_points(model, points)};
     struct pass pass = fitting_pass(x, &l.z, want, control);
     const int N = pass.rows->N;
+    pass.beside = want > 1 ? l.z.M : 0;
     l.pass = &pass;
     arg_classes(sites, N, &l);
     SEXP result = PROTECT(pack_softmax(&l, N, want));
     enum status status = factor_points(result, model, &l.z, stop);
     if (status == STATUS_OK && (status = fit_classes(&l, start, stop)) == STATUS_OK)
         class_evidence(&l, want, result);
-    pack_run(result, status, model, l.decrement, l.steps);
-    UNPROTECT(1);
-    return result;
+    pack_run(result, status, &l.z, &l.mode);
+    return packed(result);
 }
 
 /* Returns list(mean, S, left) at the N rows of x: mean has a column for each of beta, S is N x q^2, left has N. */
@@ -334,11 +327,10 @@ SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP c
     if (rows != M || pair_of(q, 0) * M != columns)
         Rf_error("internal: `inverse` must have a block for each pair of contrasts");
     to.q = q;
-    SEXP result = PROTECT(pack("mean", "S", "left", NULL));
+    SEXP result = PROTECT(pack(NULL));
     to.mean = pack_matrix(result, "mean", N, to.n_u);
     to.S = pack_matrix(result, "S", N, q * q);
     to.left = pack_vector(result, "left", N);
     pass_run(&pass, softmax_at_sink(&to));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }

@@ -43,20 +43,16 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
                                          neighbours, slopes, control);
     struct vecchia whole;
     l.times = arg_vector(times, "times", (size_t)l.count);
-    SEXP result = PROTECT(
-        pack("status", "value", "score", "information", "residual", "variance", NULL));
+    SEXP result = PROTECT(pack(NULL));
     if (!l.slopes) {
         l.u = arena_take(l.pass.plan.arena, ((size_t)l.s + 1) * l.count);
         l.d = pack_vector(result, "variance", l.count);
+        l.r = pack_vector(result, "residual", l.count);
     }
-    const enum status status = likelihood_run(&l, &whole);
-    pack_status(result, status);
+    pack_status(result, likelihood_run(&l, &whole));
     pack_number(result, "value", whole.value);
     pack_vecchia(result, &whole);
-    if (status == STATUS_OK && !l.slopes)
-        likelihood_residuals(&l, pack_vector(result, "residual", l.count));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 void arg_neighbours(SEXP s, int n, int *few, int *most)

@@ -1,5 +1,4 @@
 #include "ffi.h"
-#include "joint.h"
 #include "near_posterior.h"
 
 /* Makes a field from a model, its points and its rows.  The caller sets the targets and results. */
@@ -33,8 +32,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     p.field.rank = arg_indices(rank, "rank", 1, N);
     if (XLENGTH(rank) != N)
         Rf_error("internal: `rank` must be an integer for every row");
-    SEXP result = PROTECT(pack("status", "jitter", "L", "C", "beta", "minus_log", "u",
-                               "d", "rows", "r", NULL));
+    SEXP result = PROTECT(pack("u", "d", "rows", "r", NULL));
     if (arg_integer(keep, "keep")) {
         pack_kept(result, &p.field);
         p.d = pack_vector(result, "d", N);
@@ -45,8 +43,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
     pack_number(result, "jitter", p.model->jitter);
     pack_number(result, "minus_log", p.minus_log);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Prepares the prediction of new rows; their means and variances go into `result`. */
@@ -88,8 +85,7 @@ static void arg_given(struct near_field *f, SEXP given)
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {
-    SEXP result =
-        PROTECT(pack("status", "mean", "var_near", "var_far", "u", "rows", "r", NULL));
+    SEXP result = PROTECT(pack("u", "rows", "r", NULL));
     struct near_predicting p = arg_predicting(near, rows, s, x_new, control, result);
     if (given != R_NilValue)
         arg_given(&p.field, given);
@@ -98,21 +94,18 @@ SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP
         p.field.R = pack_matrix(result, "r", p.field.z.M, p.field.targets.N);
     }
     pack_status(result, near_predicting_run(&p));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns ffi_near_predict() with `covariance`, the joint covariance of f at the rows of x_new. */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
 {
-    SEXP result =
-        PROTECT(pack("status", "mean", "var_near", "var_far", "covariance", NULL));
+    SEXP result = PROTECT(pack(NULL));
     struct near_joint j = {.at = arg_predicting(near, rows, s, x_new, control, result)};
     const int n = j.at.field.targets.N;
     if ((double)n * (j.at.field.s + 1.0) > 2147483647.0)
         Rf_error("internal: too many rows for one covariance matrix");
     j.covariance = pack_matrix(result, "covariance", n, n);
     pack_status(result, near_joint_run(&j));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }

@@ -42,8 +42,9 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     const size_t size = (size_t)e->z.M * e->z.columns;
     const int n_theta = e->z.model->kernel->n_theta;
     double *dZ = pack_matrix(result, "gradient", e->z.M, e->z.columns),
-           *dtheta = pack_zeros(result, "theta", n_theta);
+           *dtheta = pack_vector(result, "theta", n_theta);
     fill(size, 0.0, dZ);
+    fill((size_t)n_theta, 0.0, dtheta);
     if (status == STATUS_OK && e->with_gradient) {
         copy(size, e->gradient, dZ);
         copy((size_t)n_theta, e->gradient + size, dtheta);
@@ -62,15 +63,13 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
     struct evaluation e = arg_evaluation(objective, points, rows,
                                          arg_integer(want, "want"), control, scratch);
     double value, slope = 0.0;
-    SEXP result =
-        PROTECT(pack("status", "value", "gradient", "theta", "noise", "used", NULL));
+    SEXP result = PROTECT(pack(NULL));
     pack_gradient(
         result, &e,
         pack_value(result, evaluation_run(&e, &value, &slope), "value", &value));
     pack_number(result, "noise", slope);
     pack_number(result, "used", (double)e.pass.plan.arena->used);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
@@ -83,8 +82,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
     const struct stats *s = &e.summary.stats;
     const size_t M = (size_t)e.z.M;
-    SEXP result = PROTECT(pack("status", "G", "Ay", "AW", "AKA", "yy", "k_sum", "t", "n",
-                               "log_weights", NULL));
+    SEXP result = PROTECT(pack(NULL));
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK && (status = evaluation_sums(&e)) == STATUS_OK) {
         pack_sums(result, s);
@@ -95,8 +93,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
             copy(M * M, e.W0, pack_matrix(result, "AKA", s->M, s->M));
     }
     pack_status(result, status);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from ffi_gradient(),
@@ -107,21 +104,20 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
         arg_evaluation(objective, points, R_NilValue, 1, R_NilValue, R_NilValue);
     double value, slope = 0.0;
     e.summary.stats = arg_sums(sums, e.z.M, panel_columns(&e.panel));
-    SEXP result = PROTECT(pack("status", "value", "adjoint", "noise", NULL));
+    SEXP result = PROTECT(pack(NULL));
     double *adjoint = pack_vector(result, "adjoint", (int)evaluation_adjoint_size(&e));
     enum status status = evaluation_begin(&e);
     if (e.panel.aux != NULL && e.panel.aux->p)
         e.summary.W0 = list_vector(sums, "AKA", (size_t)e.z.M * e.z.M);
     if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
-        evaluation_adjoint_to(&e, adjoint);
+        copy(evaluation_adjoint_size(&e), e.adjoint_memory, adjoint);
         value = evaluation_value(
             &e, rss == R_NilValue ? evaluation_rss_of_sums(&e) : arg_number(rss, "rss"),
             &slope);
     }
     pack_value(result, status, "value", &value);
     pack_number(result, "noise", slope);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(status, gradient, theta, rss) for some rows; parts add up.  Exactly one call has the k_sum of all rows,
@@ -132,8 +128,8 @@ SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_s
     struct evaluation e = arg_evaluation(objective, points, rows, 1, control, R_NilValue);
     const double *vector = arg_vector(adjoint, "adjoint", evaluation_adjoint_size(&e));
     const enum status status = evaluation_begin(&e);
-    evaluation_adjoint_from(&e, vector);
-    SEXP result = PROTECT(pack("status", "gradient", "theta", "rss", NULL));
+    copy(evaluation_adjoint_size(&e), vector, e.adjoint_memory);
+    SEXP result = PROTECT(pack(NULL));
     if (status == STATUS_OK) {
         evaluation_gradient(&e);
         pack_number(result, "rss", evaluation_rss(&e));
@@ -142,6 +138,5 @@ SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_s
     }
     pack_gradient(result, &e, status);
     pack_status(result, status);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }

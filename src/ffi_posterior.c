@@ -1,33 +1,36 @@
 #include "ffi.h"
+#include "linalg.h"
 
-/* Returns the site of that name, or none for R's NULL. */
-static struct site arg_site(SEXP name, const struct model *model)
+/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  fitc is 1 for FITC's
+ * weights (pass.h), else 0.  log_weights is the sum of the logarithms of the weights that were used. */
+SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
-    struct site site = {NULL, model->s2};
-    if (name != R_NilValue &&
-        (site.working = site_named(arg_string(name, "site"))) == NULL)
-        Rf_error("internal: no such site");
-    return site;
-}
-
-/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  site is a name in noise.h or NULL.
- * log_weights is the sum of the logarithms of the weights that were used. */
-SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site_, SEXP control)
-{
-    struct dtc d = {.model = arg_model(points)};
-    const struct site site = arg_site(site_, d.model);
-    d.z = arg_points(d.model, points);
-    d.pass = pass_over(arg_data(d.model, rows), &d.z, control);
-    d.pass.site = site.working == NULL ? NULL : &site;
-    SEXP result = PROTECT(pack("status", "jitter", "L", "G", "Ay", "yy", "k_sum", "t",
-                               "C", "beta", "rss", "log_weights", NULL));
-    pack_factors(result, d.z.M, &d.L, &d.C, &d.beta);
-    pack_status(result, dtc_run(&d, arg_number(most_jitter, "most_jitter")));
-    pack_sums(result, &d.stats);
-    pack_number(result, "jitter", d.model->jitter);
-    pack_number(result, "rss", d.rss);
-    UNPROTECT(1);
-    return result;
+    struct model *model = arg_model(points);
+    struct evaluation e = {.z = arg_points(model, points),
+                           .model = model,
+                           .most_jitter = arg_number(most_jitter, "most_jitter"),
+                           .rows = *arg_data(model, rows),
+                           .objective = objective_named("vfe")};
+    const size_t M = (size_t)e.z.M;
+    double *L, *C, *beta;
+    e.pass.plan = arg_plan(control, e.rows.N);
+    e.pass.fitc = arg_integer(fitc, "fitc");
+    SEXP result = PROTECT(pack(NULL));
+    enum status status = evaluation_begin(&e);
+    if (status == STATUS_OK)
+        status = evaluation_sums(&e);
+    if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
+        evaluation_gradient(&e); /* the residuals alone */
+        pack_factors(result, e.z.M, &L, &C, &beta);
+        copy(M * M, e.L, L);
+        copy(M * M, e.summary.C, C);
+        copy(M, e.summary.beta, beta);
+        pack_sums(result, &e.summary.stats);
+        pack_number(result, "rss", evaluation_rss(&e));
+    }
+    pack_status(result, status);
+    pack_number(result, "jitter", model->jitter);
+    return packed(result);
 }
 
 /* Returns list(status, L, C, beta) from the sums of all rows. */
@@ -37,14 +40,13 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
     struct inducing points = arg_points(model, points_);
     const struct stats stats = arg_sums(sums, points.M, 0);
     double *L, *C, *beta;
-    SEXP result = PROTECT(pack("status", "L", "C", "beta", NULL));
+    SEXP result = PROTECT(pack(NULL));
     pack_factors(result, points.M, &L, &C, &beta);
     enum status status = inducing_factor(&points, L);
     if (status == STATUS_OK)
         status = posterior_factor(&stats, model->s2, C, beta);
     pack_status(result, status);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x). */
@@ -53,13 +55,12 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
     const struct posterior *p = arg_posterior(posterior);
     struct pass pass = pass_at(x, &p->z, control);
     const int n = pass.rows->N;
-    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", NULL));
+    SEXP result = PROTECT(pack(NULL));
     const struct predicting to = {p, pack_vector(result, "mean", n),
                                   pack_vector(result, "sor_variance", n),
                                   pack_vector(result, "unexplained", n)};
     pass_run(&pass, predicting_sink(&to));
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns the covariance of f at the rows of x: of SoR if `sor`, else of DTC. */

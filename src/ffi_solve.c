@@ -70,7 +70,7 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     points.L = whiten ? p->z.L : NULL;
     struct pass pass = pass_over(arg_data(points.model, rows), &points, control);
     double *sums = room((size_t)M + 1), rss = 0.0;
-    SEXP result = PROTECT(pack("Ay", "beta", "yy", "rss", "v", NULL));
+    SEXP result = PROTECT(pack(NULL));
     pass.again = 1;
     pass_run(&pass, response_sink(&M, sums));
     const struct residuals residuals = {
@@ -80,8 +80,7 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     copy((size_t)M, sums, pack_vector(result, "Ay", M));
     pack_number(result, "yy", sums[M]);
     pack_number(result, "rss", rss);
-    UNPROTECT(1);
-    return result;
+    return packed(result);
 }
 
 /* Returns F v, or F'v: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), with u, d and rows of ffi_near(). */

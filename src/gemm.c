@@ -46,6 +46,8 @@ FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m5
 
 struct shape {
     int lanes, rows, columns, dot_columns; /* of a tile; its dot products' rows are 4 */
+    void (*pack)(int width, int k, double alpha, const double *from, ptrdiff_t column,
+                 double *to);
     void (*multiply)(int k, const double *A, const double *B, double *C);
     void (*solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                   const double *C, double *X);
@@ -56,7 +58,7 @@ struct shape {
 #define SHAPE(kind, vector)                                                              \
     {                                                                                    \
         LANES_OF(vector), 2 * LANES_OF(vector), columns_##kind, dot_columns_##kind,      \
-            multiply_##kind, solve_##kind, squares_##kind, dots_##kind                   \
+            pack_##kind, multiply_##kind, solve_##kind, squares_##kind, dots_##kind      \
     }
 static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 
@@ -98,19 +100,16 @@ static const double *side_place(const struct side *s, int i, int p)
 /* Packs entries p ... p + k - 1 of the vectors i ... i + n - 1 in strips of `width` vectors. A
  * strip has the first entries of its vectors side by side, then the second entries, and so on.
  * Missing vectors of the last strip are 0. */
-static void pack(const struct side *s, int i, int n, int p, int k, int width,
-                 double alpha, double *to)
+static void pack(const struct shape *shape, const struct side *s, int i, int n, int p,
+                 int k, int width, double alpha, double *to)
 {
     for (; n > 0; i += width, n -= width, to += (size_t)width * k) {
         const int have = least(width, n);
         if (have < width)
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
-        if (s->vector == 1) {
-            const double *from = side_place(s, i, p);
-            for (int e = 0; e < k; e++, from += s->entry)
-                for (int r = 0; r < have; r++)
-                    to[e * width + r] = alpha * from[r];
+        if (s->vector == 1 && have == width) {
+            shape->pack(width, k, alpha, side_place(s, i, p), s->entry, to);
         } else {
             int r = 0;
             for (; r + 4 <= have; r += 4) { /* four at a time, stored side by side */
@@ -209,12 +208,12 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
     for (int j = 0; j < n; j += wide)
         for (int p = 0; p < k; p += deep) {
             const int width = least(wide, n - j), depth = least(deep, k - p);
-            pack(&columns, j, width, p, depth, s.columns, alpha, b);
+            pack(&s, &columns, j, width, p, depth, s.columns, alpha, b);
             for (int i = 0; i < m; i += high) {
                 const int height = least(high, m - i);
                 if (lower && i + height <= j)
                     continue;
-                pack(&rows, i, height, p, depth, s.rows, 1.0, a);
+                pack(&s, &rows, i, height, p, depth, s.rows, 1.0, a);
                 add_tiles(&s, &to, i, j, height, width, depth, a, b);
             }
         }
@@ -268,13 +267,13 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L,
     const struct side rows = {L.x, L.row, L.column}, right = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* rows i ... of L, columns before i */
-        pack(&rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
+        pack(s, &rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
         used += i * s->columns;
     }
     for (int j = 0; j < n; j += s->rows) {
         const int columns = least(s->rows, n - j);
         const double *li = l;
-        pack(&right, j, columns, 0, m, s->rows, 1.0, x);
+        pack(s, &right, j, columns, 0, m, s->rows, 1.0, x);
         for (int i = 0; i < m; i += s->columns) {
             s->multiply(i, x, li, sum);
             s->solve(least(s->columns, m - i), L.x + i * (L.row + L.column), L.row,

@@ -54,6 +54,18 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
 #undef STORE
 }
 
+/* Copies alpha times the k columns of `width` numbers, `column` apart, to columns that touch. */
+TARGET static void NAME(pack)(int width, int k, double alpha, const double *from,
+                              ptrdiff_t column, double *to)
+{
+    const int lanes = LANES_OF(VECTOR);
+    for (int e = 0; e < k; e++, from += column, to += width)
+        for (int r = 0; r < width; r += lanes) { /* the last vector may repeat numbers */
+            const int at = r + lanes <= width ? r : width - lanes;
+            *(VECTOR *)(to + at) = alpha * *(const VECTOR *)(from + at);
+        }
+}
+
 /* Computes X <- L^{-1} (X - C).  X, C: n rows of two vectors,  L: n x n, lower, stepped */
 TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                                const double *C, double *X)

@@ -1,7 +1,7 @@
 #include "gradient.h"
 #include "kernel_pull.h"
 #include "linalg.h"
-#include "pairs.h"
+#include "gram.h"
 
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
@@ -10,8 +10,7 @@ double gradient_block(const struct adjoint *adjoint, const struct block *b,
     const int M = adjoint->M, n = b->n;
     double *e = work;
     block_response(b, e);
-    if (adjoint->beta != NULL)
-        mult_Atx(M, n, -1.0, A, adjoint->beta, 1.0, e);
+    mult_Atx(M, n, -1.0, A, adjoint->beta, 1.0, e);
 
     mult_AB(M, M, n, 1.0, adjoint->H, A, 0.0, Kmx_bar);
     if (adjoint->q > 0)
@@ -105,7 +104,7 @@ static void pulling_add(const void *self, const struct visit *v)
         return;
     for (int i = 0; i < b->n; i++)
         work[i] = weight_of(b->scale, i);
-    kernel_pull_diagonal(z->model->kernel, rows_of(b), p->adjoint->k_bar, work, 1, NULL,
+    kernel_pull_diagonal(z->model->kernel, rows_of(b), *p->adjoint->k_bar, work, 1, NULL,
                          dtheta);
 }
 
@@ -129,5 +128,5 @@ void gradient_finish(const struct pulling *self, double k_sum, double *sums)
         kernel_pull_diagonal(z->model->kernel, points_of(z), 1.0, a->kzz_bar, 1, sums,
                              dtheta);
     else if (dtheta != NULL) /* otherwise row by row, above */
-        dtheta[z->model->kernel->term->at] += a->k_bar * k_sum;
+        dtheta[z->model->kernel->term->at] += *a->k_bar * k_sum;
 }

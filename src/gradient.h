@@ -5,7 +5,7 @@
 #include "stats.h"
 
 /* Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta, with H, F, f, E and
- * beta of `adjoint` (stats.h); e = y if beta is NULL.  Wt = W_x' (q x n) is read only if q > 0, and
+ * beta of `adjoint` (stats.h).  Wt = W_x' (q x n) is read only if q > 0, and
  * AK = A K (M x n) only if adjoint->E is not NULL.  Returns |e|^2.  work: n doubles */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,

@@ -2,191 +2,172 @@
 #include "integrated.h"
 #include "linalg.h"
 
-/* Returns the number of the row at a place of a term. Place s is row i itself. */
-static int row_at(const struct likelihood *l, int t, int place)
+/* ---- sums of decorrelated rows ------------------------------------------------------------------ */
+
+/* The rows that a row of F reads, neighbours before the own one.  Returns 1 while there is a place `a`. */
+static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
-    return place == l->s ? l->row[t] : l->neighbours[(size_t)t * l->s + place];
+    const int *near = F->near + (size_t)t * F->s;
+    if (a > 0 && near[a - 1] < 0)
+        return 0;
+    *row = a > 0 ? near[a - 1] : F->row == NULL ? t : F->row[t];
+    *weight = a > 0 ? -F->sign * F->u[(size_t)t * F->step + a - 1] : 1.0;
+    *weight *= scale_of(F->rows.scale, *row);
+    return 1;
 }
 
-static int entries_at(const struct integrated *g, int t, int place, int *column,
-                      double *value)
+/* z of a row, or Lam'z: columns and values; returns how many there are */
+static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
-    const struct source *rows = g->l.rows;
-    return effects_row(g->e, rows->X + row_at(&g->l, t, place), rows->ldx, column, value);
+    const struct effects *e = F->e;
+    const int n = effects_row(e, F->rows.X + row, F->rows.ldx, column, value);
+    for (const struct grouping *g = e->grouping; g < e->grouping + e->n && F->whiten; g++)
+        for (int j = 0; j < g->p; j++, value++) /* the root is lower */
+            *value = dot((size_t)(g->p - j), g->root + (size_t)j * (g->p + 1), value);
+    return n;
 }
 
-/* Z'u of term t: columns and values, which may repeat a column; returns their number */
-static int effects_of_term(const struct integrated *g, int t, int *column, double *value)
+/* Row t of F Z times sqrt(d_t): columns and values, which may repeat a column; returns their number */
+static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
-    const int s = g->l.s, near = likelihood_neighbours(&g->l, t);
-    const double *u = g->u + (size_t)t * (s + 1);
-    int n = 0;
-    for (int a = 0; a <= near; a++) {
-        const int place = a < near ? a : s,
-                  entries = entries_at(g, t, place, column + n, value + n);
-        for (int k = n; k < n + entries; k++)
-            value[k] *= u[place];
-        n += entries;
+    int n = 0, row;
+    double weight;
+    for (int a = 0; a <= F->s && row_at(F, t, a, &row, &weight); a++) {
+        const int end = n + entries_of(F, row, column + n, value + n);
+        for (; n < end; n++)
+            value[n] *= weight;
     }
     return n;
 }
 
-/* Returns the doubles of a term: half for its values, half for its columns as integers. */
-static size_t term_size(const struct integrated *g)
+/* Returns the room for the values of a row of F Z.  Its columns follow, in as much room. */
+static size_t row_size(const struct decorrelated *F)
 {
-    return 2 * ((size_t)g->l.s + 1) * most_entries;
+    return ((size_t)F->s + 1) * most_entries;
 }
 
-/* sums: N (lower), r, y~'y~, sum log d */
-static void integrate_add(const void *self, const struct visit *v)
+size_t decorrelated_size(const struct effects *e)
 {
-    const struct integrated *g = self;
-    const struct likelihood *l = &g->l;
-    const size_t q = (size_t)g->e->q;
-    double *N = v->sums, *r = N + q * q, *rest = r + q, *value = v->work;
-    int *column = (int *)(value + term_size(g) / 2);
-    for (int t = v->block.first; t < v->block.first + v->block.n; t++) {
-        const int n = effects_of_term(g, t, column, value),
-                  near = likelihood_neighbours(l, t);
-        const double *u = g->u + (size_t)t * (l->s + 1), rate = 1.0 / g->d[t];
-        double e = u[l->s] * l->rows->y[l->row[t]];
-        for (int a = 0; a < near; a++)
-            e += u[a] * l->rows->y[row_at(l, t, a)];
-        rest[0] += rate * e * e;
-        rest[1] += log(g->d[t]);
-        for (int i = 0; i < n; i++) {
-            r[column[i]] += rate * e * value[i];
-            for (int j = 0; j < n; j++)
-                N[q * column[i] + column[j]] += rate * value[i] * value[j];
+    const size_t k = (size_t)e->M + e->q;
+    return k * k + k + 2;
+}
+
+static void decorrelated_add(const void *self, const struct visit *v)
+{
+    const struct decorrelated *F = self;
+    const int M = F->e->M, count = v->block.n;
+    const size_t k = (size_t)M + F->e->q;
+    double *P = v->sums, *Fy = P + k * k, *rest = Fy + k, *features = v->work,
+           *value = features + (size_t)M * count, *G = value + 2 * row_size(F), weight;
+    int *column = (int *)(value + row_size(F)), row;
+    for (int j = 0; j < count; j++) {
+        const int t = v->block.first + j, n = effects_of(F, t, column, value);
+        const double rate = 1.0 / sqrt(F->d[t]);
+        double *r = features + (size_t)M * j, y = 0.0;
+        for (int a = 0; a <= F->s && row_at(F, t, a, &row, &weight); a++)
+            y += weight * F->rows.y[row];
+        y *= rate;
+        fill((size_t)M, 0.0, r);
+        if (M > 0)
+            add_scaled((size_t)M, rate, F->R + (size_t)M * t, r);
+        add_scaled((size_t)M, y, r, Fy);
+        for (int b = 0; b < n; b++) {
+            double *to = P + k * (M + column[b]), own = rate * value[b];
+            add_scaled((size_t)M, own, r, to);
+            Fy[M + column[b]] += y * own;
+            for (int c = 0; c < n; c++)
+                to[M + column[c]] += own * rate * value[c];
         }
+        rest[0] += y * y;
+        rest[1] += log(F->d[t]);
     }
+    fill((size_t)M * M, 0.0, G);
+    add_A_At(M, count, features, G);
+    mirror_lower(M, G);
+    for (int m = 0; m < M; m++)
+        add_scaled((size_t)M, 1.0, G + (size_t)M * m, P + k * m);
 }
 
-/* One of q vectors of a level, whose numbers are `step` apart: x <- Lam'x, or Lam x. */
-static void root_times(const struct grouping *of, int transposed, size_t step, double *x)
+struct sink decorrelated_sink(const struct decorrelated *self, double *sums)
 {
-    const int p = of->p;
-    for (int i = 0; i < p;
-         i++) { /* root is lower: its rows from the last on, its columns from the first */
-        const int j = transposed ? i : p - 1 - i;
-        double sum = 0.0;
-        for (int k = transposed ? j : 0; k < (transposed ? p : j + 1); k++)
-            sum += x[step * k] *
-                   of->root[transposed ? (size_t)j * p + k : (size_t)k * p + j];
-        x[step * j] = sum;
-    }
+    const size_t M = (size_t)self->e->M;
+    return sum_sink(self, decorrelated_add, M, 2 * row_size(self) + M * M,
+                    decorrelated_size(self->e), sums);
 }
 
-/* X (q x n) <- Lam'X or Lam X; `square` (n = q): also from the other side */
-static void times_roots(const struct effects *e, int transposed, size_t n, int square,
-                        double *X)
-{
-    const size_t q = (size_t)e->q;
-    for (const struct grouping *of = e->grouping; of < e->grouping + e->n; of++)
-        for (int l = 0; l < of->levels; l++) {
-            const size_t first = of->first + (size_t)l * of->p;
-            for (size_t i = 0; i < n; i++)
-                root_times(of, transposed, 1, X + q * i + first);
-            for (size_t i = 0; i < n && square; i++)
-                root_times(of, transposed, q, X + q * first + i);
-        }
-}
+/* ---- the effects integrated out ------------------------------------------------------------------ */
 
-/* N -> T's factor and b; returns log det T, NaN if there is none */
-static double integrate(struct integrated *g, const double *r)
+/* Returns sum_k value_k x[column_k]. */
+static double sparse_dot(int n, const int *column, const double *value, const double *x)
 {
-    const int q = g->e->q;
-    times_roots(g->e, 1, (size_t)q, 1, g->N);
-    add_diagonal(q, 1.0, g->N);
-    if (chol_lower(q, g->N))
-        return NAN;
-    copy((size_t)q, r, g->b);
-    times_roots(g->e, 1, 1, 0, g->b);
-    solve_chol(q, 1, g->N, g->b);
-    times_roots(g->e, 0, 1, 0, g->b);
-    return chol_logdet(q, g->N);
-}
-
-/* Returns z'b of the row at a place of a term. */
-static double effect_at(const struct integrated *g, int t, int place)
-{
-    int column[most_entries];
-    double value[most_entries], sum = 0.0;
-    const int entries = entries_at(g, t, place, column, value);
-    for (int k = 0; k < entries; k++)
-        sum += value[k] * g->b[column[k]];
-    return sum;
-}
-
-/* z'V Z'u of the row at a place of a term */
-static double shared_at(const struct integrated *g, int t, int place, int n,
-                        const int *of, const double *zu)
-{
-    int column[most_entries];
-    double value[most_entries], sum = 0.0;
-    const int entries = entries_at(g, t, place, column, value);
-    for (int k = 0; k < entries; k++) {
-        const double *V = g->V + (size_t)column[k] * g->e->q;
-        double inner = 0.0;
-        for (int i = 0; i < n; i++)
-            inner += V[of[i]] * zu[i];
-        sum += value[k] * inner;
-    }
+    double sum = 0.0;
+    for (int k = 0; k < n; k++)
+        sum += value[k] * x[column[k]];
     return sum;
 }
 
 static void respond_add(const void *self, const struct visit *v)
 {
     const struct integrated *g = self;
-    const struct likelihood *l = &g->l;
-    double *zu = v->work, *y = zu + term_size(g);
-    int *column = (int *)(zu + term_size(g) / 2);
+    const struct decorrelated *F = &g->F;
+    const int s = F->s;
+    double *zu = v->work, *y = zu + 2 * row_size(F), value[most_entries], weight;
+    int *column = (int *)(zu + row_size(F)), own[most_entries], row;
     for (int t = v->block.first; t < v->block.first + v->block.n; t++) {
-        const int s = l->s, near = likelihood_neighbours(l, t),
-                  n = effects_of_term(g, t, column, zu);
-        const double *u = g->u + (size_t)t * (s + 1);
+        const int n = effects_of(F, t, column, zu);
         double *given = g->given + (size_t)t * (s + 1), e = 0.0, square = 0.0;
-        for (int a = 0; a <= near; a++) {
-            const int place = a < near ? a : s;
-            y[a] = l->rows->y[row_at(l, t, place)] - effect_at(g, t, place);
-            given[place] = shared_at(g, t, place, n, column, zu);
-            e += u[place] * y[a];
-            square += u[place] * given[place];
+        int near = -1;
+        for (int a = 0; a <= s && row_at(F, t, a, &row, &weight); a++, near++) {
+            const int at = a > 0 ? a - 1 : s, entries = entries_of(F, row, own, value);
+            double shared = 0.0; /* z'V Z'u */
+            for (int k = 0; k < entries; k++)
+                shared +=
+                    value[k] * sparse_dot(n, column, zu, g->V + (size_t)own[k] * g->e->q);
+            y[at] = F->rows.y[row] - sparse_dot(entries, own, value, g->b);
+            given[at] = shared;
+            e += weight * y[at];
+            square += weight * shared;
         }
         square = sqrt(fmax(square, 0.0) + e * e);
         given[s] = square;
         for (int a = 0; a < near; a++) {
             given[a] = square > 0.0 ? (e * y[a] + given[a]) / square : 0.0;
-            given[s] -= u[a] * given[a];
+            given[s] -= g->u[(size_t)t * (s + 1) + a] * given[a];
         }
     }
 }
 
 enum status integrated_run(struct integrated *g, struct vecchia *whole)
 {
-    const size_t q = (size_t)g->e->q, size = q * q + q + 2;
+    const int q = g->e->q, slopes = g->l.slopes;
+    const size_t Q = (size_t)q, size = decorrelated_size(g->e);
     struct likelihood *l = &g->l;
-    const int slopes = l->slopes;
     double *sums = arena_take(l->pass.plan.arena, size);
+    const double *v = sums + Q * Q, *rest = v + Q;
     l->u = g->u;
     l->d = g->d;
     l->slopes = 0;
     enum status status = likelihood_run(l, whole);
     if (status != STATUS_OK)
         return status;
-    pass_run(&l->pass, sum_sink(g, integrate_add, 0, term_size(g), size, sums));
-    copy(q * q, sums, g->N);
-    const double *r = sums + q * q, logdet = integrate(g, r);
-    g->value = -0.5 * (r[q + 1] + logdet + r[q] - dot(q, r, g->b) +
+    g->F = (struct decorrelated){g->e,          *l->rows, l->s, l->s + 1, -1.0, l->row,
+                                 l->neighbours, g->u,     g->d, NULL,     1};
+    g->F.rows.scale = NULL; /* weights are in the noise */
+    pass_run(&l->pass, decorrelated_sink(&g->F, sums));
+    copy(Q * Q, sums, g->T);
+    copy(Q, v, g->b);
+    if (chol_shifted(q, g->T, 1.0, g->T))
+        return STATUS_NOT_FINITE;
+    solve_chol(q, 1, g->T, g->b);
+    g->value = -0.5 * (rest[1] + chol_logdet(q, g->T) + rest[0] - dot(Q, v, g->b) +
                        l->count * log(2.0 * 3.14159265358979323846));
     if (!isfinite(g->value))
         return STATUS_NOT_FINITE;
     l->u = NULL;
     if (!slopes)
         return STATUS_OK;
-    chol_inverse(g->e->q, g->N, g->V);
-    times_roots(g->e, 0, q, 1, g->V);
-    pass_run(&l->pass, row_sink(g, respond_add, 0, term_size(g) + (size_t)l->s + 1));
+    chol_inverse(q, g->T, g->V);
+    pass_run(&l->pass, row_sink(g, respond_add, 0, 2 * row_size(&g->F) + l->s + 1));
     l->slopes = 1;
     l->given = g->given;
     return likelihood_run(l, whole);

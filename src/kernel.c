@@ -1,14 +1,10 @@
-#include <float.h>
 #include "kernel.h"
 #include "linalg.h"
-#include "simd.h"
-#include "vexp.h"
 
-enum { LONG = 512 };
+enum { TILE_ROOM = KERNEL_TILE * KERNEL_WIDE + 8 }; /* for vectors that begin in it */
 
 struct tile {
-    double statistic[KERNEL_TILE * KERNEL_WIDE], exponent[KERNEL_TILE * KERNEL_WIDE],
-        times[KERNEL_TILE * KERNEL_WIDE];
+    double statistic[TILE_ROOM], exponent[TILE_ROOM], times[TILE_ROOM];
 };
 
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
@@ -66,21 +62,6 @@ int kernel_is_single(const struct kernel *k)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* out = variance times exp(-exponent), and not Inf * 0 where r2 is infinite; exponent is lost */
-CLONES static void finish_stationary(size_t n, double variance, double *restrict exponent,
-                                     const double *restrict times, double *restrict out)
-{
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        exponent[i] = -exponent[i];
-    exp_all((int)n, exponent);
-    SIMD
-    for (size_t i = 0; i < n; i++) {
-        const double finite = times[i] > DBL_MAX ? DBL_MAX : times[i];
-        out[i] = finite * (variance * exponent[i]);
-    }
-}
-
 /* Returns 0 if the term has no strips, or there is no room. */
 static int strips_factor(struct strips *s, const struct factor *f)
 {
@@ -130,8 +111,8 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip,
         return;
     const size_t size = (size_t)Z.n * X.n;
     int stationary = 0;
-    fill(size, 0.0, w->exponent);
-    fill(size, 1.0, w->times);
+    fill(size + 8, 0.0, w->exponent);
+    fill(size + 8, t->variance, w->times);
     for (int i = 0; i < t->n_factors; i++)
         if (i != skip) {
             const struct factor *f = kernel_factor(k, t, i);
@@ -139,10 +120,9 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip,
             stationary |= factor_split(f, size, w->statistic, w->exponent, w->times);
         }
     if (stationary)
-        finish_stationary(size, t->variance, w->exponent, w->times, w->statistic);
+        strip_finish(linalg_lanes(), (int)size, w->exponent, w->times, w->statistic);
     else
-        for (size_t i = 0; i < size; i++)
-            w->statistic[i] = t->variance * w->times[i];
+        copy(size, w->times, w->statistic);
 }
 
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
@@ -165,33 +145,12 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int add
         }
 }
 
-/* Does the same for any single factor, row by row in place. */
-static void single_values(const struct kernel *k, struct rows Z, struct rows X, double *K)
-{
-    const struct factor *f = kernel_factor(k, k->term, 0);
-    double exponent[LONG], times[LONG];
-    for (int i = 0; i < X.n; i++)
-        for (int m = 0; m < Z.n; m += LONG) {
-            const struct rows some = rows_tile(Z, m, LONG);
-            const size_t size = (size_t)some.n;
-            double *r2 = K + (size_t)i * Z.n + m;
-            factor_statistic(f, some, rows_from(X, i, 1), r2);
-            fill(size, 0.0, exponent);
-            fill(size, 1.0, times);
-            factor_split(f, size, r2, exponent, times);
-            finish_stationary(size, k->term->variance, exponent, times, r2);
-        }
-}
-
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K)
 {
     if (strips_of_terms(k, k->term, k->n_terms, Z, X, K))
         return;
-    if (kernel_is_single(k))
-        single_values(k, Z, X, K);
-    else
-        for (int t = 0; t < k->n_terms; t++)
-            kernel_term(k, k->term + t, -1, t > 0, Z, X, K);
+    for (int t = 0; t < k->n_terms; t++)
+        kernel_term(k, k->term + t, -1, t > 0, Z, X, K);
 }
 
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,
@@ -199,7 +158,7 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 {
     const size_t n = (size_t)X.n;
     double s[KERNEL_TILE], none[KERNEL_TILE];
-    fill(n, 1.0, out);
+    fill(n, t->variance, out);
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);
         if (i == skip || factor_is_constant(f))
@@ -207,8 +166,6 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
         factor_self_statistic(f, X, s);
         factor_split(f, n, s, none, out);
     }
-    for (int i = 0; i < X.n; i++)
-        out[i] *= t->variance;
 }
 
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal)

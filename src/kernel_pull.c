@@ -89,22 +89,11 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
             pull_levels(f, p->Z, p->X, p->w, p->levels + levels_before(k, t->factor[i]));
         return;
     }
-    if (profile->metric == METRIC_GROUP) {
-        for (int j = 0; j < f->n_parameters && p->dtheta != NULL; j++) {
-            const struct factor slope = factor_table_slope(f, j);
-            factor_statistic(&slope, p->Z, p->X, p->S);
-            p->dtheta[f->at + j] += dot(size, p->S, p->w);
-        }
-        factor_pull(f, p->Z, p->X, p->w, p->dZ, NULL);
-        return;
+    for (int j = 0; j < f->n_parameters && p->dtheta != NULL; j++) {
+        factor_own_slope(f, j, p->Z, p->X, p->S);
+        p->dtheta[f->at + j] += dot(size, p->S, p->w);
     }
     factor_statistic(f, p->Z, p->X, p->S);
-    if (p->dtheta != NULL && profile->n_shape > 0) {
-        double *slope = p->values; /* its numbers are no longer needed */
-        copy(size, p->S, slope);
-        profile->value_shape_slope((int)size, f->power, factor_shape(f), slope);
-        p->dtheta[f->at] += dot(size, slope, p->w);
-    }
     profile->value_slope((int)size, f->power, factor_shape(f), p->S);
     multiply(size, p->S, p->w);
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
@@ -187,37 +176,23 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
                          const double *weight, double *dX, int ld, double *dtheta)
 {
     const size_t n = (size_t)X.n;
-    double s[KERNEL_TILE], rest[KERNEL_TILE], slope[KERNEL_TILE];
+    double s[KERNEL_TILE], rest[KERNEL_TILE];
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);
         if (factor_is_constant(f))
             continue;
         kernel_term_diagonal(k, t, i, X, rest);
         multiply(n, weight, rest);
-        if (factor_has_levels(f)) {
-            for (int j = 0; j < f->n_parameters && dtheta != NULL; j++) {
-                const struct factor other = factor_table_slope(f, j);
-                factor_self_statistic(&other, X, s);
-                dtheta[f->at + j] += dot(n, s, rest);
-            }
-            for (int j = 1; j < f->d && dX != NULL; j++)
-                for (int a = 0; a < X.n; a++)
-                    dX[(size_t)f->column[j] * ld + a] +=
-                        2.0 * rest[a] * factor_group_slope(f, j, rows_from(X, a, 1));
-            continue;
+        for (int j = 0; j < f->n_parameters && dtheta != NULL; j++) {
+            factor_own_self_slope(f, j, X, s);
+            dtheta[f->at + j] += dot(n, s, rest);
         }
         factor_self_statistic(f, X, s);
-        if (dtheta != NULL && f->profile->n_shape > 0) {
-            copy(n, s, slope);
-            f->profile->value_shape_slope(X.n, f->power, factor_shape(f), slope);
-            dtheta[f->at] += dot(n, slope, rest);
-        }
         f->profile->value_slope(X.n, f->power, factor_shape(f), s);
-        for (int j = 0; j < f->d && dX != NULL; j++) /* s = x'x: ds/dx = 2 x */
-            for (int a = 0; a < X.n; a++)
+        for (int j = f->profile->metric == METRIC_GROUP; j < f->d && dX != NULL; j++)
+            for (int a = 0; a < X.n; a++) /* s(x, x) has twice the slope of s(x, z) */
                 dX[(size_t)f->column[j] * ld + a] +=
-                    2.0 * s[a] * rest[a] *
-                    factor_product_slope(f, j, rows_column(X, f->column[j])[a]);
+                    2.0 * s[a] * rest[a] * factor_input_slope(f, j, rows_from(X, a, 1));
     }
 }
 

@@ -1,5 +1,6 @@
 #include <math.h>
 #include "kernel_slopes.h"
+#include "factor_pull.h"
 #include "linalg.h"
 
 /* Returns the place of a column among the inputs of a factor, -1 if the factor does not read it. */
@@ -41,31 +42,20 @@ static void add_slope(const struct factor *f, int j, struct rows Z, struct rows 
                 const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
                              apart = remainder(x[i] - z[m], f->parameter[1]);
                 *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
-            } else if (metric == METRIC_GROUP) {
-                if (of_x[i] == of_z[m]) /* the same level */
-                    *out += *w * factor_group_slope(f, j, rows_from(Z, m, 1));
-            } else {
-                *out += *w * factor_product_slope(f, j, z[m]);
+            } else if (metric != METRIC_GROUP ||
+                       of_x[i] == of_z[m]) { /* the same level */
+                *out += *w * factor_input_slope(f, j, rows_from(Z, m, 1));
             }
 }
 
 /* Returns the mixed second derivative of the statistic of (x, x') in x_j and x'_j, at x' = x. */
 static double second_slope(const struct factor *f, int j)
 {
-    double rate;
-    switch (f->profile->metric) {
-    case METRIC_SCALED:
-        rate = factor_rate(f, j);
-        return -2.0 * rate * rate;
-    case METRIC_PERIODIC:
-        rate = turn_of(f) * factor_rate(f, 0);
-        return -2.0 * rate * rate;
-    case METRIC_GROUP:
-        return factor_group_curvature(f, j);
-    default:
-        rate = f->table == NULL ? 1.0 : f->table[f->d + j];
-        return rate * rate;
-    }
+    if (!factor_is_stationary(f))
+        return factor_input_curvature(f, j);
+    const int periodic = f->profile->metric == METRIC_PERIODIC;
+    const double rate = (periodic ? turn_of(f) : 1.0) * factor_rate(f, j);
+    return -2.0 * rate * rate;
 }
 
 struct slopes {
@@ -131,9 +121,7 @@ static struct jet factor_jet(const struct factor *f, int column, struct rows x)
         if (profile->value != NULL)
             profile->value(1, f->power, shape, &g.value);
         if (j >= 0) {
-            const double u = f->profile->metric == METRIC_GROUP
-                                 ? factor_group_slope(f, j, x)
-                                 : factor_product_slope(f, j, *rows_column(x, column));
+            const double u = factor_input_slope(f, j, x);
             profile->value_slope(1, f->power, shape, &slope);
             if (profile->value_curvature == NULL)
                 curvature = 0.0;
@@ -172,5 +160,79 @@ void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
         }
         prior[i] = sum;
         size[i] = fmax(roots * roots, sum);
+    }
+}
+
+/* ---- in the parameters of a term, times a vector ------------------------------------------------ */
+
+size_t term_slopes_size(int n)
+{
+    return 3 * (size_t)n * n;
+}
+
+/* out += (D o by) u; by NULL: D u */
+static void add_product(int n, const double *D, const double *by, const double *u,
+                        double *out)
+{
+    for (int b = 0; b < n; b++)
+        for (int a = 0; a < n; a++) {
+            const size_t i = (size_t)b * n + a;
+            const double weight = by == NULL ? 1.0 : by[i];
+            if (weight != 0.0) /* beside what is 0 a slope may be infinite */
+                out[a] += D[i] * weight * u[b];
+        }
+}
+
+struct matrices {
+    const double *values;
+    double *S, *w, *D; /* n x n each */
+};
+
+static void stationary_slopes(const struct factor *f, struct rows X, const double *u,
+                              const struct matrices *p, double *out)
+{
+    const struct profile *profile = f->profile;
+    const int n = X.n, nn = n * n, n_metric = factor_n_metric(f);
+    if (profile->slope_reads_r2)
+        factor_statistic(f, X, X, p->S);
+    if (profile->n_shape > 0) {
+        profile->shape_slope(nn, factor_shape(f), p->values, p->S, p->w);
+        add_product(n, p->w, NULL, u, out + (size_t)(f->at + n_metric) * n);
+    }
+    profile->slope(nn, factor_shape(f), p->values, p->S, p->w);
+    for (int j = 0; j < n_metric; j++) {
+        factor_metric_slope(f, j, X, p->D);
+        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
+    }
+}
+
+static void other_slopes(const struct kernel *k, const struct term *t, int i,
+                         struct rows X, const double *u, const struct matrices *p,
+                         double *out)
+{
+    const struct factor *f = kernel_factor(k, t, i);
+    const int n = X.n;
+    if (f->n_parameters == 0)
+        return;
+    kernel_term(k, t, i, 0, X, X, p->w);
+    for (int j = 0; j < f->n_parameters; j++) {
+        factor_own_slope(f, j, X, X, p->D);
+        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
+    }
+}
+
+void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
+                 const double *values, const double *u, double *work, double *out)
+{
+    const int n = X.n;
+    const size_t nn = (size_t)n * n;
+    const struct matrices p = {values, work, work + nn, work + 2 * nn};
+    add_product(n, values, NULL, u, out + (size_t)t->at * n);
+    for (int i = 0; i < t->n_factors; i++) {
+        const struct factor *f = kernel_factor(k, t, i);
+        if (factor_is_stationary(f))
+            stationary_slopes(f, X, u, &p, out);
+        else
+            other_slopes(k, t, i, X, u, &p, out);
     }
 }

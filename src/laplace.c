@@ -2,7 +2,6 @@
 #include "laplace.h"
 #include "kernel_pull.h"
 #include "linalg.h"
-#include "newton.h"
 
 /* ---- sums at u ------------------------------------------------------------------------------ */
 
@@ -42,7 +41,7 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    solve_lower_squares(M, n, l->C, v->A, v->work, l->q + first);
+    solve_lower_squares(M, n, l->mode.C, v->A, v->work, l->q + first);
     inducing_unexplained(&l->z, &v->block, v->A, l->left + first);
 }
 
@@ -58,7 +57,7 @@ static void mode_add(const void *self, const struct visit *v)
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     double *f = l->f + first, *g = l->g + first, *W = l->W + first,
            *Ag = v->sums + (size_t)M * M, *AW = v->work, *root = AW + (size_t)M * n;
-    mult_Atx(M, n, 1.0, v->A, l->trial, 0.0, f);
+    mult_Atx(M, n, 1.0, v->A, l->mode.trial, 0.0, f);
     if (l->variational)
         spread(l, v);
     for (int i = 0; i < n; i++) {
@@ -91,25 +90,14 @@ static double psi_at(void *self)
 {
     struct laplace *l = self;
     const double sum = laplace_pass(l);
-    return 0.5 * sum_squares((size_t)l->z.M, l->trial) - sum;
+    return 0.5 * sum_squares((size_t)l->z.M, l->mode.trial) - sum;
 }
 
 /* ---- the mode ------------------------------------------------------------------------------- */
 
 int laplace_factor(struct laplace *l, const double *G)
 {
-    return chol_shifted(l->z.M, G, 1.0, l->C);
-}
-
-/* The step C^{-T} C^{-1} r and its decrement; 0 where that is not finite */
-static int take_step(struct laplace *l)
-{
-    const size_t M = (size_t)l->z.M;
-    copy(M, l->r, l->step);
-    solve_chol((int)M, 1, l->C, l->step);
-    const double squared = dot(M, l->r, l->step);
-    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
-    return isfinite(squared);
+    return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
 /* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
@@ -121,9 +109,9 @@ static enum status prepare(void *self)
     struct laplace *l = self;
     const size_t M = (size_t)l->z.M;
     const double *Ag = l->sums + M * M;
-    copy(M, l->trial, l->u);
+    copy(M, l->mode.trial, l->mode.u);
     for (size_t m = 0; m < M; m++)
-        l->r[m] = l->u[m] - Ag[m];
+        l->mode.r[m] = l->mode.u[m] - Ag[m];
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
     l->by_majorant = 0;
@@ -132,16 +120,13 @@ static enum status prepare(void *self)
             return STATUS_INNER_NOT_PD;
         l->by_majorant = 1;
     }
-    if (!take_step(l))
-        return STATUS_NOT_FINITE;
-    if (l->by_majorant && l->decrement < 1e-2) {
-        double added = 1e-6;
-        while (isfinite(added) && chol_shifted((int)M, l->G, 1.0 + added, l->C))
-            added *= 2.0;
-        if (!take_step(l))
-            return STATUS_NOT_FINITE;
-    }
-    return STATUS_OK;
+    const enum status status = newton_step(&l->mode);
+    if (status != STATUS_OK || !l->by_majorant || !(l->mode.decrement < 1e-2))
+        return status;
+    double added = 1e-6;
+    while (isfinite(added) && chol_shifted((int)M, l->G, 1.0 + added, l->mode.C))
+        added *= 2.0;
+    return newton_step(&l->mode);
 }
 
 void laplace_open(struct laplace *l)
@@ -149,23 +134,22 @@ void laplace_open(struct laplace *l)
     const size_t M = (size_t)l->z.M, MM = M * M;
     struct arena *arena = l->pass->plan.arena;
     l->sums = arena_take(arena, 2 * MM + M + 1 + l->z.model->kernel->n_theta);
-    l->step = arena_take(arena, M);
-    l->trial = arena_take(arena, M);
+    newton_open(&l->mode, l->z.M, arena);
+    l->mode.value = psi_at;
+    l->mode.prepare = prepare;
     l->toward = arena_take(arena, l->variational ? MM : 0);
     l->work = arena_take(arena, l->variational ? MM : 0);
 }
 
 enum status laplace_mode(struct laplace *l, double enough, int maxit)
 {
-    const struct newton t = {(size_t)l->z.M, l->u,      l->step, l->trial, &l->psi,
-                             &l->decrement,  &l->steps, l,       psi_at,   prepare};
-    const enum status status = newton_run(&t, enough, maxit);
+    const enum status status = newton_run(&l->mode, l, enough, maxit);
     return status == STATUS_OK && l->by_majorant ? STATUS_INNER_NOT_PD : status;
 }
 
 double laplace_evidence(const struct laplace *l)
 {
-    return -l->psi - (l->variational ? 0.0 : 0.5 * chol_logdet(l->z.M, l->C));
+    return l->variational ? -l->mode.psi : newton_evidence(&l->mode);
 }
 
 /* ---- residual variances, and slopes through W ------------------------------------------------- */
@@ -204,7 +188,7 @@ void laplace_penalty(struct laplace *l, double *zeta)
     pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, 0, (size_t)M + 1, l->sums));
     l->penalty = l->sums[M];
     copy((size_t)M, l->sums, zeta);
-    solve_chol(M, 1, l->C, zeta);
+    solve_chol(M, 1, l->mode.C, zeta);
 }
 
 /* ---- gradient ------------------------------------------------------------------------------- */
@@ -232,7 +216,7 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
            *p = l->p + first;
     mult_Atx(M, n, 1.0, v->A, c->zeta, 0.0, p);
     copy((size_t)M * n, v->A, bar);
-    solve_chol(M, n, l->C, bar);
+    solve_chol(M, n, l->mode.C, bar);
     for (int i = 0; i < n; i++) {
         dE[i] = l->variational ? -0.5 * W[i]
                                : -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
@@ -243,30 +227,39 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
         for (int m = 0; m < M; m++)
             column[m] = -W[i] * column[m] - 2.0 * dE[i] * a[m];
     }
-    add_xyt(M, n, 1.0, l->u, slope, bar);
+    add_xyt(M, n, 1.0, l->mode.u, slope, bar);
     add_xyt(M, n, 1.0, c->zeta, g, bar);
 }
 
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
-                  const double *dE, double *work, double *sums, double *dtheta)
+                  const double *dE, int extra, double *work)
 {
     const struct block *b = &v->block;
-    mult_ABt(z->M, b->n, z->M, 1.0, bar, v->A, 1.0, sums);
+    double *dtheta = v->sums + (size_t)z->M * z->M + extra;
+    mult_ABt(z->M, b->n, z->M, 1.0, bar, v->A, 1.0, v->sums);
     solve_lower_t(z->M, b->n, z->L, bar);
     kernel_pull(z->model->kernel, points_of(z), rows_of(b), v->K, bar, work, NULL,
                 dtheta);
     kernel_pull_diagonal(z->model->kernel, rows_of(b), 1.0, dE, 1, NULL, dtheta);
 }
 
-void laplace_pull_points(const struct inducing *z, struct arena *arena, double *Lbar,
-                         double *dtheta)
+const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
+                             size_t per_row, size_t more, int extra, double *sums,
+                             double *dtheta)
 {
-    double *Kmm_bar = arena_take(arena, (size_t)z->M * z->M);
-    solve_lower_t(z->M, z->M, z->L, Lbar);
-    scale_by((size_t)z->M * z->M, -1.0, Lbar);
-    chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
-    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
-                     Kmm_bar, arena, NULL, dtheta);
+    const struct inducing *z = pass->z;
+    const struct kernel *k = z->model->kernel;
+    const size_t MM = (size_t)z->M * z->M, n_theta = (size_t)k->n_theta;
+    double *Kmm_bar = arena_take(pass->plan.arena, MM);
+    pass_run(pass, sum_sink(self, add, per_row, more + kernel_size(k, z->M),
+                            MM + extra + n_theta, sums));
+    copy(n_theta, sums + MM + extra, dtheta);
+    solve_lower_t(z->M, z->M, z->L, sums); /* Lbar = -tril(L^{-T} Abar A') */
+    scale_by(MM, -1.0, sums);
+    chol_adjoint(z->M, z->L, sums, Kmm_bar);
+    kernel_pull_self(k, z->columns, points_of(z), z->model->jitter, Kmm_bar,
+                     pass->plan.arena, NULL, dtheta);
+    return sums + MM;
 }
 
 static void gradient_add(const void *self, const struct visit *v)
@@ -275,21 +268,14 @@ static void gradient_add(const void *self, const struct visit *v)
     const int M = c->l->z.M, n = v->block.n;
     double *bar = v->work, *dE = bar + (size_t)M * n + n;
     gradient_bars(c, v);
-    laplace_pull(&c->l->z, v, bar, dE, dE + n, v->sums, v->sums + (size_t)M * M + 1);
+    laplace_pull(&c->l->z, v, bar, dE, 1, dE + n);
 }
 
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
 {
-    const struct inducing *z = &l->z;
     const struct pulling_mode c = {l, zeta};
-    const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
-    pass_run(l->pass,
-             sum_sink(&c, gradient_add, M + 2, kernel_size(z->model->kernel, z->M),
-                      M * M + 1 + n_theta, l->sums));
-    const double constant = l->sums[M * M];
-    copy(n_theta, l->sums + M * M + 1, dtheta);
-    laplace_pull_points(z, l->pass->plan.arena, l->sums, dtheta);
-    return constant;
+    return *laplace_slopes(l->pass, &c, gradient_add, (size_t)l->z.M + 2, 0, 1, l->sums,
+                           dtheta);
 }
 
 /* ---- likelihoods of drawn functions ------------------------------------------------------------ */

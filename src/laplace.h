@@ -17,8 +17,9 @@
  *
  * a lower bound of the exact process's log evidence: -psi.  l, g and W are then averages over f_n.
  */
-#include "responses.h"
+#include "newton.h"
 #include "pass.h"
+#include "responses.h"
 
 struct laplace {
     struct inducing z;
@@ -27,16 +28,16 @@ struct laplace {
     /* a number for each row: f without offset, g, W, l3; E_nn; q = a'H^{-1}a; s, the slope of F in f
      * through W and E at a fixed u; p = a'zeta, zeta = H^{-1} A s */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
-    /* for the points: G = A W A' (M x M), C the factor of H, u and r [M] */
-    double *G, *C, *u, *r;
-    double psi, decrement, penalty;
-    int steps, by_majorant; /* C has the weights of the majorant */
+    struct newton mode;
+    double *G; /* A W A' (M x M) */
+    double penalty;
+    int by_majorant; /* the factor has the weights of the majorant */
     int variational;
     /* set by laplace_open(); `toward` = I + A W A' - H and `work` are for laplace_variational() */
-    double *sums, *step, *trial, *toward, *work;
+    double *sums, *toward, *work;
 };
 
-/* The caller sets z (with L), sites, pass, `variational` and the arrays for rows and points. */
+/* The caller sets z (with L), sites, pass, `variational` and the arrays for rows, the points and the mode. */
 void laplace_open(struct laplace *l);
 
 /* Moves u to the mode, until sqrt(r'H^{-1}r) < enough, after maxit steps, or when no step lowers Psi
@@ -58,12 +59,14 @@ void laplace_penalty(struct laplace *l, double *zeta);
  * constant added to f. */
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
 
-/* For slopes in the kernel's log parameters, added to dtheta: the first takes a block's Abar (`bar`, M x n, which
- * it overwrites) and dE [n], and adds Abar A' to `sums`; the second takes these sums, Lbar = -tril(L^{-T} sums). */
+/* For slopes in the kernel's log parameters: the pass of a sink with the sums Abar A' (M x M), `extra` numbers and
+ * dtheta; it returns the extra numbers.  Its sink calls laplace_pull() with a block's Abar (`bar`, M x n, which is
+ * overwritten) and dE [n]; work: kernel_size() */
+const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
+                             size_t per_row, size_t more, int extra, double *sums,
+                             double *dtheta);
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
-                  const double *dE, double *work, double *sums, double *dtheta);
-void laplace_pull_points(const struct inducing *z, struct arena *arena, double *Lbar,
-                         double *dtheta);
+                  const double *dE, int extra, double *work);
 
 /* Returns log Z, or the variational bound. */
 double laplace_evidence(const struct laplace *l);

@@ -42,10 +42,9 @@ static void exchangeable(int n, double p, double *R)
 /* dR_ab / dlog p_j = -p_j R_ab where gap j is between the levels a and b */
 static void ordered(int n, const double *p, double *score, double *R)
 {
-    long double sum = 0.0L;
     score[0] = 0.0;
     for (int j = 1; j < n; j++)
-        score[j] = (double)(sum += p[j - 1]);
+        score[j] = score[j - 1] + p[j - 1];
     for (int b = 0; b < n; b++)
         for (int a = 0; a < n; a++) {
             const size_t ab = (size_t)b * n + a, nn = (size_t)n * n;
@@ -73,16 +72,16 @@ static int place(int n, int i, int j)
 static void sphere(int n, const double *p, double *L)
 {
     for (int i = 0; i < n; i++) {
-        long double before = 1.0L;
+        double before = 1.0;
         for (int j = 0; j < n; j++) {
             double *l = L + (size_t)j * n + i;
             if (j > i) {
                 *l = 0.0;
             } else if (j == i) {
-                *l = (double)before;
+                *l = before;
             } else {
                 const double angle = angle_of(p[place(n, i, j)]);
-                *l = cos(angle) * (double)before;
+                *l = cos(angle) * before;
                 before *= sin(angle);
             }
         }

@@ -90,6 +90,8 @@ static enum status add_terms(const struct likelihood *l, int t, int n, int s,
         for (int a = 0; a <= s; a++)
             u[a < s ? a : l->s] = to->u[a * to->v->lanes + lane];
         l->d[t + lane] = to->u[(s + 1) * to->v->lanes + lane];
+        if (l->r != NULL)
+            l->r[t + lane] = to->u[(s + 2) * to->v->lanes + lane];
     }
     return status;
 }
@@ -103,7 +105,7 @@ static void terms_add(const void *self, const struct visit *v)
     double *X = v->work, *y = X + n * kernel_columns(k), *times = y + (2 + l->q) * n;
     double *u = times + lanes->lanes;
     const struct gathered to = {lanes,     X,     y, y + n,
-                                y + 2 * n, times, u, u + n + lanes->lanes};
+                                y + 2 * n, times, u, u + n + 2 * lanes->lanes};
     double *sums = l->sums + (size_t)v->number * sums_size(l);
     struct vecchia sum;
     enum status status = STATUS_OK;
@@ -134,7 +136,7 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
     pass_run(&l->pass, row_sink(l, terms_add, 0,
                                 (((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) +
-                                 2) * v->lanes +
+                                 3) * v->lanes +
                                     vecchia_rows_size(v, k, l->q, l->s)));
     double *memory = arena_take(plan->arena, size);
     vecchia_init(k, l->q, memory, whole);
@@ -152,16 +154,4 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
         whole->information[j] *= l->count / counted;
     mirror_lower(whole->p, whole->information);
     return status;
-}
-
-void likelihood_residuals(const struct likelihood *l, double *r)
-{
-    for (int t = 0; t < l->count; t++) {
-        const double *u = l->u + (size_t)t * (l->s + 1), *y = l->rows->y;
-        const int *near = l->neighbours + (size_t)t * l->s,
-                  s = likelihood_neighbours(l, t);
-        r[t] = u[l->s] * y[l->row[t]];
-        for (int a = 0; a < s; a++)
-            r[t] += u[a] * y[near[a]];
-    }
 }

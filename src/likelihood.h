@@ -16,10 +16,10 @@ struct likelihood {
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */
     /* Arrays of (s + 1) x count numbers, row i at place s behind its neighbours, or NULL. `given`
-     * has responses that replace those of the rows. u is a result, see vecchia.h, and d [count]
-     * has D if there is u. */
+     * has responses that replace those of the rows. u is a result, see vecchia.h, and so
+     * are D and r [count] if there is u; r may be NULL. */
     const double *given;
-    double *u, *d;
+    double *u, *d, *r;
     struct pass pass;
     double *sums; /* of each block */
 };
@@ -30,6 +30,3 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 
 /* Returns the number of neighbours of term t. */
 int likelihood_neighbours(const struct likelihood *l, int t);
-
-/* Writes r = u'y of each term.  l->u must have been filled by likelihood_run(). */
-void likelihood_residuals(const struct likelihood *l, double *r);

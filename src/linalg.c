@@ -16,6 +16,8 @@
 /* Lanes of gemm.h, 0: the BLAS.  Set once, when the package is loaded. */
 static int own = 0;
 
+static const double one = 1.0, minus = -1.0;
+
 int linalg_own(int lanes)
 {
     const int before = own;
@@ -75,16 +77,17 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
-             double *restrict y)
+/* y += alpha A x: A's columns are lda apart, and the numbers of x incx */
+CLONES static void add_Ax(int m, int n, double alpha, const double *A, int lda,
+                          const double *x, int incx, double *restrict y)
 {
-    scale_by((size_t)m, beta, y);
     for (int j = 0; j < n; j += 4) { /* four columns while y passes by */
         const double *restrict a[4];
         double c[4];
         for (int q = 0; q < 4; q++) { /* beyond the last one it stands in, times 0 */
-            a[q] = A + (size_t)(j + q < n ? j + q : n - 1) * m;
-            c[q] = j + q < n ? alpha * x[j + q] : 0.0;
+            const size_t at = (size_t)(j + q < n ? j + q : n - 1);
+            a[q] = A + at * lda;
+            c[q] = j + q < n ? alpha * x[at * incx] : 0.0;
         }
         const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
                                *restrict a3 = a[3];
@@ -92,6 +95,13 @@ void mult_Ax(int m, int n, double alpha, const double *A, const double *x, doubl
         for (int i = 0; i < m; i++)
             y[i] += (c[0] * a0[i] + c[1] * a1[i]) + (c[2] * a2[i] + c[3] * a3[i]);
     }
+}
+
+void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
+             double *y)
+{
+    scale_by((size_t)m, beta, y);
+    add_Ax(m, n, alpha, A, m, x, 1, y);
 }
 
 void mult_Atx(int m, int n, double alpha, const double *A, const double *x, double beta,
@@ -110,7 +120,6 @@ void add_xyt(int m, int n, double alpha, const double *x, const double *y, doubl
 
 void add_A_At(int m, int n, const double *A, double *C)
 {
-    const double one = 1.0;
     if (m == 0 || n == 0)
         return;
     if (own)
@@ -141,19 +150,15 @@ void add_diagonal(int n, double value, double *A)
         A[(size_t)j * n + j] += value;
 }
 
-/* Factorises the first `width` rows and columns of a lower triangle with leading dimension n. */
-static int chol_corner(int n, int width, double *A)
+int chol_corner(int n, int height, int width, double *A)
 {
     for (int j = 0; j < width; j++) {
         double *column = A + (size_t)j * n;
-        for (int k = 0; k < j; k++) {
-            const double *before = A + (size_t)k * n;
-            add_scaled((size_t)(width - j), -before[j], before + j, column + j);
-        }
+        add_Ax(height - j, j, -1.0, A + j, n, A + j, n, column + j);
         if (!(column[j] > 0.0) || !isfinite(column[j]))
             return 1;
         const double root = sqrt(column[j]);
-        for (int i = j; i < width; i++)
+        for (int i = j; i < height; i++)
             column[i] /= root;
     }
     return 0;
@@ -165,7 +170,7 @@ static int chol_own_columns(int n, int start, int width, double *A)
     const int rest = n - start - width;
     double *corner = A + (size_t)start * n + start, *below = corner + width,
            *after = below + (size_t)n * width;
-    if (chol_corner(n, width, corner))
+    if (chol_corner(n, width, width, corner))
         return 1;
     if (rest == 0)
         return 0;
@@ -176,9 +181,17 @@ static int chol_own_columns(int n, int start, int width, double *A)
     return 0;
 }
 
+static void trsm(const char *side, const char *t, int m, int n, const double *L, int ldl,
+                 double *B, int ldb)
+{
+    if (m == 0 || n == 0)
+        return;
+    F77_CALL(dtrsm)
+    (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &ldb FCONE FCONE FCONE FCONE);
+}
+
 int chol_columns(int n, int start, int width, double *A)
 {
-    const double one = 1.0, minus = -1.0;
     const int end = start + width, rest = n - end, most = 64;
     double *corner = A + (size_t)start * n + start, *below = corner + width,
            *after = below + (size_t)n * width;
@@ -189,13 +202,9 @@ int chol_columns(int n, int start, int width, double *A)
         return info;
     }
     F77_CALL(dpotrf)("L", &width, corner, &n, &info FCONE);
-    if (info != 0)
-        return 1;
-    if (rest == 0)
-        return 0;
-    F77_CALL(dtrsm)
-    ("R", "L", "T", "N", &rest, &width, &one, corner, &n, below,
-     &n FCONE FCONE FCONE FCONE);
+    if (info != 0 || rest == 0)
+        return info != 0;
+    trsm("R", "T", rest, width, corner, n, below, n);
     F77_CALL(dsyrk)
     ("L", "N", &rest, &width, &minus, below, &n, &one, after, &n FCONE FCONE);
     return 0;
@@ -237,16 +246,6 @@ double chol_logdet(int n, const double *L)
     return 2.0 * sum;
 }
 
-static void trsm(const char *side, const char *t, int m, int n, const double *L, int ldl,
-                 double *B)
-{
-    const double one = 1.0;
-    if (m == 0 || n == 0)
-        return;
-    F77_CALL(dtrsm)
-    (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &m FCONE FCONE FCONE FCONE);
-}
-
 /* Returns L' with its rows and columns in reverse order, which is lower triangular again. */
 static struct strided backwards(int n, const double *L)
 {
@@ -258,7 +257,7 @@ void solve_lower(int m, int n, const double *L, double *B)
     if (own)
         gemm_solve(own, m, n, entries("N", L, m), B, 1, m);
     else
-        trsm("L", "N", m, n, L, m, B);
+        trsm("L", "N", m, n, L, m, B, m);
 }
 
 void solve_lower_squares(int m, int n, const double *L, const double *B, double *work,
@@ -279,7 +278,7 @@ void solve_lower_t(int m, int n, const double *L, double *B)
     if (own && m > 0)
         gemm_solve(own, m, n, backwards(m, L), B + m - 1, -1, m);
     else
-        trsm("L", "T", m, n, L, m, B);
+        trsm("L", "T", m, n, L, m, B, m);
 }
 
 void solve_lower_right(int m, int n, const double *L, double *B)
@@ -287,7 +286,7 @@ void solve_lower_right(int m, int n, const double *L, double *B)
     if (own && n > 0) /* L' B' = B' */
         gemm_solve(own, n, m, backwards(n, L), B + (size_t)m * (n - 1), -m, 1);
     else
-        trsm("R", "N", m, n, L, n, B);
+        trsm("R", "N", m, n, L, n, B, m);
 }
 
 void solve_chol(int m, int n, const double *L, double *B)

@@ -54,6 +54,10 @@ int chol_shifted(int n, const double *A, double shift, double *C);
 int chol_columns(int n, int start, int width, double *A);
 /* Sets the strict upper triangle to 0 after chol_columns; returns 1 if L is not a factor. */
 int chol_finish(int n, double *A);
+/* Factorises the first `width` columns of a lower triangle with leading dimension n, `height` rows of it:
+ * (A .; B .) -> (L .; B L^{-T} .).  Returns as chol_lower().  For a few dozen rows LAPACK's calls would cost as much as
+ * the work. */
+int chol_corner(int n, int height, int width, double *A);
 /* log det(L L') */
 double chol_logdet(int n, const double *L);
 /* B <- L^{-1} B                     L: m x m lower,  B: m x n */

@@ -1,5 +1,6 @@
 #include <float.h>
 #include <math.h>
+#include "gram.h"
 #include "linalg.h"
 #include "local.h"
 
@@ -41,25 +42,26 @@ static void group_kernels(const struct local *l, int i, struct group s)
 {
     const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows;
-    const int n_c = l->n_c, g = group_size(l, i), *member = l->member + (size_t)n_c * i;
-    const struct rows X = matrix_rows(n_c, s.X);
+    const int n_c = l->n_c, *member = l->member + (size_t)n_c * i;
+    const struct block S = {n_c, s.X, n_c, NULL, s.scale, 0};
+    struct block x = l->rows_new;
+    x.X += l->start[i];
+    x.n = group_size(l, i);
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
         s.scale[r] = scale_of(near->scale, member[r]);
     }
-    kernel_cross(k, X, X, s.K);
-    if (l->of.cross == NULL)
-        kernel_cross(k, X, rows_from(rows_of(&l->rows_new), l->start[i], g), s.k);
-    else
-        for (int j = 0; j < g; j++)
-            for (int r = 0; r < n_c; r++)
-                s.k[(size_t)j * n_c + r] =
-                    l->of.cross[(size_t)(l->start[i] + j) * l->rows.N +
-                                l->S[(size_t)n_c * i + r]];
-    scale_columns(n_c, n_c, s.scale, s.K);
-    scale_rows(n_c, n_c, s.scale, s.K);
-    scale_rows(n_c, g, s.scale, s.k);
+    pairs_kernel(k, &S, &S, s.K);
+    if (l->of.cross == NULL) {
+        pairs_kernel(k, &x, &S, s.k);
+        return;
+    }
+    for (int j = 0; j < x.n; j++)
+        for (int r = 0; r < n_c; r++)
+            s.k[(size_t)j * n_c + r] =
+                s.scale[r] * l->of.cross[(size_t)(l->start[i] + j) * l->rows.N +
+                                         l->S[(size_t)n_c * i + r]];
 }
 
 /* Computes the prior variances of g new rows or functionals. */
@@ -72,39 +74,70 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
+/* Computes the weights W (n_c x g) of a group.  If K + s2 I has no factor, s2 is increased. */
+static void weigh(int n_c, int g, double s2, struct group s, double *W,
+                  struct kriging *point)
+{
+    const double *K = s.K, *k_S = s.k;
+    double *C = s.rest, *KW = C + (size_t)n_c * n_c, k_most = 0.0;
+    for (int r = 0; r < n_c; r++)
+        k_most = fmax(k_most, K[(size_t)r * n_c + r]);
+    double jitter = k_most * (n_c + 16.0) * DBL_EPSILON;
+    int failed = chol_shifted(n_c, K, s2, C);
+    for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* any w will do */
+        failed = chol_shifted(n_c, K, s2 + jitter, C);
+    copy((size_t)n_c * g, k_S, W);
+    if (failed)
+        fill((size_t)n_c * g, 0.0, W);
+    else
+        solve_chol(n_c, g, C, W);
+    for (size_t i = 0; i < (size_t)n_c * g; i++)
+        if (!isfinite(W[i]))
+            W[i] = 0.0;
+    mult_AB(n_c, n_c, g, 1.0, K, W, 0.0, KW);
+    for (int j = 0; j < g; j++) {
+        const double *w = W + (size_t)j * n_c, *k = k_S + (size_t)j * n_c,
+                     *Kw = KW + (size_t)j * n_c;
+        double wh = 0.0, wk = 0.0, w1 = 0.0;
+        for (int i = 0; i < n_c; i++) {
+            wk += w[i] * k[i];
+            wh += w[i] * (k[i] - Kw[i] - s2 * w[i]);
+            w1 += s.scale[i] * fabs(w[i]);
+        }
+        /* (K + s2 I) w = k_x - h */
+        point[j] =
+            (struct kriging){s.prior[j] - wk - wh, wh, sum_squares((size_t)n_c, w), w1};
+    }
+}
+
 static void group_add(const void *self, const struct visit *v)
 {
     const struct local *l = self;
     const struct group s = group_of(l, v->work);
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
-    double k_most = 0.0;
     group_kernels(l, i, s);
     prior_variances(l, at, g, s.prior);
-    for (int r = 0; r < n_c; r++)
-        k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
-    kriging_weights(n_c, g, l->posterior->z.model->s2, k_most, s.K, s.k, s.scale, s.prior,
-                    s.rest, l->W + (size_t)n_c * at, l->point + at);
+    weigh(n_c, g, l->posterior->z.model->s2, s, l->W + (size_t)n_c * at, l->point + at);
 }
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-/* Computes the kernel between a block and the neighbours, and between it and the new rows. */
-static void rows_kernels(const struct local *l, const struct block *b, double *K_near,
-                         double *H)
+/* H (n x g) <- H - (K + s2 I) w for a group, on the rows of a block: H is k(X_b, x) before, K_S (n x n_c) = k(X_b, S).
+ * Aw (M x g) += A_b w_b */
+static void subtract_weighted(const struct visit *v, int M, int n_c, int g, double s2,
+                              const double *K_S, const int *S, const double *W, double *H,
+                              double *Aw)
 {
-    const struct kernel *k = l->posterior->z.model->kernel;
-    const struct block *near = &l->near_rows, *x = &l->rows_new;
-    const int n = b->n;
-    kernel_cross(k, rows_of(b), rows_of(near), K_near);
-    if (l->of.cross == NULL)
-        kernel_cross(k, rows_of(b), rows_of(x), H);
-    else
-        for (int j = 0; j < x->n; j++)
-            copy((size_t)n, l->of.cross + (size_t)j * l->rows.N + b->first,
-                 H + (size_t)n * j);
-    scale_columns(n, near->n, near->scale, K_near);
-    scale_rows(n, near->n, b->scale, K_near);
-    scale_rows(n, x->n, b->scale, H);
+    const int n = v->block.n;
+    mult_AB(n, n_c, g, -1.0, K_S, W, 1.0, H);
+    for (int i = 0; i < n_c; i++) {
+        const int row = S[i] - v->block.first;
+        for (int j = 0; j < g && row >= 0 && row < n; j++) {
+            const double w = W[(size_t)j * n_c + i];
+            H[(size_t)j * n + row] -= s2 * w;
+            add_scaled((size_t)M, w, v->A + (size_t)row * M, Aw + (size_t)j * M);
+        }
+    }
 }
 
 /* sums: A h and A w (M x n_new each), |h|^2 [n_new] */
@@ -112,20 +145,26 @@ static void rows_add(const void *self, const struct visit *v)
 {
     const struct local *l = self;
     const struct posterior *p = l->posterior;
-    const int n = v->block.n, n_c = l->n_c, first = v->block.first, M = p->z.M,
-              n_new = l->rows_new.n;
+    const int n = v->block.n, n_c = l->n_c, M = p->z.M, n_new = l->rows_new.n;
     const size_t Mn = (size_t)M * n_new;
     double *Ah = v->sums, *Aw = Ah + Mn, *hh = Aw + Mn, *K_near = v->work,
            *H = K_near + (size_t)n * l->near_rows.n, *K_S = H + (size_t)n * n_new;
-    rows_kernels(l, &v->block, K_near, H);
+    pairs_kernel(p->z.model->kernel, &l->near_rows, &v->block, K_near);
+    if (l->of.cross == NULL)
+        pairs_kernel(p->z.model->kernel, &l->rows_new, &v->block, H);
+    for (int j = 0; j < n_new && l->of.cross != NULL; j++)
+        for (int i = 0; i < n; i++)
+            H[(size_t)n * j + i] =
+                scale_of(v->block.scale, i) *
+                l->of.cross[(size_t)j * l->rows.N + v->block.first + i];
     for (int i = 0; i < l->n_groups; i++) {
         const int at = l->start[i], g = group_size(l, i),
                   *member = l->member + (size_t)n_c * i, *S = l->S + (size_t)n_c * i;
         const double *W = l->W + (size_t)n_c * at;
         for (int r = 0; r < n_c; r++)
             copy((size_t)n, K_near + (size_t)n * member[r], K_S + (size_t)n * r);
-        kriging_rows(n, n_c, g, p->z.model->s2, K_S, first, S, W, H + (size_t)n * at);
-        kriging_whiten(M, n, n_c, g, v->A, first, S, W, Aw + (size_t)M * at);
+        subtract_weighted(v, M, n_c, g, p->z.model->s2, K_S, S, W, H + (size_t)n * at,
+                          Aw + (size_t)M * at);
     }
     mult_AB(M, n, n_new, 1.0, v->A, H, 1.0, Ah);
     for (int j = 0; j < n_new; j++)
@@ -207,9 +246,8 @@ void local_run(struct local *l, const struct local_bounds *to)
                                 arena_take(arena, source_size(&l->near, l->near.N)));
     for (size_t i = 0; i < n_c * l->n_groups; i++)
         l->S[i] = l->near.order[l->member[i]];
-    pass_run(&groups, row_sink(l, group_add, 0,
-                               n_c * (l->rows.columns + 1 + n_c + g) + g +
-                                   kriging_size(l->n_c, (int)g)));
+    pass_run(&groups,
+             row_sink(l, group_add, 0, n_c * (l->rows.columns + 1 + 2 * (n_c + g)) + g));
     pass_run(&l->pass, sum_sink(l, rows_add, l->near.N + n_new + n_c, 0,
                                 (2 * M + 1) * n_new, l->sums));
     certify_points(l, to);

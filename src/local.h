@@ -1,13 +1,21 @@
 #pragma once
 
 /*
- * Local kriging (kriging.h) at new rows, in groups that share their rows S: weights and J, then h
- * on all rows, by block, and its sums for certificates.  It takes N |near| kernel values, near
- * being the rows of all S, and 2 N (n_c + M) flops for each new row.
+ * Local kriging: weights w on a few rows S, the same rows for a group of near points x,
+ *
+ *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
+ *     h = k(X, x) - (K + s2 I) w
+ *
+ * with the rows' scales in K, k(X, x) and w.  J reads only S; h is computed on all rows, by block, and summed for
+ * certificates.  Bounds from J and h hold for any w, so an inexact solve does no harm.  It takes N |near| kernel
+ * values, near being the rows of all S, and 2 N (n_c + M) flops for each new row.
  */
 #include "certify.h"
-#include "kriging.h"
 #include "pass.h"
+
+struct kriging { /* the numbers of one x, as computed; w1: sum over S of scale |w| */
+    double J, wh, ww, w1;
+};
 
 /* Functionals of f in the place of its values at the new rows, unless cross is NULL: covariances with the rows
  * (N x n_new) and with the whitened inducing points (M x n_new), prior variances, sizes, terms of an entry of cross. */

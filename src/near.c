@@ -4,58 +4,6 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* ---- factors of a few dozen rows ---------------------------------------------------------------- */
-
-/* y -= sum_k c[k ldc] x_k over the columns x_k of X, ldx apart; y and x_k from `first` on */
-INSIDE void subtract_columns(int first, int n, int columns, const double *X, int ldx,
-                             const double *c, int ldc, double *restrict y)
-{
-    int k = 0;
-    for (; k + 4 <= columns; k += 4) {
-        const double *restrict x0 = X + (size_t)k * ldx, *restrict x1 = x0 + ldx,
-                               *restrict x2 = x1 + ldx, *restrict x3 = x2 + ldx;
-        const double *ck = c + (size_t)k * ldc;
-        const double c0 = ck[0], c1 = ck[(size_t)ldc], c2 = ck[2 * (size_t)ldc],
-                     c3 = ck[3 * (size_t)ldc];
-        SIMD
-        for (int i = first; i < n; i++)
-            y[i] -= (c0 * x0[i] + c1 * x1[i]) + (c2 * x2[i] + c3 * x3[i]);
-    }
-    for (; k < columns; k++) {
-        const double *restrict x = X + (size_t)k * ldx, ck = c[(size_t)k * ldc];
-        SIMD
-        for (int i = first; i < n; i++)
-            y[i] -= ck * x[i];
-    }
-}
-
-CLONES int small_chol(int n, int columns, double *A)
-{
-    for (int j = 0; j < n; j++) {
-        double *column = A + (size_t)j * n;
-        subtract_columns(j, n, j < columns ? j : columns, A, n, A + j, n, column);
-        if (j >= columns)
-            continue;
-        if (!(column[j] > 0.0) || !isfinite(column[j]))
-            return 1;
-        const double rate = 1.0 / sqrt(column[j]);
-        column[j] = rate;
-        for (int i = j + 1; i < n; i++)
-            column[i] *= rate;
-    }
-    return 0;
-}
-
-CLONES void small_solve_t(int s, int n, const double *L, double *b)
-{
-    for (int j = s - 1; j >= 0; j--) {
-        const double *column = L + (size_t)j * n;
-        b[j] = (b[j] - dot((size_t)(s - 1 - j), column + j + 1, b + j + 1)) * column[j];
-    }
-}
-
-/* ---- a row beside its near rows ------------------------------------------------------------------ */
-
 /* Kernel values are computed for this number of columns of E at a time. */
 enum { STRIP = 4 };
 
@@ -113,6 +61,15 @@ INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, d
         add_scaled((size_t)M, -u[j], a[j], r);
 }
 
+/* u <- L^{-T} u, with L of the first s rows and leading dimension s + 1 */
+static void solve_transposed(int s, const double *L, double *u)
+{
+    for (int j = s - 1; j >= 0; j--) {
+        const double *column = L + (size_t)j * (s + 1);
+        u[j] = (u[j] - dot((size_t)(s - 1 - j), column + j + 1, u + j + 1)) / column[j];
+    }
+}
+
 CLONES enum status near_condition(const struct near *p, double *work, double *u,
                                   double *r, double *mean, double *left)
 {
@@ -126,9 +83,8 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         unexplained(p, strip, E);
         for (int j = 0; j < s; j++)
             E[(size_t)j * n + j] += noise;
-        /* ( N   .    )      ( L   .                )
-         * ( e'  E_xx )  ->  ( w'  E_xx - e'N^{-1}e ),   w = L^{-1} e */
-        if (small_chol(n, s, E) == 0)
+        /* ( N .; e' . ) -> ( L .; w' . ),   w = L^{-1} e */
+        if (chol_corner(n, n, s, E) == 0)
             break;
         if (!(noise <= most)) /* NaN or infinite: s times the largest would always do */
             return STATUS_NOT_FINITE;
@@ -136,9 +92,9 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
     }
     for (int j = 0; j < s; j++)
         u[j] = E[(size_t)j * n + s];
-    small_solve_t(s, n, E, u); /* u = L^{-T} w */
+    *left = fmax(E[(size_t)n * n - 1] - sum_squares((size_t)s, u), 0.0);
+    solve_transposed(s, E, u);
     *mean = dot((size_t)s, u, p->y);
-    *left = fmax(E[(size_t)n * n - 1], 0.0);
     decorrelate(p->z->M, s, p->a, u, r);
     return isfinite(*mean + *left) ? STATUS_OK : STATUS_NOT_FINITE;
 }

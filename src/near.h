@@ -39,18 +39,3 @@ enum status near_condition(const struct near *p, double *work, double *u, double
  * rows: the same from 0, -1 behind the last of each. */
 void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
                       const double *v, int transpose, double *out);
-
-/*
- * Replaces the first `columns` columns of A by those of its Cholesky factor, and the rest by its Schur complement:
- *
- *     ( A .  )  ->  ( L            .            )
- *     ( B C  )      ( B L^{-T}     C - B A^{-1} B' )
- *
- * Only lower triangles are read and written, and the diagonal of L has its reciprocals.  Columns after the first
- * ones hold the rest only where n - columns <= 1.  Returns 1 where A is not positive definite in double precision.
- * LAPACK's calls would cost as much as the work for a few dozen rows.
- */
-int small_chol(int n, int columns, double *A);
-
-/* b <- L^{-T} b, the first s rows of a factor with leading dimension n */
-void small_solve_t(int s, int n, const double *L, double *b);

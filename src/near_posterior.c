@@ -93,10 +93,91 @@ enum status near_predicting_run(struct near_predicting *p)
 /* Kernel values with all points are computed for at most this number of points at a time. */
 enum { JOINT_POINTS = 64 };
 
+/* Adds an entry to a column of W at the place *at, which moves on. */
+static void add_entry(struct near_joint *j, size_t *at, int point, double weight)
+{
+    j->W[*at] = weight;
+    j->point[(*at)++] = point;
+}
+
+/* Returns the number of a new point. */
+static int add_point(struct near_joint *j, const struct source *from, int row,
+                     double noise)
+{
+    const int columns = kernel_columns(j->at.field.z.model->kernel),
+              place = j->points.n++;
+    j->noise[place] = noise;
+    for (size_t c = 0; c < (size_t)columns; c++)
+        j->X[(size_t)j->points.ldx * c + place] = from->X[c * from->ldx + row];
+    return place;
+}
+
+static void add_points(struct near_joint *j, int *place)
+{
+    const struct near_field *f = &j->at.field;
+    const struct source *rows = &f->rows;
+    for (int row = 0; row < rows->N; row++)
+        place[row] = -1;
+    for (size_t i = 0; i < (size_t)f->targets.N; i++) {
+        size_t at = i * (f->s + 1);
+        for (size_t e = i * f->s; e < (i + 1) * f->s && f->near_rows[e] > 0; e++) {
+            const int row = f->near_rows[e] - 1;
+            const double scale = scale_of(rows->scale, row);
+            if (place[row] < 0)
+                place[row] = add_point(j, rows, row, f->z.model->s2 / (scale * scale));
+            add_entry(j, &at, place[row], -f->u[e] * scale);
+        }
+        add_entry(j, &at, add_point(j, &f->targets, (int)i, 0.0), 1.0);
+        if (at < (i + 1) * (f->s + 1))
+            j->point[at] = -1;
+    }
+}
+
+/* covariance += W_b'(K + noise)_b. W for a block b of points */
+static void joint_add(const void *self, const struct visit *v)
+{
+    const struct near_joint *j = self;
+    const int first = v->block.first, b = v->block.n, n_points = j->points.n;
+    const size_t n = (size_t)j->at.field.targets.N, each = (size_t)j->at.field.s + 1;
+    double *K = v->work, *T = K + (size_t)n_points * b; /* T (n x b) = W'(K + noise)_.b */
+    kernel_cross(j->at.field.z.model->kernel, j->points, rows_from(j->points, first, b),
+                 K);
+    for (int l = 0; l < b; l++) {
+        double *k = K + (size_t)l * n_points;
+        k[first + l] += j->noise[first + l];
+        for (size_t i = 0; i < n; i++) {
+            double sum = 0.0;
+            for (size_t e = i * each; e < (i + 1) * each && j->point[e] >= 0; e++)
+                sum += j->W[e] * k[j->point[e]];
+            T[n * l + i] = sum;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = i * each; e < (i + 1) * each && j->point[e] >= 0; e++)
+            if (j->point[e] >= first && j->point[e] < first + b)
+                add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
+}
+
+/* Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W, and the variances of the predictions; R is lost */
+static void finish_joint(struct near_joint *j)
+{
+    const struct near_predicting *p = &j->at;
+    const int n = p->field.targets.N, M = p->field.z.M;
+    double *R = p->field.R, *covariance = j->covariance;
+    mult_AtB(n, M, n, -1.0, R, R, 1.0, covariance);
+    solve_lower(M, n, p->C, R);
+    mult_AtB(n, M, n, 1.0, R, R, 1.0, covariance);
+    add_transpose(n, covariance);
+    scale_by((size_t)n * n, 0.5, covariance);
+    for (int c = 0; c < n; c++)
+        covariance[(size_t)c * n + c] = p->var_near[c] + p->var_far[c];
+}
+
 enum status near_joint_run(struct near_joint *j)
 {
     struct near_field *f = &j->at.field;
-    const size_t n = (size_t)f->targets.N, s = (size_t)f->s;
+    const size_t n = (size_t)f->targets.N, s = (size_t)f->s, N = (size_t)f->rows.N,
+                 most = (n * s < N ? n * s : N) + n;
     struct arena *arena = f->plan.arena;
     f->u = arena_take(arena, n * s);
     f->near_rows = arena_ints(arena, n * s);
@@ -104,14 +185,16 @@ enum status near_joint_run(struct near_joint *j)
     const enum status status = near_predicting_run(&j->at);
     if (status != STATUS_OK)
         return status;
-    joint_open(&j->joint, f->z.model->kernel, f->targets.N, f->rows.N, f->s, arena);
-    joint_points(&j->joint, &f->rows, &f->targets, f->z.model->s2, f->s, f->near_rows,
-                 f->u);
-    const int points = j->joint.n_points, share = points / f->plan.threads + 1;
+    j->X = arena_take(arena, most * kernel_columns(f->z.model->kernel));
+    j->noise = arena_take(arena, most);
+    j->W = arena_take(arena, n * (s + 1));
+    j->point = arena_ints(arena, n * (s + 1));
+    j->points = (struct rows){0, j->X, (int)most};
+    add_points(j, arena_ints(arena, N));
+    const int points = j->points.n, share = points / f->plan.threads + 1;
     struct pass pass = {
         .plan = plan_for(&f->plan, points, share < JOINT_POINTS ? share : JOINT_POINTS)};
-    pass_run(&pass, joint_sink(&j->joint, j->covariance));
-    joint_finish(&j->joint, f->z.M, j->at.C, f->R, j->at.var_near, j->at.var_far,
-                 j->covariance);
+    pass_run(&pass, sum_sink(j, joint_add, (size_t)points + n, 0, n * n, j->covariance));
+    finish_joint(j);
     return STATUS_OK;
 }

@@ -2,7 +2,6 @@
 
 /* The posterior on inducing points from rows that are each conditioned on earlier ones, and
  * predictions at new rows, each conditioned on its nearest rows (near_field.h). */
-#include "joint.h"
 #include "near_field.h"
 
 /* C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows */
@@ -24,10 +23,18 @@ struct near_predicting {
 };
 enum status near_predicting_run(struct near_predicting *p);
 
-/* Predicts the same with the joint covariance of f (n x n). */
+/*
+ * Predicts the same with the joint covariance of f (n x n).  Given the inducing variables, the residual
+ * f(x) - u'(y_S - A_S'.) has the covariance W'(K + noise)W - r'r~.  Column x of W is 1 at x and -u at its nearest
+ * rows, times the roots of their weights.  K is over the points: the rows near any x, and the x.
+ */
 struct near_joint {
     struct near_predicting at;
     double *covariance;
-    struct joint joint;
+    /* near_joint_run() sets the elements below.  W and point have s + 1 numbers for each x: the entries of its column,
+     * and the point that each belongs to, -1 behind the last */
+    struct rows points;
+    double *X, *noise, *W; /* noise: s2 / weight of a row, 0 of an x */
+    int *point;
 };
 enum status near_joint_run(struct near_joint *j);

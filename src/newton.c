@@ -2,39 +2,62 @@
 #include "newton.h"
 #include "linalg.h"
 
+void newton_open(struct newton *t, int n, struct arena *arena)
+{
+    t->n = n;
+    t->step = arena_take(arena, (size_t)n);
+    t->trial = arena_take(arena, (size_t)n);
+    t->decrement = INFINITY;
+}
+
+enum status newton_step(struct newton *t)
+{
+    const size_t n = (size_t)t->n;
+    copy(n, t->r, t->step);
+    solve_chol(t->n, 1, t->C, t->step);
+    const double squared = dot(n, t->r, t->step);
+    t->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
 /* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease, up to the
  * rounding of Psi; 0 where there is none */
-static double search(const struct newton *t)
+static double search(struct newton *t, void *self)
 {
-    const double promised = *t->decrement * *t->decrement,
-                 rounding = 1e-14 * fabs(*t->psi);
+    const size_t n = (size_t)t->n;
+    const double promised = t->decrement * t->decrement, rounding = 1e-14 * fabs(t->psi);
     for (double by = 1.0; by > 1e-12; by *= 0.5) {
-        copy(t->n, t->u, t->trial);
-        add_scaled(t->n, -by, t->step, t->trial);
-        const double psi = t->value(t->self);
-        if (isfinite(psi) && psi <= *t->psi - 1e-4 * by * promised + rounding) {
-            *t->psi = psi;
+        copy(n, t->u, t->trial);
+        add_scaled(n, -by, t->step, t->trial);
+        const double psi = t->value(self);
+        if (isfinite(psi) && psi <= t->psi - 1e-4 * by * promised + rounding) {
+            t->psi = psi;
             return by;
         }
     }
-    copy(t->n, t->u, t->trial);
-    *t->psi = t->value(t->self);
+    copy(n, t->u, t->trial);
+    t->psi = t->value(self);
     return 0.0;
 }
 
-enum status newton_run(const struct newton *t, double enough, int maxit)
+enum status newton_run(struct newton *t, void *self, double enough, int maxit)
 {
-    copy(t->n, t->u, t->trial);
-    *t->psi = t->value(t->self);
-    *t->steps = 0;
-    enum status status = isfinite(*t->psi) ? t->prepare(t->self) : STATUS_NOT_FINITE;
-    while (status == STATUS_OK && *t->decrement >= enough && *t->steps < maxit) {
-        const double before = *t->decrement, by = search(t);
-        ++*t->steps;
-        status = t->prepare(t->self);
+    copy((size_t)t->n, t->u, t->trial);
+    t->psi = t->value(self);
+    t->steps = 0;
+    enum status status = isfinite(t->psi) ? t->prepare(self) : STATUS_NOT_FINITE;
+    while (status == STATUS_OK && t->decrement >= enough && t->steps < maxit) {
+        const double before = t->decrement, by = search(t, self);
+        t->steps++;
+        status = t->prepare(self);
         /* Newton's method converges here, and no step is better: this is double precision's limit */
-        if (by == 0.0 || (before < 1e-6 && *t->decrement >= 0.5 * before))
+        if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }
     return status;
+}
+
+double newton_evidence(const struct newton *t)
+{
+    return -t->psi - 0.5 * chol_logdet(t->n, t->C);
 }

@@ -2,7 +2,7 @@
 #include "certify.h"
 #include "linalg.h"
 #include "norms.h"
-#include "pairs.h"
+#include "gram.h"
 
 /* ---- v and A v ------------------------------------------------------------------------------ */
 

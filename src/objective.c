@@ -3,7 +3,7 @@
 #include "objective.h"
 #include "kernel_pull.h"
 #include "linalg.h"
-#include "pairs.h"
+#include "gram.h"
 #include "posterior.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
@@ -39,7 +39,7 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
     chol_inverse(M, s->C, adjoint->H);
     add_diagonal(M, -1.0 / s2, adjoint->H);
     posterior_adjoint(s->z, &s->stats, s->beta, -1.0 / s2, matrix(s, arena), adjoint);
-    adjoint->k_bar = 1.0 / (2.0 * s2);
+    *adjoint->k_bar = 1.0 / (2.0 * s2);
     return STATUS_OK;
 }
 
@@ -157,7 +157,7 @@ static void lay_out(struct evaluation *e)
         e->summary.beta = arena_take(arena, (size_t)M);
         e->summary.N = arena_take(arena, MM);
     }
-    e->adjoint_memory = arena_take(arena, adjoint_size(M, q, p));
+    e->adjoint_memory = arena_take(arena, evaluation_adjoint_size(e));
     e->gradient = arena_take(arena, gradient_size(&e->z));
 }
 
@@ -180,7 +180,9 @@ enum status evaluation_begin(struct evaluation *e)
                                   p ? &e->pairing : NULL,
                                   e->objective->with_theta,
                                   e->pass.plan.arena};
-    const enum status status = inducing_factor(&e->z, e->L);
+    const enum status status =
+        e->model == NULL ? inducing_factor(&e->z, e->L)
+                         : inducing_ladder(e->model, &e->z, e->most_jitter, e->L);
     e->summary.z = &e->z;
     e->summary.aux = e->panel.aux;
     e->summary.T = e->T;
@@ -200,16 +202,13 @@ enum status evaluation_sums(struct evaluation *e)
 
 enum status evaluation_factor(struct evaluation *e)
 {
-    const enum status status = e->objective->factor(
-        &e->summary, e->pass.plan.arena, e->with_gradient ? &e->adjoint : NULL);
-    if (e->objective->with_residuals)
-        e->adjoint.beta = e->summary.beta;
-    return status;
+    return e->objective->factor(&e->summary, e->pass.plan.arena,
+                                e->with_gradient ? &e->adjoint : NULL);
 }
 
 void evaluation_gradient(struct evaluation *e)
 {
-    const struct residuals residuals = {.M = e->z.M, .beta = e->adjoint.beta};
+    const struct residuals residuals = {.M = e->z.M, .beta = e->summary.beta};
     if (e->with_gradient)
         pass_run(&e->pass, gradient_sink(&e->pulling, e->gradient));
     else if (e->objective->with_residuals)
@@ -261,34 +260,7 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope)
     return isfinite(*value) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* ---- adjoints that go elsewhere --------------------------------------------------------------- */
-
-/* Returns the number of doubles that adjoint_init() needs. */
-static size_t laid_out(const struct evaluation *e)
-{
-    return adjoint_size(e->z.M, panel_columns(&e->panel), p_of(e));
-}
-
 size_t evaluation_adjoint_size(const struct evaluation *e)
 {
-    return laid_out(e) + (size_t)e->z.M + 1;
-}
-
-void evaluation_adjoint_to(const struct evaluation *e, double *vector)
-{
-    const size_t M = (size_t)e->z.M, size = laid_out(e);
-    copy(size, e->adjoint_memory, vector);
-    fill(M, 0.0, vector + size);
-    if (e->adjoint.beta != NULL)
-        copy(M, e->adjoint.beta, vector + size);
-    vector[size + M] = e->adjoint.k_bar;
-}
-
-void evaluation_adjoint_from(struct evaluation *e, const double *vector)
-{
-    const size_t size = laid_out(e);
-    copy(size, vector, e->adjoint_memory);
-    if (e->objective->with_residuals)
-        e->adjoint.beta = vector + size;
-    e->adjoint.k_bar = vector[size + (size_t)e->z.M];
+    return adjoint_size(e->z.M, panel_columns(&e->panel), p_of(e));
 }

@@ -42,6 +42,9 @@ const struct objective *objective_named(const char *name);
 struct evaluation {
     const struct objective *objective;
     struct inducing z;
+    struct model
+        *model; /* of z: its jitter may be raised to most_jitter; NULL: it is kept */
+    double most_jitter;
     struct source rows;
     struct pass pass;
     struct panel panel;
@@ -78,8 +81,5 @@ double evaluation_rss(const struct evaluation *e);
 /* Returns rss from the sums, with fewer digits near interpolation; 0 if the value does not read it. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* Copy the adjoint to a vector and back, for gradients in other processes: the memory of
- * adjoint_init(), beta (0 without one), k_bar. */
+/* Returns the doubles of adjoint_memory, which have all that gradients in other processes read. */
 size_t evaluation_adjoint_size(const struct evaluation *e);
-void evaluation_adjoint_to(const struct evaluation *e, double *vector);
-void evaluation_adjoint_from(struct evaluation *e, const double *vector);

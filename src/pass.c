@@ -1,3 +1,4 @@
+#include <math.h>
 #include "pass.h"
 #include "linalg.h"
 
@@ -19,11 +20,10 @@ static size_t matrix_size(const struct pass *p)
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* Returns the doubles for K, A and the results of the site, without K if no sink reads it. */
+/* Returns the doubles for K, A and the scales of FITC, without K if no sink reads it. */
 static size_t made_size(const struct pass *p)
 {
-    return (p->wants_K ? 2 : 1) * matrix_size(p) +
-           (p->site ? 3 * (size_t)p->plan.block : 0);
+    return (p->wants_K ? 2 : 1) * matrix_size(p) + (p->fitc ? (size_t)p->plan.block : 0);
 }
 
 static size_t thread_size(const struct pass *p)
@@ -55,7 +55,7 @@ struct block pass_block(const struct pass *p, int b, double *room)
     return source_block(p->rows, start, n, room);
 }
 
-/* K = k(Z, X_b), and the places of A and of the site's results for block b */
+/* K = k(Z, X_b), and the places of A and of FITC's scales for block b */
 static double *made_of(const struct pass *p, int b, int slot)
 {
     return b < p->kept ? p->memory + (size_t)b * made_size(p)
@@ -81,30 +81,25 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
     return v;
 }
 
-/* Gives the block the response and the scale of the site. */
-static void use_site(const struct pass *p, struct block *b, double *made)
+static double *fitc_scale(const struct pass *p, double *made)
 {
-    double *left = A_of(p, made) + matrix_size(p), *y = left + b->n, *scale = y + b->n;
-    b->y = y;
-    b->scale = scale;
+    return A_of(p, made) + matrix_size(p);
 }
 
-static void make_site(const struct pass *p, const struct block *b, double *made)
-{
-    double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
-           *scale = y + b->n;
-    inducing_unexplained(p->z, b, A, left);
-    p->site->working(p->site, b, left, y, scale);
-    scale_columns(p->z->M, b->n, scale, A);
-}
-
-/* Computes K, A and the results of the site for a block. */
+/* Computes K, A and the scales of FITC for a block. */
 static void make(const struct pass *p, const struct block *b, double *made)
 {
     kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), made);
-    inducing_whiten(p->z, b->n, p->site ? NULL : b->scale, made, A_of(p, made));
-    if (p->site != NULL)
-        make_site(p, b, made);
+    double *A = A_of(p, made), *scale = fitc_scale(p, made);
+    inducing_whiten(p->z, b->n, p->fitc ? NULL : b->scale, made, A);
+    if (!p->fitc)
+        return;
+    inducing_unexplained(p->z, b, A, scale);
+    for (int i = 0; i < b->n; i++) {
+        const double w = weight_of(b->scale, i), s2 = p->z->model->s2;
+        scale[i] = sqrt(w * s2 / (s2 + w * scale[i]));
+    }
+    scale_columns(p->z->M, b->n, scale, A);
 }
 
 const double *pass_A(const struct pass *p, const struct block *b, double *A)
@@ -136,8 +131,8 @@ static void visit_block(const struct pass *p, int b, int slot)
     double *made = made_of(p, b, slot);
     if (p->z != NULL && !(p->made && b < p->kept))
         make(p, &v.block, made);
-    if (p->site != NULL)
-        use_site(p, &v.block, made);
+    if (p->fitc)
+        v.block.scale = fitc_scale(p, made);
     v.sums = sums_of(p, slot);
     v.work = p->work + (size_t)slot * stride_of(p) + p->sink.n_sums;
     p->sink.add(p->sink.self, &v);

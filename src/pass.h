@@ -11,7 +11,6 @@
  */
 #include "arena.h"
 #include "inducing.h"
-#include "noise.h"
 #include "sink.h"
 
 struct plan {
@@ -28,10 +27,10 @@ struct pass {
     struct plan plan;
     const struct source *rows; /* NULL: blocks of items, which the sinks read */
     const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten */
-    const struct site *site;   /* NULL: every row keeps its weight */
-    int wants_K, again;        /* keep K as well as A? is this another pass? */
-    int goes_on;               /* add to the sums of earlier passes */
-    int beside;                /* doubles that are kept elsewhere for each row */
+    int fitc; /* row n has the weight w s2 / (s2 + w E_nn) (Snelson and Ghahramani 2006) */
+    int wants_K, again; /* keep K as well as A? is this another pass? */
+    int goes_on;        /* add to the sums of earlier passes */
+    int beside;         /* doubles that are kept elsewhere for each row */
     /* set by the pass: is it laid out; blocks whose K and A are kept; are these computed? */
     int opened, kept, made;
     double *memory, *thread,

@@ -45,16 +45,21 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - G J G; B as above */
-static void transfer_of_prior(const struct inducing *z, const struct stats *s,
-                              double jitter, const double *root, const double *C,
-                              const double *W0, double *B, double *work, double *Q1)
+/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, Q as above.  X: U before, D^{-1} U after; V, B, Q, root, jitter: p = 1 */
+static double transfer(const struct inducing *z, const struct stats *s,
+                       const struct lowrank *aux, const double *C, double *X, double *V,
+                       double *B, double *Q, double *root, double *jitter)
 {
     const int M = s->M;
-    double *V = work;
-    copy((size_t)M * M, W0, V);
-    mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, V);
-    without_jitter(z, s, jitter, root, C, V, B, Q1);
+    double value = 0.0;
+    solve_D(M, aux->q, C, z->model->s2, X);
+    for (int j = 0; j < aux->q; j++)
+        value += aux->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
+    if (!aux->p)
+        return value;
+    *jitter = jitter_of_points(z, root);
+    without_jitter(z, s, *jitter, root, C, V, B, Q);
+    return value + trace(M, Q);
 }
 
 /*
@@ -139,19 +144,14 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     add_scaled((size_t)M, -1.0, s->Ay, R + (size_t)last * M);
     copy(Mq, s->AW, X); /* X = D^{-1} (P - G T) */
     mult_AB(M, M, q, -1.0, s->G, T, 1.0, X);
-    solve_D(M, q, C, s2, X);
-
-    terms->fit = terms->transfer = 0.0;
-    for (int j = 0; j < q; j++) {
+    terms->fit = aux->p ? -trace(M, W0) : 0.0;
+    for (int j = 0; j < q; j++)
         terms->fit -= aux->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
-        terms->transfer += aux->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
+    if (aux->p) { /* V = W0 - G^2 */
+        copy(MM, W0, S2);
+        mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, S2);
     }
-    if (aux->p) {
-        jitter = jitter_of_points(z, root);
-        transfer_of_prior(z, s, jitter, root, C, W0, S1, S2, Q1);
-        terms->fit -= trace(M, W0);
-        terms->transfer += trace(M, Q1);
-    }
+    terms->transfer = transfer(z, s, aux, C, X, S2, S1, Q1, root, &jitter);
     if (adjoint == NULL)
         return STATUS_OK;
 
@@ -204,18 +204,10 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
-    const double s2 = z->model->s2;
-    double *C = arena_take(arena, 3 * MM + M), *B = C + MM, *Vt = B + MM, *root = Vt + MM;
-    if (chol_shifted(M, s->G, s2, C))
+    double *C = arena_take(arena, 3 * MM + M), *B = C + MM, *Q = B + MM, *root = Q + MM,
+           jitter;
+    if (chol_shifted(M, s->G, z->model->s2, C))
         return STATUS_INNER_NOT_PD;
-    solve_D(M, aux->q, C, s2, U);
-    *value = 0.0;
-    for (int j = 0; j < aux->q; j++)
-        *value += aux->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
-    if (aux->p) {
-        const double jitter = jitter_of_points(z, root);
-        without_jitter(z, s, jitter, root, C, V, B, Vt);
-        *value += trace(M, Vt);
-    }
+    *value = transfer(z, s, aux, C, U, V, B, Q, root, &jitter);
     return STATUS_OK;
 }

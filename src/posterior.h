@@ -22,7 +22,7 @@ struct posterior {
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
 /* The rest of the adjoints of an objective with Abar = H A + factor beta (y - A'beta)', H in
- * adjoint->H; beta is kept by reference:
+ * adjoint->H:
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
  * scratch: M^2 */
 void posterior_adjoint(const struct inducing *z, const struct stats *s,
@@ -51,19 +51,3 @@ struct sink response_sink(const int *M, double *sums);
  * has only the last term, and the exact posterior (C = NULL) only the others.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);
-
-/* The DTC posterior of rows in memory: L, a pass for the sums, their factors, and a pass for the
- * residuals y - A'beta. */
-
-struct dtc {
-    struct model *model; /* its jitter is raised if L needs that */
-    struct inducing z;
-    struct pass pass;
-    double *L, *C, *beta; /* the caller's: M x M, M x M, [M] */
-    struct stats stats;
-    double rss;
-};
-
-/* The caller sets model, z (without L) and the pass over the rows.  most: largest jitter.  If L does
- * not exist, the sums are 0 and C is not written to. */
-enum status dtc_run(struct dtc *d, double most);

@@ -56,14 +56,6 @@ SHAPE_SLOPE(rq, r2 / (2.0 * shape[0]),
 
 /* ---- of s = x'z ------------------------------------------------------------------------ */
 
-static void linear_slope(int n, int power, const double *shape, double *s)
-{
-    (void)power;
-    (void)shape;
-    for (int i = 0; i < n; i++)
-        s[i] = 1.0;
-}
-
 static double to_power(double x, int power)
 {
     double out = 1.0;
@@ -72,39 +64,29 @@ static double to_power(double x, int power)
     return out;
 }
 
-/* (s + offset)^power */
-static void polynomial_value(int n, int power, const double *shape, double *s)
-{
-    for (int i = 0; i < n; i++)
-        s[i] = to_power(s[i] + shape[0], power);
-}
+/* A function of s by its formula in x = s, the power and the shape parameters. */
+#define OF_PRODUCT(name, formula)                                                        \
+    static void name(int n, int power, const double *shape, double *s)                   \
+    {                                                                                    \
+        (void)power, (void)shape;                                                        \
+        for (int i = 0; i < n; i++) {                                                    \
+            const double x = s[i];                                                       \
+            (void)x;                                                                     \
+            s[i] = formula;                                                              \
+        }                                                                                \
+    }
 
-static void polynomial_slope(int n, int power, const double *shape, double *s)
-{
-    for (int i = 0; i < n; i++)
-        s[i] = power * to_power(s[i] + shape[0], power - 1);
-}
-
-static void polynomial_curvature(int n, int power, const double *shape, double *s)
-{
-    for (int i = 0; i < n; i++)
-        s[i] = power * (power - 1) * to_power(s[i] + shape[0], power - 2);
-}
-
-static void polynomial_offset_slope(int n, int power, const double *shape, double *s)
-{
-    for (int i = 0; i < n; i++)
-        s[i] = shape[0] * power * to_power(s[i] + shape[0], power - 1);
-}
+OF_PRODUCT(linear_slope, 1.0)
 
 /* Adds 1 to s = x'z: the kernel of a linear mean, a constant plus slopes. */
-static void mean_value(int n, int power, const double *shape, double *s)
-{
-    (void)power;
-    (void)shape;
-    for (int i = 0; i < n; i++)
-        s[i] += 1.0;
-}
+OF_PRODUCT(mean_value, x + 1.0)
+
+/* (s + offset)^power */
+OF_PRODUCT(polynomial_value, to_power(x + shape[0], power))
+OF_PRODUCT(polynomial_slope, to_power(x + shape[0], power - 1) * power)
+OF_PRODUCT(polynomial_curvature,
+           to_power(x + shape[0], power - 2) * (power * (power - 1)))
+OF_PRODUCT(polynomial_offset_slope, shape[0] * power * to_power(x + shape[0], power - 1))
 
 /* ---- the table ------------------------------------------------------------------------- */
 

@@ -2,29 +2,10 @@
 #include <stddef.h>
 #include "program.h"
 
-enum operation {
-    NUMBER,
-    LATENT,
-    RESPONSE,
-    ADD,
-    SUBTRACT,
-    TIMES,
-    DIVIDE,
-    POWER,
-    NEGATE,
-    EXP,
-    LOG,
-    SQRT,
-    LOG1P,
-    EXPM1,
-    SIN,
-    COS,
-    PNORM,
-    DNORM,
-    N_OPERATIONS
-};
+/* Numbers of operations: a number, f and y; operations on two numbers; functions of one. */
+enum { NUMBER, LATENT, RESPONSE, ADD, SUBTRACT, TIMES, DIVIDE, POWER, NEGATE };
 
-enum { deepest = 64, n_programs = 5, head = 2 + n_programs };
+enum { n_operations = NEGATE + 10, deepest = 64, n_programs = 5, head = 2 + n_programs };
 
 static int takes(int operation)
 {
@@ -39,7 +20,7 @@ static int valid_program(const double *program, size_t room)
         return 0;
     const size_t n = (size_t)program[0];
     for (size_t i = 1; i <= n; i++) {
-        if (!(program[i] >= 0.0 && program[i] < N_OPERATIONS))
+        if (!(program[i] >= 0.0 && program[i] < n_operations))
             return 0;
         const int operation = (int)program[i];
         if (depth < takes(operation))
@@ -64,6 +45,25 @@ int programs_valid(const double *programs, size_t length)
     return 1;
 }
 
+static double negative(double a)
+{
+    return -a;
+}
+
+static double normal_probability(double a)
+{
+    return 0.5 * erfc(-a * 0.70710678118654752440);
+}
+
+static double normal_density(double a)
+{
+    return exp(-0.5 * a * a - 0.91893853320467274178);
+}
+
+/* The functions of one number, in their order from NEGATE on. */
+static double (*const functions[])(double) = {
+    negative, exp, log, sqrt, log1p, expm1, sin, cos, normal_probability, normal_density};
+
 static double apply(int operation, double a, double b)
 {
     switch (operation) {
@@ -75,28 +75,8 @@ static double apply(int operation, double a, double b)
         return a * b;
     case DIVIDE:
         return a / b;
-    case POWER:
+    default: /* POWER */
         return b == 2.0 ? a * a : pow(a, b);
-    case NEGATE:
-        return -a;
-    case EXP:
-        return exp(a);
-    case LOG:
-        return log(a);
-    case SQRT:
-        return sqrt(a);
-    case LOG1P:
-        return log1p(a);
-    case EXPM1:
-        return expm1(a);
-    case SIN:
-        return sin(a);
-    case COS:
-        return cos(a);
-    case PNORM:
-        return 0.5 * erfc(-a * 0.70710678118654752440);
-    default:
-        return exp(-0.5 * a * a - 0.91893853320467274178);
     }
 }
 
@@ -114,7 +94,7 @@ double program_run(const double *programs, int k, double f, double y)
             top--;
             stack[top] = apply(operation, stack[top], stack[top + 1]);
         } else {
-            stack[top] = apply(operation, stack[top], 0.0);
+            stack[top] = functions[operation - NEGATE](stack[top]);
         }
     }
     return stack[0];

@@ -1,10 +1,8 @@
 #include <math.h>
 #include "softmax.h"
 #include "gemm.h"
-#include "kernel_pull.h"
 #include "laplace.h"
 #include "linalg.h"
-#include "newton.h"
 
 /* ---- the mode ------------------------------------------------------------------------------------- */
 
@@ -20,7 +18,7 @@ static void value_add(const void *self, const struct visit *v)
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     const size_t N = (size_t)l->pass->rows->N;
     struct class_rows r = class_rows_in(l, n, v->work);
-    mult_AtB(l->q, M, n, 1.0, l->trial, v->A, 0.0, r.g); /* phi, in the place of g */
+    mult_AtB(l->q, M, n, 1.0, l->mode.trial, v->A, 0.0, r.g); /* phi, in the place of g */
     for (int i = 0; i < n; i++) {
         double *p = r.p + (size_t)i * l->K;
         v->sums[(size_t)M * l->q] += class_row(l, first + i, r.g + (size_t)i * l->q, p);
@@ -60,7 +58,7 @@ static double psi_at(void *self)
     const size_t dim = (size_t)l->z.M * l->q;
     double *value = l->sums + blocks_size(l);
     pass_run(l->pass, sum_sink(l, value_add, row_size(l), 0, dim + 1, value));
-    return 0.5 * sum_squares(dim, l->trial) - value[dim];
+    return 0.5 * sum_squares(dim, l->mode.trial) - value[dim];
 }
 
 /* H - I from the sums, in C: lower triangle */
@@ -72,19 +70,8 @@ static void assemble(struct softmax *l)
             double *sum = l->sums + M * M * pair_of(j, k);
             mirror_lower((int)M, sum);
             for (size_t c = 0; c < M; c++)
-                copy(M, sum + M * c, l->C + dim * (M * k + c) + M * j);
+                copy(M, sum + M * c, l->mode.C + dim * (M * k + c) + M * j);
         }
-}
-
-/* The step C^{-T} C^{-1} r and its decrement */
-static enum status take_step(struct softmax *l)
-{
-    const size_t dim = (size_t)l->z.M * l->q;
-    copy(dim, l->r, l->step);
-    solve_chol((int)dim, 1, l->C, l->step);
-    const double squared = dot(dim, l->r, l->step);
-    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
-    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
 /* Computes C at u, and the Newton step. */
@@ -94,8 +81,8 @@ static enum status factor_here(struct softmax *l)
              sum_sink(l, curvature_add, row_size(l), 0, blocks_size(l), l->sums));
     assemble(l);
     l->factor = FACTOR_HERE;
-    return chol_shifted(l->z.M * l->q, l->C, 1.0, l->C) ? STATUS_INNER_NOT_PD
-                                                        : take_step(l);
+    return chol_shifted(l->z.M * l->q, l->mode.C, 1.0, l->mode.C) ? STATUS_INNER_NOT_PD
+                                                                  : newton_step(&l->mode);
 }
 
 /* Steps with the factor of an earlier H cost a tenth of Newton's: they are taken while they halve the
@@ -104,14 +91,14 @@ static enum status prepare(void *self)
 {
     struct softmax *l = self;
     const size_t dim = (size_t)l->z.M * l->q;
-    const double before = l->decrement;
-    copy(dim, l->trial, l->u);
-    copy(dim, l->u, l->r);
-    add_scaled(dim, -1.0, l->sums + blocks_size(l), l->r);
+    const double before = l->mode.decrement;
+    copy(dim, l->mode.trial, l->mode.u);
+    copy(dim, l->mode.u, l->mode.r);
+    add_scaled(dim, -1.0, l->sums + blocks_size(l), l->mode.r);
     if (l->factor != FACTOR_NONE) {
         l->factor = FACTOR_EARLIER;
-        if (take_step(l) == STATUS_OK && l->decrement < 0.5 * before &&
-            l->decrement >= l->near)
+        if (newton_step(&l->mode) == STATUS_OK && l->mode.decrement < 0.5 * before &&
+            l->mode.decrement >= l->near)
             return STATUS_OK;
     }
     return factor_here(l);
@@ -123,24 +110,16 @@ void softmax_open(struct softmax *l)
     struct arena *arena = l->pass->plan.arena;
     l->sums =
         arena_take(arena, blocks_size(l) + dim + l->q + 1 + l->z.model->kernel->n_theta);
-    l->step = arena_take(arena, dim);
-    l->trial = arena_take(arena, dim);
-    l->decrement = INFINITY;
+    newton_open(&l->mode, (int)dim, arena);
+    l->mode.value = psi_at;
+    l->mode.prepare = prepare;
 }
 
 enum status softmax_mode(struct softmax *l, double enough, int maxit)
 {
-    const struct newton t = {
-        (size_t)l->z.M * l->q, l->u,      l->step, l->trial, &l->psi,
-        &l->decrement,         &l->steps, l,       psi_at,   prepare};
     l->near = fmax(enough, 1e-6);
-    const enum status status = newton_run(&t, enough, maxit);
+    const enum status status = newton_run(&l->mode, l, enough, maxit);
     return status == STATUS_OK && l->factor == FACTOR_EARLIER ? factor_here(l) : status;
-}
-
-double softmax_evidence(const struct softmax *l)
-{
-    return -l->psi - 0.5 * chol_logdet(l->z.M * l->q, l->C);
 }
 
 /* ---- the covariance of phi, and slopes through W ---------------------------------------------------- */
@@ -153,7 +132,7 @@ static void invert(struct softmax *l)
            *columns = arena_take(l->pass->plan.arena, dim * most);
     for (int start = 0; start < n; start += most) {
         const int width = n - start < most ? n - start : most, rows = n - start;
-        chol_inverse_columns(n, l->C, start, width, columns);
+        chol_inverse_columns(n, l->mode.C, start, width, columns);
         for (int c = 0; c < width; c++)
             copy((size_t)rows, columns + (size_t)c * rows,
                  whole + dim * (start + c) + start);
@@ -169,19 +148,27 @@ static void invert(struct softmax *l)
         }
 }
 
-/* S and left of a block; work: M x n */
-static void spread(const struct softmax_at *to, const struct visit *v, double *work)
+/* S and left of a block, and with l and its rows bar (M x n) = -sum_jk (H^{-1})_jk A W_jk; work: (M + 1) n */
+static void spread(const struct softmax_at *to, const struct visit *v, double *work,
+                   const struct softmax *l, const struct class_rows *r, double *bar)
 {
     const int M = to->z->M, n = v->block.n, first = v->block.first, q = to->q;
+    const size_t N = (size_t)to->N;
+    double *T = work, *W = T + (size_t)M * n;
+    fill(bar == NULL ? 0 : (size_t)M * n, 0.0, bar);
     for (int j = 0; j < q; j++)
         for (int k = 0; k <= j; k++) {
             mult_AB(M, M, n, 1.0, to->inverse + (size_t)M * M * pair_of(j, k), v->A, 0.0,
-                    work);
+                    T);
+            if (bar != NULL)
+                class_curvature(l, v, r, j, k, W);
             for (int i = 0; i < n; i++) {
-                const size_t at = (size_t)i * M, row = (size_t)(first + i),
-                             N = (size_t)to->N;
+                const size_t at = (size_t)i * M, row = (size_t)(first + i);
                 to->S[row + N * (j * q + k)] = to->S[row + N * (k * q + j)] =
-                    dot((size_t)M, v->A + at, work + at);
+                    dot((size_t)M, v->A + at, T + at);
+                if (bar != NULL)
+                    add_scaled((size_t)M, (j == k ? -1.0 : -2.0) * W[i], T + at,
+                               bar + at);
             }
         }
     inducing_unexplained(to->z, &v->block, v->A, to->left + first);
@@ -242,20 +229,34 @@ static void slope_row(const struct softmax *l, int row, double e, const double *
     class_contrasts(l, T, s);
 }
 
-/* sums: A s (M x q), the penalty */
-static void penalty_add(const void *self, const struct visit *v)
+/* Does this for a block of the data.  `bar` is kept for the gradient if its block is. */
+static void spread_rows(const struct softmax *l, const struct visit *v,
+                        const struct class_rows *r, double *bar, double *work)
 {
-    const struct softmax *l = self;
-    const int M = l->z.M, n = v->block.n, first = v->block.first;
     const struct softmax_at to = {.z = &l->z,
                                   .q = l->q,
                                   .N = l->pass->rows->N,
                                   .inverse = l->inverse,
                                   .S = l->S,
                                   .left = l->left};
+    spread(&to, v, work, l, r, bar);
+}
+
+static double *kept_bar(const struct softmax *l, int block)
+{
+    return l->pass->wants_K && block < l->pass->kept
+               ? l->bar + (size_t)block * l->z.M * l->pass->plan.block
+               : NULL;
+}
+
+/* sums: A s (M x q), the penalty */
+static void penalty_add(const void *self, const struct visit *v)
+{
+    const struct softmax *l = self;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
     const struct class_rows r = class_rows_again(l, v, v->work);
     double *s = l->s + (size_t)first * l->q;
-    spread(&to, v, r.rest);
+    spread_rows(l, v, &r, kept_bar(l, v->number), r.rest);
     for (int i = 0; i < n; i++) {
         const double *p = r.p + (size_t)i * l->K, e = l->left[first + i];
         double *D = r.rest, den;
@@ -270,13 +271,17 @@ static void penalty_add(const void *self, const struct visit *v)
 void softmax_penalty(struct softmax *l, double *zeta)
 {
     const size_t dim = (size_t)l->z.M * l->q;
+    l->bar = l->pass->wants_K
+                 ? arena_take(l->pass->plan.arena,
+                              (size_t)l->pass->kept * l->z.M * l->pass->plan.block)
+                 : NULL;
     invert(l);
     pass_run(l->pass,
              sum_sink(l, penalty_add, row_size(l),
                       3 * (size_t)l->K + (size_t)l->q * (l->q + 2), dim + 1, l->sums));
     l->penalty = l->sums[dim];
     copy(dim, l->sums, zeta);
-    solve_chol((int)dim, 1, l->C, zeta);
+    solve_chol((int)dim, 1, l->mode.C, zeta);
 }
 
 /* ---- gradient --------------------------------------------------------------------------------------- */
@@ -321,62 +326,40 @@ static double slope_of_left(const struct softmax *l, int row, const double *p, d
     return -0.5 * w * (trace + e * (cube - square * square) / den);
 }
 
-/* Computes Abar without the term of dE, and the sums over rows; `slope` is q x n. */
-static void bars(const struct pulling_classes *c, const struct visit *v,
-                 const struct class_rows *r, double *bar, double *slope, double *rest)
-{
-    const struct softmax *l = c->l;
-    const int M = l->z.M, n = v->block.n, first = v->block.first;
-    double *W = rest, *T = W + n, *total = v->sums + (size_t)M * M;
-    mult_AtB(l->q, M, n, 1.0, c->zeta, v->A, 0.0, slope);
-    for (int i = 0; i < n; i++) {
-        double *at = slope + (size_t)i * l->q;
-        slope_of_phi(l, first + i, r->p + (size_t)i * l->K, r->g + (size_t)i * l->q, T,
-                     at);
-        add_scaled((size_t)l->q, 1.0, at, total);
-    }
-    mult_AB(M, l->q, n, 1.0, l->u, slope, 0.0, bar);
-    mult_AB(M, l->q, n, 1.0, c->zeta, r->g, 1.0, bar);
-    for (int j = 0; j < l->q; j++)
-        for (int k = 0; k <= j; k++) {
-            class_curvature(l, v, r, j, k, W);
-            mult_AB(M, M, n, 1.0, l->inverse + (size_t)M * M * pair_of(j, k), v->A, 0.0,
-                    T);
-            for (int i = 0; i < n; i++)
-                add_scaled((size_t)M, (j == k ? -1.0 : -2.0) * W[i], T + (size_t)i * M,
-                           bar + (size_t)i * M);
-        }
-}
-
 static void gradient_add(const void *self, const struct visit *v)
 {
     const struct pulling_classes *c = self;
     const struct softmax *l = c->l;
-    const int M = l->z.M, n = v->block.n;
+    const int M = l->z.M, n = v->block.n, first = v->block.first, q = l->q, K = l->K;
     const struct class_rows r = class_rows_again(l, v, v->work);
-    double *bar = r.rest, *slope = bar + (size_t)M * n, *dE = slope + (size_t)l->q * n,
-           *rest = dE + n;
-    bars(c, v, &r, bar, slope, rest);
+    double *slope = r.rest, *dE = slope + (size_t)q * n, *rest = dE + n,
+           *bar = kept_bar(l, v->number);
+    if (bar == NULL) {
+        bar = rest;
+        rest += (size_t)M * n;
+        spread_rows(l, v, &r, bar, rest);
+    }
+    mult_AtB(q, M, n, 1.0, c->zeta, v->A, 0.0, slope);
     for (int i = 0; i < n; i++) {
-        dE[i] = slope_of_left(l, v->block.first + i, r.p + (size_t)i * l->K, rest);
+        double *at = slope + (size_t)i * q;
+        const double *p = r.p + (size_t)i * K;
+        slope_of_phi(l, first + i, p, r.g + (size_t)i * q, rest, at);
+        add_scaled((size_t)q, 1.0, at, v->sums + (size_t)M * M);
+        dE[i] = slope_of_left(l, first + i, p, rest);
         add_scaled((size_t)M, -2.0 * dE[i], v->A + (size_t)i * M, bar + (size_t)i * M);
     }
-    laplace_pull(&l->z, v, bar, dE, rest, v->sums, v->sums + (size_t)M * M + l->q);
+    mult_AB(M, q, n, 1.0, l->mode.u, slope, 1.0, bar);
+    mult_AB(M, q, n, 1.0, c->zeta, r.g, 1.0, bar);
+    laplace_pull(&l->z, v, bar, dE, q, rest);
 }
 
 void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
                       double *dcenter)
 {
-    const struct inducing *z = &l->z;
     const struct pulling_classes c = {l, zeta};
-    const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
-    struct sink sink = sum_sink(&c, gradient_add, row_size(l) + M + l->q + 2,
-                                kernel_size(z->model->kernel, z->M) + 3 * (size_t)l->K,
-                                M * M + l->q + n_theta, l->sums);
-    pass_run(l->pass, sink);
-    copy(n_theta, l->sums + M * M + l->q, dtheta);
-    mult_Ax(l->K, l->q, 1.0, l->contrasts, l->sums + M * M, 0.0, dcenter);
-    laplace_pull_points(z, l->pass->plan.arena, l->sums, dtheta);
+    const double *sums = laplace_slopes(l->pass, &c, gradient_add, row_size(l) + l->z.M,
+                                        (size_t)l->K, l->q, l->sums, dtheta);
+    mult_Ax(l->K, l->q, 1.0, l->contrasts, sums, 0.0, dcenter);
 }
 
 /* ---- new rows --------------------------------------------------------------------------------------- */
@@ -388,10 +371,10 @@ static void at_add(const void *self, const struct visit *v)
     for (int j = 0; j < to->n_u; j++)
         mult_Atx(M, n, 1.0, v->A, to->u + (size_t)M * j, 0.0,
                  to->mean + v->block.first + (size_t)to->N * j);
-    spread(to, v, v->work);
+    spread(to, v, v->work, NULL, NULL, NULL);
 }
 
 struct sink softmax_at_sink(const struct softmax_at *self)
 {
-    return row_sink(self, at_add, (size_t)self->z->M, 0);
+    return row_sink(self, at_add, (size_t)self->z->M + 1, 0);
 }

@@ -7,8 +7,6 @@
 void softmax_open(struct softmax *l);
 /* Moves u to the mode; see newton.h.  The first steps are by the factor in C if `factor` says so. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
-/* Returns log Z. */
-double softmax_evidence(const struct softmax *l);
 /* Computes the inverse, left, S, s, zeta = H^{-1} A s [M q] and `penalty`. */
 void softmax_penalty(struct softmax *l, double *zeta);
 /* Computes the slopes of F in the kernel's log parameters [n_theta] and in b [K]. */

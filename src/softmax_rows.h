@@ -11,7 +11,7 @@
  *
  * Psi is 1-strongly convex.  Symmetric blocks jk of a matrix are kept for j >= k, see pair_of().
  */
-#include "inducing.h"
+#include "newton.h"
 #include "pass.h"
 
 struct softmax {
@@ -21,20 +21,19 @@ struct softmax {
     const double *y, *weight; /* [N] the class of each row, from 0; weights or NULL */
     const double *center, *contrasts; /* b [K], C (K x q) */
     double *p;                        /* N x K */
-    double *left, *S; /* E_nn [N]; N x q x q: a'(H^{-1})_jk a at the rows */
-    double *s;        /* q x N: slopes of F in phi through W at a fixed u */
-    double *u, *r;    /* M x q */
-    double *C;        /* the factor of H, M q x M q */
+    double *left, *S;   /* E_nn [N]; N x q x q: a'(H^{-1})_jk a at the rows */
+    double *s;          /* q x N: slopes of F in phi through W at a fixed u */
+    struct newton mode; /* of M x q unknowns */
     enum {
         FACTOR_NONE,
         FACTOR_EARLIER,
         FACTOR_HERE
     } factor;        /* C belongs to no H, to that of an earlier u, or to that of u */
     double *inverse; /* symmetric parts of the blocks of H^{-1} for j >= k, each M x M */
-    double psi, decrement, penalty;
-    double near; /* the decrement from which on each step has its own H */
-    int steps;
-    double *sums, *step, *trial; /* set by softmax_open() */
+    double penalty;
+    double near;  /* the decrement from which on each step has its own H */
+    double *sums; /* set by softmax_open() */
+    double *bar;  /* M x block, kept blocks: the part of Abar from H^{-1} */
 };
 
 static inline int pair_of(int j, int k)

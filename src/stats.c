@@ -69,7 +69,7 @@ struct sink stats_sink(const struct summing *self, double *sums)
 
 size_t adjoint_size(int M, int q, int with_E)
 {
-    return (size_t)M * M * (with_E ? 3 : 2) + 2 * (size_t)M * q + 2 * (size_t)M;
+    return (size_t)M * M * (with_E ? 3 : 2) + 2 * (size_t)M * q + 3 * (size_t)M + 1;
 }
 
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint)
@@ -84,7 +84,7 @@ void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjo
     adjoint->Wm_bar = adjoint->F + Mq;
     adjoint->f = adjoint->Wm_bar + Mq;
     adjoint->kzz_bar = adjoint->f + M;
-    adjoint->E = with_E ? adjoint->kzz_bar + M : NULL;
-    adjoint->k_bar = 0.0;
-    adjoint->beta = NULL;
+    adjoint->beta = adjoint->kzz_bar + M;
+    adjoint->k_bar = adjoint->beta + M;
+    adjoint->E = with_E ? adjoint->k_bar + 1 : NULL;
 }

@@ -44,22 +44,23 @@ struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
  * The adjoints of these sums, which an objective passes to the second pass.  L^{-T} is already
- * applied: for a block (e = y - A'beta, or y where beta is NULL)
+ * applied: for a block, with e = y - A'beta
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale)
  */
 struct adjoint {
     int M, q;
-    double *H;          /* M x M */
-    double *F;          /* M x q */
-    double *f;          /* [M] */
-    double *E;          /* M x M, or NULL if the objective has no A K */
-    double *Kmm_bar;    /* M x M, symmetric */
-    double *Wm_bar;     /* M x q */
-    double k_bar;       /* of k_sum */
-    double *kzz_bar;    /* [M] of k(z, z), in addition to Kmm_bar; usually 0 */
-    const double *beta; /* [M] or NULL */
+    double *H;       /* M x M */
+    double *F;       /* M x q */
+    double *f;       /* [M] */
+    double *E;       /* M x M, or NULL if the objective has no A K */
+    double *Kmm_bar; /* M x M, symmetric */
+    double *Wm_bar;  /* M x q */
+    double *kzz_bar; /* [M] of k(z, z), in addition to Kmm_bar; usually 0 */
+    double *beta;    /* [M] 0 where e is y */
+    double *k_bar;   /* [1] of k_sum */
 };
 
+/* Returns the doubles of the arrays, which adjoint_init() lays out in `memory` and sets to 0. */
 size_t adjoint_size(int M, int q, int with_E);
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint);

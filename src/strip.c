@@ -13,11 +13,12 @@ struct kind {
                    const double *x, double *k0, double *k1, double *k2, double *k3);
     void (*sums)(int M, const double *const *k, const double *p, double *sums);
     void (*spread)(int M, const double *const *k, const double *x, double *out);
+    void (*finish)(int n, const double *exponent, const double *times, double *out);
 };
 
 #define KIND(lanes, vector)                                                              \
     {                                                                                    \
-        LANES_OF(vector), values_##lanes, sums_##lanes, spread_##lanes                   \
+        LANES_OF(vector), values_##lanes, sums_##lanes, spread_##lanes, finish_##lanes   \
     }
 static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
@@ -88,4 +89,11 @@ void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
             for (int i = whole; i < M; i++)
                 out_z[at + i] += k[r][i] * x[r];
     }
+}
+
+void strip_finish(int lanes, int n, const double *exponent, const double *times,
+                  double *out)
+{
+    const struct kind kind = kinds[widest_kind(lanes)];
+    kind.finish((n + kind.lanes - 1) / kind.lanes * kind.lanes, exponent, times, out);
 }

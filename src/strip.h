@@ -40,3 +40,8 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
  * K: M x n,  m vectors each, ldp apart. */
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
+
+/* out = times exp(-exponent), 0 where exp(-exponent) is denormal.  The arrays have room for a multiple of 8 numbers,
+ * which are read and written. */
+void strip_finish(int lanes, int n, const double *exponent, const double *times,
+                  double *out);

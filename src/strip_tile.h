@@ -92,3 +92,12 @@ TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
             (*(const VECTOR *)(k0 + m) * x0 + *(const VECTOR *)(k1 + m) * x1) +
             (*(const VECTOR *)(k2 + m) * x2 + *(const VECTOR *)(k3 + m) * x3);
 }
+
+/* out = times exp(-exponent), 0 where exp(-exponent) is denormal; n is a multiple of LANES_OF(VECTOR) */
+TARGET static void NAME(finish)(int n, const double *exponent, const double *times,
+                                double *out)
+{
+    for (int i = 0; i < n; i += LANES_OF(VECTOR))
+        *(VECTOR *)(out + i) =
+            NAME(value)(*(const VECTOR *)(exponent + i), *(const VECTOR *)(times + i));
+}

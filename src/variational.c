@@ -24,9 +24,9 @@ static double value(struct laplace *l)
     fill(M * M, 0.0, inverse);
     for (size_t m = 0; m < M; m++)
         inverse[m * M + m] = 1.0;
-    solve_lower((int)M, (int)M, l->C, inverse);
-    return 0.5 * (sum_squares(M * M, inverse) + sum_squares(M, l->trial) - (double)M +
-                  chol_logdet((int)M, l->C)) -
+    solve_lower((int)M, (int)M, l->mode.C, inverse);
+    return 0.5 * (sum_squares(M * M, inverse) + sum_squares(M, l->mode.trial) -
+                  (double)M + chol_logdet((int)M, l->mode.C)) -
            sum;
 }
 
@@ -35,21 +35,21 @@ static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
     double *B = l->work, square = 0.0; /* H^{-1} toward */
-    copy(M, l->trial, l->u);
+    copy(M, l->mode.trial, l->mode.u);
     for (size_t m = 0; m < M; m++)
-        l->r[m] = l->u[m] - l->sums[M * M + m];
+        l->mode.r[m] = l->mode.u[m] - l->sums[M * M + m];
     mirror_lower((int)M, l->sums);
     copy(M * M, l->sums, l->toward);
     add_scaled(M * M, -1.0, l->G, l->toward);
     copy(M * M, l->toward, B);
-    solve_chol((int)M, (int)M, l->C, B);
+    solve_chol((int)M, (int)M, l->mode.C, B);
     for (size_t j = 0; j < M; j++)
         for (size_t i = 0; i < M; i++)
             square += B[j * M + i] * B[i * M + j];
-    copy(M, l->r, l->step);
-    solve_lower((int)M, 1, l->C, l->step);
-    const double squared = sum_squares(M, l->step) + 0.5 * square;
-    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    copy(M, l->mode.r, l->mode.step);
+    solve_lower((int)M, 1, l->mode.C, l->mode.step);
+    const double squared = sum_squares(M, l->mode.step) + 0.5 * square;
+    l->mode.decrement = sqrt(squared > 0.0 ? squared : 0.0);
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
@@ -60,14 +60,15 @@ static int try_step(struct laplace *l, double t)
     const size_t M = (size_t)l->z.M;
     add_scaled(M * M, t, l->toward, l->G);
     if (!laplace_factor(l, l->G)) {
-        copy(M, l->r, l->step);
-        solve_chol((int)M, 1, l->C, l->step);
-        copy(M, l->u, l->trial);
-        add_scaled(M, -t, l->step, l->trial);
-        const double psi = value(l), slope = l->decrement * l->decrement,
+        copy(M, l->mode.r, l->mode.step);
+        solve_chol((int)M, 1, l->mode.C, l->mode.step);
+        copy(M, l->mode.u, l->mode.trial);
+        add_scaled(M, -t, l->mode.step, l->mode.trial);
+        const double psi = value(l), slope = l->mode.decrement * l->mode.decrement,
                      promised = t * slope < 1.0 ? t * slope : 1.0;
-        if (isfinite(psi) && psi <= l->psi - 0.25 * promised + 1e-14 * fabs(l->psi)) {
-            l->psi = psi;
+        if (isfinite(psi) &&
+            psi <= l->mode.psi - 0.25 * promised + 1e-14 * fabs(l->mode.psi)) {
+            l->mode.psi = psi;
             return 1;
         }
     }
@@ -82,8 +83,8 @@ static enum status start_at(struct laplace *l, double c)
     add_scaled(M * M, c - 1.0, l->G, l->G);
     if (laplace_factor(l, l->G))
         return STATUS_INNER_NOT_PD;
-    l->psi = value(l);
-    return isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
+    l->mode.psi = value(l);
+    return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
 /* The mode's normal distribution may be so wide that averages of e^f are beyond all bounds: a narrower
@@ -92,12 +93,12 @@ static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);
     for (int k = 0; k < most && status != STATUS_INNER_NOT_PD; k++) {
-        const double before = status == STATUS_OK ? l->psi : INFINITY;
+        const double before = status == STATUS_OK ? l->mode.psi : INFINITY;
         if (before < INFINITY &&
-            l->decrement * l->decrement <= 4.0 * (1.0 + fabs(before)))
+            l->mode.decrement * l->mode.decrement <= 4.0 * (1.0 + fabs(before)))
             break;
         status = start_at(l, 2.0);
-        if (!(l->psi < before) && before < INFINITY)
+        if (!(l->mode.psi < before) && before < INFINITY)
             return start_at(l, 0.5);
     }
     return status;
@@ -106,26 +107,26 @@ static enum status start(struct laplace *l, int most)
 enum status laplace_variational(struct laplace *l, double enough, int maxit)
 {
     double t = 1.0;
-    copy((size_t)l->z.M, l->u, l->trial);
-    l->steps = 0;
+    copy((size_t)l->z.M, l->mode.u, l->mode.trial);
+    l->mode.steps = 0;
     enum status status = start(l, maxit > 0 ? 60 : 0);
-    while (status == STATUS_OK && l->decrement >= enough && l->steps < maxit) {
-        const double before = l->decrement;
+    while (status == STATUS_OK && l->mode.decrement >= enough && l->mode.steps < maxit) {
+        const double before = l->mode.decrement;
         /* longer again, where the bound has the digits to say whether that is too long */
-        if (before * before > 1e-10 * fabs(l->psi))
+        if (before * before > 1e-10 * fabs(l->mode.psi))
             t = t < 0.5 ? 2.0 * t : 1.0;
         while (t > 1e-12 && !try_step(l, t))
             t *= 0.5;
-        l->steps++;
+        l->mode.steps++;
         if (t <= 1e-12) { /* none: back to where it was */
-            copy((size_t)l->z.M, l->u, l->trial);
+            copy((size_t)l->z.M, l->mode.u, l->mode.trial);
             laplace_factor(l, l->G);
             value(l);
             break;
         }
         status = prepare(l);
         /* this is double precision's limit */
-        if (before < 1e-6 && l->decrement >= before)
+        if (before < 1e-6 && l->mode.decrement >= before)
             break;
     }
     return status;

@@ -1,6 +1,6 @@
 #include <math.h>
 #include "linalg.h"
-#include "self_slopes.h"
+#include "kernel_slopes.h"
 #include "vecchia.h"
 
 size_t vecchia_size(const struct kernel *k, int q)
@@ -202,6 +202,8 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
         noise_slopes(&r, p - k->n_theta - 1, noise, b, r.Q + column * k->n_theta);
     }
     v->solve(n, T, p + 1, r.Q);
+    if (u != NULL)
+        copy((size_t)lanes, w + last, u + column + lanes);
     for (int l = 0; l < lanes; l++) {
         const double d = D[l], e = w[last + l];
         sum->value -=

@@ -41,7 +41,7 @@ size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, i
 
 /* sum += times l_i of each lane and, where `slopes`, its score and information.
  * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q; times: [1]; u: NULL, or it
- * gets u [s + 1] and D [1] */
+ * gets u [s + 1], D [1] and r [1] */
 enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
                         const double *b, const double *times, int slopes, double *u,

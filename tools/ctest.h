@@ -15,7 +15,7 @@
     X(status) X(vexp) X(strip) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(likelihoods) X(gradient) X(pf) X(vfe) X(white) X(guided) \
-    X(pass) X(sites) X(divergence) \
+    X(pass) X(fitc) X(divergence) \
     X(certify) X(columns) X(neighbours) X(near) X(near_field) X(vecchia)
 /* clang-format on */
 

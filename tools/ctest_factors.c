@@ -3,7 +3,7 @@
 #include <math.h>
 #include "ctest.h"
 #include "kernel_pull.h"
-#include "self_slopes.h"
+#include "kernel_slopes.h"
 #include "tree.h"
 #include "vecchia.h"
 

@@ -2,7 +2,6 @@
 #include <math.h>
 #include "ctest.h"
 #include "gemm.h"
-#include "joint.h"
 #include "near.h"
 #include "neighbours.h"
 #include "pass.h"
@@ -218,39 +217,6 @@ static void near_singular(void)
           STATUS_NOT_FINITE);
 }
 
-/* W'(K + noise)W by blocks of points, against the whole at once */
-static void joint_of(int n_points, int n, int b)
-{
-    const struct covariance c = covariance_new("matern52", 2, 2);
-    double *X = array_random(2 * (size_t)n_points, -2.0, 2.0),
-           *noise = array_random((size_t)n_points, 0.0, 0.5);
-    int *start = array_int((size_t)n_points + 1),
-        *column = array_int((size_t)n_points * n);
-    double *weight = array((size_t)n_points * n);
-    struct matrix W = matrix_new(n_points, n);
-    start[0] = 0;
-    for (int l = 0; l < n_points; l++) {
-        int used = start[l];
-        for (int j = 0; j < n; j++)
-            if (uniform(0.0, 1.0) < 0.4) {
-                column[used] = j;
-                weight[used] = W.x[(size_t)j * n_points + l] = uniform(-1.0, 1.0);
-                used++;
-            }
-        start[l + 1] = used;
-    }
-    const struct joint p = {&c.kernel, n,      n_points, X,   noise,
-                            start,     column, weight,   NULL};
-    struct matrix K = naive_kernel(&c, n_points, X, n_points, n_points, X, n_points);
-    for (int l = 0; l < n_points; l++)
-        K.x[(size_t)l * n_points + l] += noise[l];
-    double *got = array_zero((size_t)n * n);
-    struct pass pass = {
-        .plan = plan_for(&(struct plan){.threads = 2, .arena = &arrays}, n_points, b)};
-    pass_run(&pass, joint_sink(&p, got));
-    CHECK_ARRAY((size_t)n * n, got, times(transposed(W), times(K, W)).x, 1e-12);
-}
-
 void group_near(void)
 {
     const size_t taken = arrays_taken();
@@ -262,7 +228,4 @@ void group_near(void)
             }
         }
     near_singular();
-    joint_of(1, 1, 1);
-    joint_of(13, 4, 5);
-    joint_of(12, 3, 12);
 }

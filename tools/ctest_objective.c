@@ -101,7 +101,7 @@ static struct answer table_answer(const char *name, const struct problem *p, int
         e.dtheta = array_zero((size_t)k->n_theta);
     const double rss = second_pass(&pass, &a, e.dZ, e.dtheta);
     if (o->with_theta)
-        e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
+        e.dtheta[k->term->at] += *a.k_bar * pass.stats.k_sum;
     e.value = o->value(&s, rss, &arrays, &e.noise);
     return e;
 }
@@ -305,7 +305,7 @@ static void gradient(int M, int n, int q, int with_E, int with_beta, int weighte
                               .F = F.x,
                               .f = f.x,
                               .E = with_E ? E.x : NULL,
-                              .beta = with_beta ? beta.x : NULL};
+                              .beta = with_beta ? beta.x : array_zero((size_t)M)};
     struct matrix e = scaled_rows(scale, matrix_of(n, 1, b.y));
     if (with_beta)
         e = plus(e, -1.0, times(transposed(A), beta));

@@ -98,7 +98,7 @@ void group_pass(void)
             }
 }
 
-/* ---- sites, rows in another order ----------------------------------------------------- */
+/* ---- FITC, rows in another order ----------------------------------------------------- */
 
 /* sums of FITC's rows, in reverse order, against those of rows that have its weights */
 static void fitc(const struct problem *p, struct plan plan)
@@ -106,7 +106,6 @@ static void fitc(const struct problem *p, struct plan plan)
     const int M = p->shape.M, N = p->shape.N;
     const size_t size = stats_size(M, 0);
     const struct dense f = dense_of(p);
-    const struct site site = {site_named("fitc"), p->s2};
     struct problem same = *p;
     struct pieces pieces;
     int *order = array_int((size_t)N);
@@ -128,7 +127,7 @@ static void fitc(const struct problem *p, struct plan plan)
     const struct summing summing = {.kernel = z.model->kernel, .M = M};
     double *v = array((size_t)N);
     const struct residuals residuals = {M, beta, p->s2, v};
-    struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .site = &site, .again = 1};
+    struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .fitc = 1, .again = 1};
     for (int again = 0; again < 2; again++) { /* the second from what is kept */
         struct stats s;
         double want = 0.0;
@@ -152,7 +151,7 @@ static void fitc(const struct problem *p, struct plan plan)
     }
 }
 
-void group_sites(void)
+void group_fitc(void)
 {
     for (int s = 0; s < N_SHAPES; s++)
         for (int i = 0; i < N_PLANS; i++) {

@@ -1,7 +1,7 @@
 /* Random problems, their row blocks, and the first pass as ffi_objective.c makes it. */
 #include "ctest.h"
 #include "linalg.h"
-#include "pairs.h"
+#include "gram.h"
 
 const char *const kernel_names[] = {"se", "matern12", "matern32", "matern52"};
 const int n_kernels = (int)(sizeof kernel_names / sizeof kernel_names[0]);

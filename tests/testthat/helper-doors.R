@@ -47,7 +47,7 @@ door_examples <- function() {
     pf_constant = list(model, rows, nu, ec),
     pf_divergence = list(points, rows, nu, ec),
     lowrank_rows = list(model, nu, rows, ec),
-    posterior = list(points, rows, 1e-4, NULL, ec),
+    posterior = list(points, rows, 1e-4, 0L, ec),
     predict = list(post_of(own), p$x, ec),
     covariance = list(post_of(own), p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),

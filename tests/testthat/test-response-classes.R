@@ -57,6 +57,22 @@ test_that("a start from other hyperparameters ends in the same mode, with the fa
   }
 })
 
+test_that("blocks and kept memory change nothing beyond rounding", {
+  case <- classes_case(40, 4)
+  sites <- engine_sites(classes_of(letters[1:4]), list(y = as.double(case$class)), case$b)
+  at <- function(control) {
+    native_laplace(case$x[1:20, ], case$x, sites, place_kernel(case$kernel, case$x), 1e-8, want = 2L, control = control)
+  }
+  one <- at(pfdtc_control(threads = 1))
+  # all blocks are kept with the products that the gradient reads, then two of six, then none
+  for (memory in c(1e9, 8 * 7 * 20 * 3 * 2.5, 0)) {
+    two <- at(pfdtc_control(threads = 1, block = 7, memory = memory))
+    for (what in c("evidence", "penalty", "theta", "constant", "S", "left", "shift")) {
+      expect_equal(two[[what]], one[[what]], tolerance = 1e-9, label = what)
+    }
+  }
+})
+
 test_that("slopes of the penalised evidence are its central differences", {
   case <- classes_case(40, 3)
   for (w in list(NULL, exp(stats::rnorm(40)))) {
