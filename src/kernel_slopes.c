@@ -2,6 +2,7 @@
 #include "kernel_slopes.h"
 #include "factor_pull.h"
 #include "linalg.h"
+#include "simd.h"
 
 /* Returns the place of a column among the inputs of a factor, -1 if the factor does not read it. */
 static int input_of(const struct factor *f, int column)
@@ -170,17 +171,18 @@ size_t term_slopes_size(int n)
     return 3 * (size_t)n * n;
 }
 
-/* out += (D o by) u; by NULL: D u */
+/* out += (D o by) u, where a slope D may be infinite beside a 0 of `by`; by NULL: D u */
 static void add_product(int n, const double *D, const double *by, const double *u,
-                        double *out)
+                        double *restrict out)
 {
-    for (int b = 0; b < n; b++)
-        for (int a = 0; a < n; a++) {
-            const size_t i = (size_t)b * n + a;
-            const double weight = by == NULL ? 1.0 : by[i];
-            if (weight != 0.0) /* beside what is 0 a slope may be infinite */
-                out[a] += D[i] * weight * u[b];
-        }
+    for (int b = 0; b < n; b++, D += n) {
+        const double *w = by == NULL ? NULL : by + (size_t)b * n, ub = u[b];
+        if (w == NULL)
+            add_scaled((size_t)n, ub, D, out);
+        SIMD
+        for (int a = 0; a < (w == NULL ? 0 : n); a++)
+            out[a] += (w[a] != 0.0 ? D[a] * w[a] : 0.0) * ub;
+    }
 }
 
 struct matrices {
