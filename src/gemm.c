@@ -92,11 +92,6 @@ struct side {
     ptrdiff_t vector, entry;
 };
 
-static const double *side_place(const struct side *s, int i, int p)
-{
-    return s->x + i * s->vector + p * s->entry;
-}
-
 /* Packs entries p ... p + k - 1 of the vectors i ... i + n - 1 in strips of `width` vectors. A
  * strip has the first entries of its vectors side by side, then the second entries, and so on.
  * Missing vectors of the last strip are 0. */
@@ -108,30 +103,14 @@ static void pack(const struct shape *shape, const struct side *s, int i, int n, 
         if (have < width)
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
+        const double *from = s->x + i * s->vector + p * s->entry;
         if (s->vector == 1 && have == width) {
-            shape->pack(width, k, alpha, side_place(s, i, p), s->entry, to);
-        } else {
-            int r = 0;
-            for (; r + 4 <= have; r += 4) { /* four at a time, stored side by side */
-                const double *f0 = side_place(s, i + r, p),
-                             *f1 = side_place(s, i + r + 1, p),
-                             *f2 = side_place(s, i + r + 2, p),
-                             *f3 = side_place(s, i + r + 3, p);
-                double *t = to + r;
-                for (int e = 0; e < k; e++, t += width) {
-                    const ptrdiff_t at = e * s->entry;
-                    t[0] = alpha * f0[at];
-                    t[1] = alpha * f1[at];
-                    t[2] = alpha * f2[at];
-                    t[3] = alpha * f3[at];
-                }
-            }
-            for (; r < have; r++) {
-                const double *from = side_place(s, i + r, p);
-                for (int e = 0; e < k; e++)
-                    to[e * width + r] = alpha * from[e * s->entry];
-            }
+            shape->pack(width, k, alpha, from, s->entry, to);
+            continue;
         }
+        for (int e = 0; e < k; e++, from += s->entry)
+            for (int r = 0; r < have; r++)
+                to[e * width + r] = alpha * from[r * s->vector];
     }
 }
 
