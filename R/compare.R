@@ -205,10 +205,8 @@ compare_criterion <- function(fits, labels, name, penalty) {
 anova.gp_fit <- function(object, ...) {
   fits <- list(object, ...)
   labels <- fit_labels(match.call())
-  if (length(fits) < 2L) {
-    abort_input("...", "empty", "one or more further fits of the same data",
-                hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
-  }
+  refuse_if(length(fits) < 2L, "...", "empty", "one or more further fits of the same data",
+            hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {

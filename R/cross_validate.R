@@ -92,10 +92,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
 # Returns the settings for refitting this model to other rows.
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
-  if (is.null(fit$asked) && !held) {
-    abort_input("fit", "one of an earlier version, which has no record of its arguments", "a new fit",
-                hint = "Or `hyper = \"held\"`.")
-  }
+  refuse_if(is.null(fit$asked) && !held, "fit", "one of an earlier version, which has no record of its arguments",
+            "a new fit", hint = "Or `hyper = \"held\"`.")
   control <- replace(fit$control, "progress", FALSE)
   asked <- fit$asked %||% list(center = fit$center != 0, scale = fit$scale != 1)
   # fits of earlier versions lack some settings
@@ -216,10 +214,9 @@ groups_by <- function(fit, by, n) {
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
-  if (!is.atomic(value) || length(value) != n || anyNA(value)) {
-    abort_input(argument, if (anyNA(value)) "one with missing values" else describe(value),
-                sprintf("a vector with an element for each of the %d rows", n))
-  }
+  refuse_if(!is.atomic(value) || length(value) != n || anyNA(value), argument,
+            if (anyNA(value)) "one with missing values" else describe(value),
+            sprintf("a vector with an element for each of the %d rows", n))
   value
 }
 

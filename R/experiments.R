@@ -89,9 +89,8 @@ csv_end <- "[.]csv([.]gz)?$"
 
 experiment_paths <- function(file) {
   if (is.null(file)) return(list(cache = tempfile("experiment")))
-  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file)) {
-    abort_input("file", describe(file), "the name of a file ending in .csv or .csv.gz, or NULL")
-  }
+  refuse_if(!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file), "file", describe(file),
+            "the name of a file ending in .csv or .csv.gz, or NULL")
   if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
   if (dir.exists(file)) abort_input("file", describe(file), "the name of a file, not of a folder")
   beside <- function(end) sub(csv_end, end, file)
@@ -115,10 +114,8 @@ read_results <- function(path, columns, argument = "file") {
   end <- max(0L, which(bytes == as.raw(10L)))
   lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
   header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
-  if (!identical(header, columns)) {
-    abort_input(argument, sprintf("%s, which has other columns", path),
-                "a file that run_experiment() wrote, or a new one")
-  }
+  refuse_if(!identical(header, columns), argument, sprintf("%s, which has other columns", path),
+            "a file that run_experiment() wrote, or a new one")
   fields <- nchar(gsub("[^,]", "", lines)) + 1L
   lines <- lines[fields == length(columns)]
   out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))
@@ -138,9 +135,8 @@ read_experiment <- function(file) {
 
 as_experiment <- function(results) {
   if (is.character(results)) return(read_experiment(results))
-  if (!is.data.frame(results) || !all(result_columns %in% names(results))) {
-    abort_input("results", describe(results), "what run_experiment() returned, or the name of its file")
-  }
+  refuse_if(!is.data.frame(results) || !all(result_columns %in% names(results)), "results", describe(results),
+            "what run_experiment() returned, or the name of its file")
   if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
 }
 

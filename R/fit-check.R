@@ -195,9 +195,8 @@ damaged_fit <- function(fit, argument, part) {
 # Returns the exact fit of the same model as all `fits`. For a `caller` that compares fits, NULL is allowed, and a hint
 # covers other values that users put there.
 check_exact <- function(exact, fits, caller = NULL) {
-  if (missing(exact)) {
-    abort_input("exact", "missing", "a fit by gp_exact()", hint = "Use gp_exact() of the same data with like = fit.")
-  }
+  refuse_if(missing(exact), "exact", "missing", "a fit by gp_exact()",
+            hint = "Use gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")

@@ -33,9 +33,8 @@
 #' @aliases simulate.gp_hurdle print.gp_hurdle
 #' @export
 gp_hurdle <- function(formula, data, family = NULL, ...) {
-  if (!inherits(formula, "formula") || length(formula) != 3L) {
-    abort_input("formula", describe(formula), "a formula with a response")
-  }
+  refuse_if(!inherits(formula, "formula") || length(formula) != 3L, "formula", describe(formula),
+            "a formula with a response")
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
   name <- deparse1(formula[[2L]])
   y <- eval(formula[[2L]], data, environment(formula))
@@ -46,10 +45,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   call <- match.call()
   wrong <- if (all(y > 0, na.rm = TRUE)) "without zeros" else if (!length(above)) "0 in all rows" else
     if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
-  if (!is.null(wrong)) {
-    abort_input(name, wrong, "numbers of which some are 0 and several are above 0",
-                hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
-  }
+  refuse_if(!is.null(wrong), name, wrong, "numbers of which some are 0 and several are above 0",
+            hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   home <- parent.frame()
   part <- function(response, family, subset = call$subset) {
@@ -139,9 +136,8 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   check_dots_empty(list(...), names(formals(predict.gp_hurdle)))
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
-  if (interval != "none" && !type %in% c("response", "median")) {
-    abort_input("interval", sprintf("\"prediction\" beside type = \"%s\"", type), "left out")
-  }
+  refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
+            sprintf("\"prediction\" beside type = \"%s\"", type), "left out")
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
   response <- response_of(object$positive)

@@ -233,11 +233,9 @@ asked_transform <- function(transform, data, s) {
     transform <- new_transform(kind, data$response)
   }
   if (transform$kind == "log") check_positive_response(data$response)
-  if (is.na(transform$lambda) && !s$hyper[1L] %in% "evidence") {
-    abort_input("transform", sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]),
-                "\"log\", or that of a fit",
-                hint = "Its parameter is learned by `hyper = \"evidence\"`, or taken from `transform = fit$transform`.")
-  }
+  refuse_if(is.na(transform$lambda) && !s$hyper[1L] %in% "evidence", "transform",
+            sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]), "\"log\", or that of a fit",
+            hint = "Its parameter is learned by `hyper = \"evidence\"`, or taken from `transform = fit$transform`.")
   transform
 }
 

@@ -93,10 +93,8 @@ has_own_likelihood <- function(fit) {
 
 #' @export
 fitted.gp_fit <- function(object, ...) {
-  if (...length()) {
-    abort_input("...", "not empty", "empty", message = "fitted() has no argument but the fit.",
-                hint = "predict(fit, newdata) predicts at new rows.")
-  }
+  refuse_if(...length(), "...", "not empty", "empty", message = "fitted() has no argument but the fit.",
+            hint = "predict(fit, newdata) predicts at new rows.")
   stats::predict(object, type = "mean")
 }
 
@@ -109,10 +107,9 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   labels <- has_labels(response)
   normal <- response$conjugate
   given <- type %in% c("response", "loo") # others are those of a transformed response
-  if (labels && type == "pit") {
-    abort_input("type", "\"pit\" with several classes", "\"response\", \"pearson\", \"loo\" or \"deviance\"",
-                hint = "Classes without an order have no distribution function.")
-  }
+  refuse_if(labels && type == "pit", "type", "\"pit\" with several classes",
+            "\"response\", \"pearson\", \"loo\" or \"deviance\"",
+            hint = "Classes without an order have no distribution function.")
   if (!normal && !given) check_distribution(object, "object")
   padded <- function(v) stats::naresid(object$na.action, v)
   if (type == "pit") {

@@ -134,9 +134,8 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   fit <- check_any_fit(object, "object")
   data <- training_data(fit)
   v <- fit$frame$variables
-  if (length(v) != 1L || ncol(data$x) != 1L) {
-    abort_input("object", sprintf("a fit of %d inputs", ncol(data$x)), "a fit of a formula with one input, a time")
-  }
+  refuse_if(length(v) != 1L || ncol(data$x) != 1L, "object", sprintf("a fit of %d inputs", ncol(data$x)),
+            "a fit of a formula with one input, a time")
   v <- v[[1L]]
   time <- training_inputs(data)
   time <- time$x[time$index, 1L]

@@ -44,9 +44,8 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
 # Returns the tables of groups as broom.mixed has them.
 tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
-  if (!is.character(effects) || !length(effects) || !all(effects %in% kinds)) {
-    abort_input("effects", describe(effects), list_quoted(kinds, "\""))
-  }
+  refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),
+            list_quoted(kinds, "\""))
   parts <- lapply(effects, function(effect) {
     out <- switch(effect, fixed = {
       linear <- mean_coefficients(fit_with_groups(x, "x"))
@@ -98,10 +97,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   rows <- seq_len(nrow(fit))
   padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
   if (padded) rows <- rows[-x$na.action]
-  if (nrow(out) != length(rows)) {
-    abort_input("data", sprintf("of %d rows", nrow(out)),
-                sprintf("the training rows, of which there are %d", length(rows)))
-  }
+  refuse_if(nrow(out) != length(rows), "data", sprintf("of %d rows", nrow(out)),
+            sprintf("the training rows, of which there are %d", length(rows)))
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
   if (labels) { # the most probable class, and the probability of each
@@ -196,10 +193,8 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
 
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
-  if (has_labels(response_of(object))) {
-    abort_input("object", "a fit of several classes", "a fit with one latent function",
-                hint = "Average predict(type = \"response\") over the rows of a grid.")
-  }
+  refuse_if(has_labels(response_of(object)), "object", "a fit of several classes", "a fit with one latent function",
+            hint = "Average predict(type = \"response\") over the rows of a grid.")
   p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   response <- response_of(object)
   label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"

@@ -178,10 +178,8 @@ log_densities <- function(fit, response, newdata, f, rows) {
   } else {
     if (is.null(newdata)) training_data(fit)$sites else new_sites(fit, newdata)
   }
-  if (!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero)) {
-    abort_input("newdata", "missing", "given", hint = "Give `newdata`.",
-                message = "The fit has rows of weight 0, whose densities do not exist.")
-  }
+  refuse_if(!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero), "newdata", "missing", "given",
+            hint = "Give `newdata`.", message = "The fit has rows of weight 0, whose densities do not exist.")
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)

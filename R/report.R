@@ -33,10 +33,8 @@ report.default <- function(x, ...) {
 report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   check_dots_empty(list(...), names(formals(report.gp_fit)))
   fit <- check_any_fit(x, "x")
-  if (is.character(newdata)) {
-    abort_input("newdata", newdata, "rows to certify the fit at",
-                hint = "report() writes no file: use writeLines(report(fit)$text, file).")
-  }
+  refuse_if(is.character(newdata), "newdata", newdata, "rows to certify the fit at",
+            hint = "report() writes no file: use writeLines(report(fit)$text, file).")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
   about <- fit_facts(fit)

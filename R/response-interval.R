@@ -210,10 +210,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")
-    if (!type %in% c("right", "left", "interval")) {
-      abort_input(argument, sprintf("a Surv object of type %s", type), "one of type right, left or interval",
-                  hint = "Delayed entry and several events are not fitted.")
-    }
+    refuse_if(!type %in% c("right", "left", "interval"), argument, sprintf("a Surv object of type %s", type),
+              "one of type right, left or interval", hint = "Delayed entry and several events are not fitted.")
     m <- unclass(response)
     time <- m[, if (type == "interval") "time1" else "time"]
     # in an interval's code 0 is right-censored, 1 seen, 2 left-censored and 3 an interval

@@ -20,10 +20,8 @@ asked_noise_trend <- function(noise, data, s) {
   }
   columns <- mean_columns(noise, data, "noise")
   if (!length(columns)) return(NULL)
-  if (!is.null(data$whole)) {
-    abort_input("noise", "a formula", "a number or NULL where rows come from a source",
-                hint = "If the noise variances are known, use `weights` = 1 / variance.")
-  }
+  refuse_if(!is.null(data$whole), "noise", "a formula", "a number or NULL where rows come from a source",
+            hint = "If the noise variances are known, use `weights` = 1 / variance.")
   if (!s$hyper[1L] %in% "evidence") {
     abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL",
                 hint = paste("A formula is learned by `hyper = \"evidence\"`. If the variances are known, use",

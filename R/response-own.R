@@ -45,9 +45,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   concave <- check_flag(concave, "concave")
   parameters <- unlist(parameters)
   known <- parameters[!is.na(parameters)]
-  if (length(parameters) && is.null(names(parameters))) {
-    abort_input("parameters", "without names", "named, as in list(k = 2)")
-  }
+  refuse_if(length(parameters) && is.null(names(parameters)), "parameters", "without names", "named, as in list(k = 2)")
   if (length(known)) check_positive(known, "parameters")
   if (!is.null(kappa)) kappa <- check_at_least_0(kappa, "kappa")
   names <- c("f", "y", names(parameters))
@@ -65,9 +63,8 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   g <- slope(l)
   W <- call("-", slope(g))
   weight <- if (is.null(expected)) W else expression_of(expected, "expected", names)
-  if (!concave && is.null(expected)) {
-    abort_input("expected", "missing", "a positive weight where the log density is not concave")
-  }
+  refuse_if(!concave && is.null(expected), "expected", "missing",
+            "a positive weight where the log density is not concave")
   programs <- list(l, g, W, call("-", slope(W)), weight)
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
@@ -98,10 +95,8 @@ expression_of <- function(given, argument, names) {
   if (is.call(e) && identical(e[[1L]], as.name("{")) && length(e) == 2L) e <- e[[2L]]
   if (is.null(e)) abort_input(argument, describe(given), "a formula such as ~ y * f - exp(f)")
   unknown <- setdiff(all.vars(e), c(names, "pi"))
-  if (length(unknown)) {
-    abort_input(argument, sprintf("one with %s", list_quoted(unknown)), "of `f`, `y` and `parameters`",
-                hint = sprintf("Give its value, as in parameters = list(%s = 2).", unknown[1L]))
-  }
+  refuse_if(length(unknown), argument, sprintf("one with %s", list_quoted(unknown)), "of `f`, `y` and `parameters`",
+            hint = sprintf("Give its value, as in parameters = list(%s = 2).", unknown[1L]))
   e
 }
 
@@ -132,10 +127,9 @@ program_of <- function(e, values) {
   if (operator == "+" && length(e) == 2L) return(program_of(e[[2L]], values))
   if (operator == "-" && length(e) == 2L) operator <- "negate"
   wanted <- if (operator %in% c("+", "-", "*", "/", "^")) 3L else 2L
-  if (!operator %in% names(program_steps)[-(1:3)] || length(e) != wanted) {
-    abort_input("log_density", sprintf("one with %s", deparse1(e)), sprintf("made of %s", toString(
-      names(program_steps)[-c(1:3, 9)])), hint = "Terms without `f` may have any function.")
-  }
+  refuse_if(!operator %in% names(program_steps)[-(1:3)] || length(e) != wanted, "log_density",
+            sprintf("one with %s", deparse1(e)), sprintf("made of %s", toString(names(program_steps)[-c(1:3, 9)])),
+            hint = "Terms without `f` may have any function.")
   c(unlist(lapply(as.list(e)[-1L], program_of, values)), program_steps[[operator]])
 }
 

@@ -269,10 +269,9 @@ read_labels <- function(response, argument, n, ordered) {
                 "an ordered factor", hint = sprintf(
                   "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
   }
-  if (is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response)) {
-    abort_input(argument, describe(response), "a factor, or text, with the class of each row",
-                hint = if (is.numeric(response)) "factor() makes classes of numbers.")
-  }
+  refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
+            "a factor, or text, with the class of each row",
+            hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   if (!is.factor(response)) response <- factor(response)
   if (length(response) != n) abort_input(argument, sprintf("%d values", length(response)), sprintf("of %d rows", n))
   levels <- check_classes(base::levels(response), argument, TRUE)

@@ -198,10 +198,8 @@ gauss_rule <- function(n, recursion, total) {
 }
 
 check_positive_response <- function(y, argument = "transform") {
-  if (!all(y > 0)) {
-    abort_input(argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-                "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
-  }
+  refuse_if(!all(y > 0), argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
+            "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
 }
 
 # Returns the smallest difference of two responses, 0 if all are equal.
