@@ -185,6 +185,8 @@ smoother_kernel <- function(tried, best) {
 # Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
 # the Vecchia likelihood ended. With many rows only the linear mean alone is tried, because a linear mean beside a
 # kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
+# Up to `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: to have few is no merit,
+# because few functions are linear.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -193,7 +195,8 @@ choose_line <- function(now, s, run) {
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
   price <- parameter_nats * (1 - pool$fade)
-  judge <- function(model) list(score = price * model$parameters - model$value)
+  counted <- function(model) max(model$parameters, if (pool$n <= line_as_kernel) now$parameters)
+  judge <- function(model) list(score = price * counted(model) - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)
     problem <- learning_problem(pool, s, paste0(now$problem$profile, "+mean"))

@@ -72,15 +72,17 @@ responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   plain <- plain_response(data, asked)
   y <- unname(used_responses(data))
-  values <- if (is.null(plain)) values_of_response(y, auto) else "many"
-  kinds <- if (is.null(plain)) c(if (all(y > 0) && values != "two") "log", if (values == "many") "yeojohnson")
+  values <- if (is.null(plain)) values_of_response(y, auto) else "given"
+  open <- values %in% c("few", "many")
+  kinds <- if (open) c(if (all(y > 0)) "log", "yeojohnson")
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
-  uneven <- is.null(plain) && is.null(asked$noise) && values == "many"
+  open <- open && is.null(asked$noise)
+  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
     c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
-  list(transforms = transforms, trends = trends, tails = uneven, plain = if (auto) plain)
+  list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
 # Returns the argument that implies the response as given with constant noise, if nothing else is asked for, or NULL.
@@ -105,8 +107,8 @@ used_responses <- function(data) {
   if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
-# Returns "two" if the responses have two values, "few" if they have few or one has a large share, else "many", with a
-# message if `tell`. A density has no limit at a value that responses repeat.
+# Returns "two" if the responses have two values, "few" if they have few, else "many". A message, if `tell`, names other
+# families for them and for a value with a large share: a density has no limit at a value that responses repeat.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
@@ -117,12 +119,13 @@ values_of_response <- function(y, tell) {
   }
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
-  if (!atom && !few) return("many")
-  advice <- if (all(y >= 0 & y == round(y))) "for counts use `family = poisson()` or `nb()`" else
-    "densities near that value mean little, and the noise is modelled as constant"
-  if (tell) tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
-                                               format(distinct[which.max(times)], digits = 4), advice))
-  "few"
+  if (tell && (atom || few)) {
+    advice <- if (all(y >= 0 & y == round(y))) "for counts use `family = poisson()` or `nb()`" else
+      "densities near that value mean little"
+    tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
+                                       format(distinct[which.max(times)], digits = 4), advice))
+  }
+  if (few) "few" else "many"
 }
 
 # ---- the search -----------------------------------------------------------------------------------------------------

@@ -88,6 +88,10 @@ line_again <- 10
 # Rows from which a linear mean is tried: with fewer it was not measured (bench/small-n.R).
 least_line_rows <- 30L
 
+# Rows up to which a linear mean alone counts as many parameters as the kernel. With more rows the priors are weak, and
+# the lengthscales of many inputs fit pure noise (bench/small-n.R, test-learn-choose.R).
+line_as_kernel <- 200L
+
 # Nats of log marginal likelihood that the additive kernel must gain, and further nats for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` other rows may refuse it. Its gain in the merit of a response is learned from

@@ -3,7 +3,8 @@
 #   Rscript bench/sets.R 'transform = "none"' ''      compares two lists of arguments of pfdtc() on all sets
 #   SETS="MASS::cats;sm::trawl" SEEDS=2 Rscript bench/sets.R ...   on some sets, with other splits
 
-# The sets (package::set) and their models. Rows with missing values are left out.
+# The sets (package::set) and their models. SETS_FOLDER=bench/further has 148 further sets, bench/zeros 14 with many
+# zeros or few values, bench/unseen those that decide nothing. Rows with missing values are left out.
 sets_table <- utils::read.csv(file.path(Sys.getenv("SETS_FOLDER", "bench"), "sets.csv"))
 set_formulas <- stats::setNames(sets_table$formula, sets_table$set)
 

@@ -215,6 +215,19 @@ test_that("a line is taken beside a kernel, and the posterior is that of the sum
   expect_identical(predict(readRDS(file), new), predict(fit, new))
 })
 
+test_that("with few rows a linear mean alone must be as likely as the kernel, whose parameters are no price", {
+  data <- line_data(150, 3, three_slopes, 0.3)$train
+  cleaned <- data_from_matrix(as.matrix(data[1:3]), data$y)
+  problem <- line_problem(cleaned, "se")
+  line <- linear_model(line_problem(cleaned))
+  chosen <- function(more) {
+    now <- list(label = "se", problem = problem, theta = problem$unit, value = line$value + more, parameters = 5L)
+    choose_line(now, open_settings(cleaned), list(value = 1e7))$problem$profile
+  }
+  expect_identical(chosen(0.5), "se")
+  expect_identical(chosen(-0.5), "mean")
+})
+
 test_that("no line is taken where there is none, or beside what cannot be computed; few rows may take one", {
   circle <- line_data(300, 2, function(x) 2 * ((x[, 1] - 0.5)^2 + (x[, 2] - 0.5)^2 < 0.16), 0.3)
   fit <- learn_rows(circle)

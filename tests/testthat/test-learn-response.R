@@ -238,21 +238,39 @@ test_that("numbers in units of the response keep it as it is", {
   expect_identical(unname(tried(plain = TRUE)), c(1L, 1L))
 })
 
-test_that("two values, few values and counts are said, and keep constant noise", {
+test_that("two values, few values and large shares have a message; few values keep constant noise", {
   d <- with_seed(1, data.frame(x = stats::runif(80)))
   tried <- function(y) {
     d$y <- y
     case <- response_case(d)
-    lengths(responses_to_try(case$data, case$asked)[c("transforms", "trends")])
+    open <- responses_to_try(case$data, case$asked)
+    c(lengths(open[c("transforms", "trends")], FALSE), open$tails)
   }
   expect_message(two <- tried(as.numeric(d$x > 0.4)), class = "pfdtc_message_two_values")
-  expect_identical(unname(two), c(1L, 1L))
+  expect_identical(two, c(1L, 1L, 0L))
   expect_message(counts <- tried(with_seed(2, stats::rpois(80, 2))), "poisson", class = "pfdtc_message_few_values")
-  expect_identical(unname(counts), c(1L, 1L))
+  expect_identical(counts, c(2L, 1L, 1L)) # zeros have no log
   expect_message(atom <- tried(pmax(d$x, 0.3)), "0.3", class = "pfdtc_message_few_values")
-  expect_identical(unname(atom), c(2L, 1L)) # the log
+  expect_identical(atom, c(3L, 2L, 1L))
   expect_silent(many <- tried(round(10 * d$x + 1, 1)))
-  expect_identical(unname(many), c(3L, 2L))
+  expect_identical(many, c(3L, 2L, 1L))
+})
+
+test_that("a response with many zeros has a skewed density, as good a mean and honest intervals", {
+  d <- with_seed(1, {
+    d <- data.frame(x = stats::runif(600))
+    d$y <- ifelse(stats::runif(600) < 0.5, 0, exp(2 * d$x + 0.7 * stats::rnorm(600)))
+    d
+  })
+  new <- d[-(1:150), ]
+  fits <- suppressMessages(list(with_seed(1, pfdtc(y ~ x, d[1:150, ], transform = "auto")),
+                                with_seed(1, pfdtc(y ~ x, d[1:150, ], transform = "none", noise = ~ 1))))
+  density <- vapply(fits, function(fit) mean(predict(fit, new, type = "density")), 0)
+  error <- vapply(fits, function(fit) sqrt(mean((new$y - predict(fit, new, type = "response"))^2)), 0)
+  expect_gt(density[1L], density[2L] + 0.3)
+  expect_lt(error[1L], 1.05 * error[2L])
+  band <- predict(fits[[1L]], new, interval = "prediction", type = "response")
+  expect_equal(mean(new$y >= band[, "lwr"] & new$y <= band[, "upr"]), 0.95, tolerance = 0.04)
 })
 
 test_that("smooth noise has the mean of its variance under what is known of the coefficients", {
