@@ -31,12 +31,12 @@ decide <- function(facts, asked, look = list()) {
   objective <- method_traits(asked)$objective
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
     if (is.null(objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
-  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) aux_white() else asked[["aux"]]
+  aux <- asked[["aux"]]
+  if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
   joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters are moved with the points
   points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
-                 try_starts = is.null(asked$inducing) && identical(objective, "pf") &&
-                   aux_kinds[[aux$kind]]$objective == "white",
+                 try_starts = is.null(asked$inducing) && !is.null(aux) && aux_kinds[[aux$kind]]$objective == "white",
                  objective = objective, aux = aux, joint = if (joint) learn)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
     list(learn = learn, posterior = c(chosen$posterior, points, search_settings(control)),
@@ -117,7 +117,7 @@ decide_posterior <- function(facts, asked, look) {
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),
-       because = c(because_points(facts, asked, look), because_near(asked, look, near, alone),
+       because = c(because_points(facts, asked, look), because_near(asked, look, near),
                    move = because_moved(asked, move, near, alone)))
 }
 
@@ -139,7 +139,7 @@ decide_working <- function(facts, asked, look) {
   if (won) near <- default_neighbours
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         trial = look$trial), next_look = next_look,
-       because = c(because_points(facts, asked, list()), because_near(asked, look, near, undecided && !won)))
+       because = c(because_points(facts, asked, list()), because_near(asked, look, near)))
 }
 
 # ---- reasons --------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ describe_dense <- function(dense) {
           dense[["se"]], as.integer(dense[["rows"]]))
 }
 
-because_near <- function(asked, look, near, alone) {
+because_near <- function(asked, look, near) {
   rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g times the noise variance", look$rho)
   text <- if (!method_traits(asked)$chooses) {
     NULL

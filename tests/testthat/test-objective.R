@@ -308,4 +308,8 @@ test_that("what the optimiser sees has the slope of its value: units of the inpu
   expect_gradient(function(par) points$evaluate(par)$value, points$start, points$evaluate(points$start)$gradient)
   hyper <- vfe_hyper_problem(data, data$x[1:3, ], hyper_parameters(kernel, 0.3, colnames(data$x)), 1e-6, control)
   expect_gradient(function(par) hyper$evaluate(par)$value, hyper$start, hyper$evaluate(hyper$start)$gradient)
+  both <- vfe_hyper_problem(data, data$x[1:3, ], hyper_parameters(kernel, 0.3, colnames(data$x)), 1e-6, control, points)
+  expect_gradient(function(par) both$evaluate(par)$value, both$start, both$evaluate(both$start)$gradient)
+  at <- both$evaluate(c(points$start, hyper$start))$value # the points alone have no terms of merged rows
+  expect_equal(at, points$evaluate(points$start)$value - merged_log_density(data$shift, 0.3), tolerance = 1e-12)
 })
