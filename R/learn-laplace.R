@@ -156,8 +156,9 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
     c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
   }
   found <- c(smooth, with_line(now))
-  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
-    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale
+  if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
+    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale.
+    # The tied search has it already where all inputs vary alike.
     label <- sprintf("%s (isotropic)", now$kernel$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     one <- search_scales(with_typical_values(kernel, rows$x, s), FALSE)
@@ -180,9 +181,14 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   }
   state$so_far <- lowest(found)
   averaged <- few && s$priors && is.null(state$stopped)
+  least <- Inf
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
-    price + if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
+    if (model$value + price > least) return(price) # without the penalty, which is positive, its score is a bound
+    price <- price +
+      if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
+    least <<- min(least, model$value + price)
+    price
   })
   kernels <- join_choices(kernels, choice, nrow(rows$x))
   best <- choice$best

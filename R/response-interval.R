@@ -218,10 +218,12 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
     L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
     U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
-    bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | positive & (L < 0 | U <= 0))
+    bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | L == Inf | U == -Inf |
+                   positive & (L < 0 | U <= 0))
     if (length(bad)) {
       abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]), sprintf(
-        "%s, in intervals whose first end is the smaller one", if (positive) "times above 0" else "numbers"))
+        "%s, in intervals whose first end is the smaller one", if (positive) "finite times above 0" else
+          "finite numbers"))
     }
     L <- unname(as.double(L))
     U <- unname(as.double(U))

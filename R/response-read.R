@@ -236,7 +236,7 @@ family_of_response <- function(response, name) {
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
   if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is no class is refused elsewhere
   classes <- sprintf("%d classes", length(levels))
-  refuse_if(length(levels) < 2L, name, sprintf("with the one class %s", list_quoted(levels, "\"")),
+  refuse_if(length(levels) < 2L, name, sprintf("of the one class %s", list_quoted(levels, "\"")),
             "numbers, or two classes or more")
   if (length(levels) > 2L) {
     if (is.ordered(response)) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))

@@ -183,9 +183,11 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
 # `contrasts`: points times latent functions of several classes; `levels` of a group, each with points of its own;
 # `decrement` at which Newton's steps for several classes end while hyperparameters are searched
-# (bench/classes-table.R: the same NLPD to four digits).
+# (bench/classes-table.R: the same NLPD to four digits); `alike`: the most by which the logs of the spreads of inputs
+# that vary alike differ.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6,
+                      alike = 0.05)
 
 # Several classes. `most` points times latent functions, whose Cholesky factor takes a second; at least `least` points;
 # learning from the rows of at most `learn` classes; a message from `seconds` on. class_draws: points of the average

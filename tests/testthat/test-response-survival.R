@@ -136,6 +136,7 @@ test_that("bad times are refused by name, and times without information have rig
   refused(Surv(0 * time, seen) ~ a, weibull())
   refused(Surv(time, time + 1, seen) ~ a, weibull())
   refused(I(time - 1.5) ~ a, lognormal())
+  refused(Surv(replace(time, 2, Inf), seen) ~ a, weibull())
   # an interval the wrong way round is missing for survival, which warns: no row by a formula, an error in a vector
   turned <- suppressWarnings(Surv(c(5, d$time[-1]), c(4, d$time[-1] + 1), type = "interval2"))
   by_formula <- pfdtc(turned ~ a, d, family = weibull(0.5), kernel = kernel_se(1, 1), hyper = "fixed")
