@@ -194,12 +194,11 @@ training_scores <- function(fit, seen = FALSE) {
 # classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
 pit_of <- function(fit, loo) {
   check_distribution(fit)
-  known <- which(!is.na(loo$mean))
   data <- training_data(fit)
-  f <- c(loo[c("mean", "var")], list(size = unname(sizes_given(data))))
-  ends <- pit_ends(response_of(fit), data$sites$y, lapply(f, `[`, known))
-  pit <- ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below)
-  replace(loo$mean, known, pmin(pmax(pit, 0), 1))
+  where_known(c(loo[c("mean", "var")], list(size = unname(sizes_given(data)))), function(f) {
+    ends <- pit_ends(response_of(fit), data$sites$y, f)
+    pmin(pmax(ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below), 0), 1)
+  })
 }
 
 # Returns ten classes of rows, of about equal size, by their leave-one-out prediction: mean prediction, mean response,

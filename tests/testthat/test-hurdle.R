@@ -82,7 +82,7 @@ test_that("methods of fits answer for both fits of a hurdle", {
   about <- report(fit)
   expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
   for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate, stats::anova,
-                      stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame)) {
+                      stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame, stats::drop1)) {
     expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
   }
 })

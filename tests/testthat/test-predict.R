@@ -191,3 +191,21 @@ test_that("a certified interval contains the exact GP's own, and an interval mus
   }
   expect_error(predict(fit, new, certified = TRUE), "interval", class = "pfdtc_error_input")
 })
+
+test_that("a row whose f is not known predicts NA and changes no other row, whatever the response", {
+  d <- data.frame(x = 1:20 / 5, y = exp(sin(1:20 / 5)), n = rep(0:4, 4), o = factor(rep(1:4, each = 5), ordered = TRUE))
+  new <- data.frame(x = c(NA, 0.5, 2, 3))
+  with <- function(...) pfdtc(..., data = d, kernel = kernel_se(1, 1), hyper = "fixed")
+  fits <- list(with(y ~ x, transform = "log", noise = 0.01), with(n ~ x, family = poisson()),
+               with(o ~ x, family = ordinal()))
+  for (fit in fits) {
+    each <- function(new) {
+      p <- predict(fit, new, type = "response", se.fit = TRUE)
+      band <- predict(fit, new, type = "response", interval = "credible")
+      cbind(unname(as.matrix(p$fit)), unname(as.matrix(p$se.fit)), matrix(band, nrow(new)))
+    }
+    all <- each(new)
+    expect_true(all(is.na(all[1L, ])))
+    expect_equal(all[-1L, ], each(new[-1L, , drop = FALSE]), tolerance = 1e-12) # rounding
+  }
+})
