@@ -172,14 +172,15 @@ native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control 
 native_exact <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
   result <- with_dense_products(
-    .Call(ffi_exact, engine_model(model), engine_rows(data), data$weights, control), control)
-  stop_on_status(result, "The exact posterior")
+    .Call(ffi_exact, engine_model(model), engine_rows(data), data$weights, 0L, control), control)
+  result <- stop_on_status(result, "The exact posterior")
+  c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
 # `at`: engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
-  result <- with_dense_products(.Call(ffi_exact_evidence, to, at$rows, data$weights, at$control), at$control)
+  result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 

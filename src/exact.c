@@ -59,7 +59,7 @@ enum status exact_run(struct exact *e, double *value)
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i
  *
  * K_bar is symmetric: a block of columns takes the rows from its first on, those below it twice.
- * A block has sums of its own, dtheta and noise: their order does not depend on the threads.
+ * sums: dtheta, noise
  */
 static void pulling_add(const void *self, const struct visit *v)
 {
@@ -68,7 +68,7 @@ static void pulling_add(const void *self, const struct visit *v)
     const struct block all = source_whole(e->pass.rows), *b = &v->block;
     const int first = b->first, m = all.n - first;
     const struct rows below = rows_from(rows_of(&all), first, m);
-    double *sums = e->slopes + (size_t)v->number * ((size_t)k->n_theta + 1);
+    double *sums = v->sums;
     double *K = v->work, *K_bar = K + (size_t)m * b->n, *rest = K_bar + (size_t)m * b->n;
     chol_inverse_columns(all.n, e->L, first, b->n, K_bar);
     for (int j = 0; j < b->n; j++)
@@ -91,13 +91,13 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise)
     const size_t n_slopes = (size_t)k->n_theta + 1;
     struct pass pass = {.plan = plan_for(&e->pass.plan, n, inverse_columns),
                         .rows = e->pass.rows};
-    e->slopes = arena_take(pass.plan.arena, (size_t)pass.plan.n_blocks * n_slopes);
-    fill((size_t)pass.plan.n_blocks * n_slopes, 0.0, e->slopes);
-    pass_run(&pass, row_sink(e, pulling_add, 2 * (size_t)n, kernel_size(k, n)));
-    for (int b = 1; b < pass.plan.n_blocks; b++)
-        add_scaled(n_slopes, 1.0, e->slopes + (size_t)b * n_slopes, e->slopes);
-    copy(n_slopes - 1, e->slopes, dtheta);
-    *noise = e->slopes[n_slopes - 1];
+    double *sums = arena_take(pass.plan.arena, n_slopes);
+    struct sink sink =
+        sum_sink(e, pulling_add, 2 * (size_t)n, kernel_size(k, n), n_slopes, sums);
+    sink.by_block = 1;
+    pass_run(&pass, sink);
+    copy(n_slopes - 1, sums, dtheta);
+    *noise = sums[n_slopes - 1];
 }
 
 static void predicting_add(const void *self, const struct visit *v)

@@ -17,7 +17,6 @@ struct exact {
     double *L, *alpha;     /* room for them: N x N, [N] */
     double
         *precision; /* [N] room for the diagonal of (K + s2 W^{-1})^{-1}, with slopes */
-    double *slopes; /* of each block of columns */
 };
 /* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);

@@ -43,8 +43,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
         door(certify_features, 5) door(kriging, 9)                                      \
     /* solve */ door(decorrelate, 5) door(kernel_matvecs, 6)                            \
         door(kernel_cross_matvec, 5) door(response, 4)                                  \
-    /* exact */ door(exact, 4) door(exact_evidence, 4) door(exact_predict, 3)           \
-        door(exact_covariance, 2)
+    /* exact */ door(exact, 5) door(exact_predict, 3) door(exact_covariance, 2)
 #define SEXP_1 SEXP
 #define SEXP_2 SEXP_1, SEXP
 #define SEXP_3 SEXP_2, SEXP

@@ -106,21 +106,20 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP contro
 }
 
 /* Certifies n linear functionals as ffi_certify(), see certify_features().  features is M x n. */
-SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior_,
-                          SEXP size_)
+SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior,
+                          SEXP size)
 {
     const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
     int M, n;
     const double *A = arg_matrix(features, "features", &M, &n);
-    const double *prior = arg_vector(prior_, "prior", (size_t)n);
-    const double *size = arg_vector(size_, "size", (size_t)n);
     if (M != p->z.M)
         Rf_error("internal: `features` must have a row for each inducing point");
     struct certified to;
     SEXP result = PROTECT(pack_certified(n, &to));
-    certify_features(p, &norms, n, 0, A, prior, size, NULL,
-                     room(3 * (size_t)M * (size_t)n), &to);
+    certify_features(p, &norms, n, 0, A, arg_vector(prior, "prior", (size_t)n),
+                     arg_vector(size, "size", (size_t)n), NULL, room(3 * (size_t)M * n),
+                     &to);
     return packed(result);
 }
 

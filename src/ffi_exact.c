@@ -2,41 +2,24 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns an exact posterior on the rows. L and alpha have no memory yet. */
-static struct exact exact_of(SEXP model, SEXP rows, SEXP weights, SEXP control)
+/* Returns list(status, alpha, value, noise) of the exact GP, which reads weights in place of the scales: value = -log
+ * evidence.  Without slopes also L; with them theta, noise and precision: the gradient in the log kernel parameters and
+ * in log s2, and the diagonal of the inverse. */
+SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};
     e.pass = pass_over(arg_data(e.model, rows), NULL, control);
-    e.weights = arg_vector_or_null(weights, "weights", (size_t)e.pass.rows->N);
-    return e;
-}
-
-/* Returns list(status, L, alpha, minus_evidence) of the exact GP.  It reads weights in place of the scales. */
-SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
-{
-    struct exact e = exact_of(model, rows, weights, control);
-    const int n = e.pass.rows->N;
-    double value;
-    SEXP result = PROTECT(pack(NULL));
-    e.L = pack_matrix(result, "L", n, n);
-    e.alpha = pack_vector(result, "alpha", n);
-    pack_value(result, exact_run(&e, &value), "minus_evidence", &value);
-    return packed(result);
-}
-
-/* Returns list(status, value, theta, noise): -log evidence and its gradient in the log kernel parameters and log s2. */
-SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
-{
-    struct exact e = exact_of(model, rows, weights, control);
-    const int n = e.pass.rows->N;
+    const int n = e.pass.rows->N, slopes = arg_integer(slopes_, "slopes"),
+              n_theta = slopes ? e.model->kernel->n_theta : 0;
+    e.weights = arg_vector_or_null(weights, "weights", (size_t)n);
     double value, noise = 0.0;
     SEXP result = PROTECT(pack(NULL));
-    double *theta = pack_vector(result, "theta", e.model->kernel->n_theta);
-    fill((size_t)e.model->kernel->n_theta, 0.0, theta);
-    e.L = room((size_t)n * n);
+    double *theta = pack_vector(result, "theta", n_theta);
+    fill((size_t)n_theta, 0.0, theta);
     e.alpha = pack_vector(result, "alpha", n);
-    e.precision = pack_vector(result, "precision", n);
-    if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK)
+    e.L = slopes ? room((size_t)n * n) : pack_matrix(result, "L", n, n);
+    e.precision = slopes ? pack_vector(result, "precision", n) : NULL;
+    if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK && slopes)
         exact_gradient(&e, theta, &noise);
     pack_number(result, "noise", noise);
     return packed(result);

@@ -5,12 +5,8 @@
  * enough that interrupts are let in. */
 enum { most_rows = 256 };
 
-/* Returns the number of doubles that a block adds up: the arrays of vecchia.h, value and
- * status. */
-static size_t sums_size(const struct likelihood *l)
-{
-    return vecchia_size(l->model->kernel, l->q) + 2;
-}
+/* Sums: the arrays of vecchia.h, the value, and how many blocks failed in either way */
+enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
 /* The rows of the lanes, each with its s neighbours, are stored as vecchia_add() reads them. */
 struct gathered {
@@ -106,10 +102,9 @@ static void terms_add(const void *self, const struct visit *v)
     double *u = times + lanes->lanes;
     const struct gathered to = {lanes,     X,     y, y + n,
                                 y + 2 * n, times, u, u + n + 2 * lanes->lanes};
-    double *sums = l->sums + (size_t)v->number * sums_size(l);
     struct vecchia sum;
     enum status status = STATUS_OK;
-    vecchia_init(k, l->q, sums, &sum);
+    vecchia_init(k, l->q, v->sums, &sum);
     for (int t = v->block.first, end = t + v->block.n; t < end && status == STATUS_OK;) {
         const int s = likelihood_neighbours(l, t), first = t;
         do
@@ -118,8 +113,9 @@ static void terms_add(const void *self, const struct visit *v)
                has_information(l, t) == has_information(l, first));
         status = add_terms(l, first, t - first, s, &to, &sum);
     }
-    sums[size] = sum.value;
-    sums[size + 1] = (double)status;
+    v->sums[size + VALUE] = sum.value;
+    v->sums[size + NOT_PD] = status == STATUS_EXACT_NOT_PD;
+    v->sums[size + NOT_FINITE] = status == STATUS_NOT_FINITE;
 }
 
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
@@ -127,31 +123,27 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     const struct kernel *k = l->model->kernel;
     const size_t size = vecchia_size(k, l->q);
     struct plan *plan = &l->pass.plan;
-    enum status status = STATUS_OK;
     if (plan->block > most_rows) { /* blocks of their own length: threads stay */
         plan->block = most_rows;
         plan->n_blocks = (l->count + most_rows - 1) / most_rows;
     }
     const struct lanes *v = lanes_of(linalg_lanes());
-    l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
-    pass_run(&l->pass, row_sink(l, terms_add, 0,
-                                (((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) +
-                                 3) * v->lanes +
-                                    vecchia_rows_size(v, k, l->q, l->s)));
-    double *memory = arena_take(plan->arena, size);
-    vecchia_init(k, l->q, memory, whole);
-    for (int b = 0; b < plan->n_blocks; b++) {
-        const double *sums = l->sums + (size_t)b * sums_size(l);
-        if (status == STATUS_OK)
-            status = (enum status)sums[size + 1];
-        add_scaled(size, 1.0, sums, memory);
-        whole->value += sums[size];
-    }
+    const size_t each = ((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) + 3;
+    double *sums = arena_take(plan->arena, size + MORE);
+    struct sink sink =
+        sum_sink(l, terms_add, 0, each * v->lanes + vecchia_rows_size(v, k, l->q, l->s),
+                 size + MORE, sums);
+    sink.by_block = 1;
+    vecchia_init(k, l->q, sums, whole);
+    pass_run(&l->pass, sink);
+    whole->value = sums[size + VALUE];
     double counted = 0.0;
     for (int t = 0; t < l->count; t++)
         counted += has_information(l, t);
     for (int j = 0; j < whole->p * whole->p && l->slopes == 2; j++)
         whole->information[j] *= l->count / counted;
     mirror_lower(whole->p, whole->information);
-    return status;
+    if (sums[size + NOT_PD] > 0.0)
+        return STATUS_EXACT_NOT_PD;
+    return sums[size + NOT_FINITE] > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }

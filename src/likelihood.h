@@ -21,7 +21,6 @@ struct likelihood {
     const double *given;
     double *u, *d, *r;
     struct pass pass;
-    double *sums; /* of each block */
 };
 
 /* Adds all terms to `whole`.  The number of threads does not change the result: each block has a sum

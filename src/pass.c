@@ -120,9 +120,13 @@ static size_t stride_of(const struct pass *p)
     return (s->n_sums + s->per_row * (size_t)p->plan.block + s->more + 7) / 8 * 8;
 }
 
-static double *sums_of(const struct pass *p, int slot)
+/* Returns the sums of a thread, or of a block. */
+static double *sums_of(const struct pass *p, int i)
 {
-    return slot == 0 ? p->sink.sums : p->work + (size_t)slot * stride_of(p);
+    if (i == 0)
+        return p->sink.sums;
+    return p->sink.by_block ? p->block_sums + (size_t)i * p->sink.n_sums
+                            : p->work + (size_t)i * stride_of(p);
 }
 
 static void visit_block(const struct pass *p, int b, int slot)
@@ -133,7 +137,7 @@ static void visit_block(const struct pass *p, int b, int slot)
         make(p, &v.block, made);
     if (p->fitc)
         v.block.scale = fitc_scale(p, made);
-    v.sums = sums_of(p, slot);
+    v.sums = sums_of(p, p->sink.by_block ? b : slot);
     v.work = p->work + (size_t)slot * stride_of(p) + p->sink.n_sums;
     p->sink.add(p->sink.self, &v);
 }
@@ -184,10 +188,14 @@ void pass_run(struct pass *p, struct sink sink)
         p->work = arena_take(p->plan.arena, n_work);
         p->n_work = n_work;
     }
-    for (int i = p->goes_on ? 1 : 0; i < p->plan.threads; i++)
+    const int n =
+        sink.by_block && p->plan.n_blocks > 0 ? p->plan.n_blocks : p->plan.threads;
+    if (sink.by_block)
+        p->block_sums = arena_take(p->plan.arena, (size_t)n * sink.n_sums);
+    for (int i = p->goes_on ? 1 : 0; i < n; i++)
         fill(sink.n_sums, 0.0, sums_of(p, i));
     visit_all(p);
-    for (int i = 1; i < p->plan.threads; i++)
+    for (int i = 1; i < n; i++)
         add_scaled(sink.n_sums, 1.0, sums_of(p, i), sink.sums);
     p->made = 1;
 }

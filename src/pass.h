@@ -34,7 +34,8 @@ struct pass {
     /* set by the pass: is it laid out; blocks whose K and A are kept; are these computed? */
     int opened, kept, made;
     double *memory, *thread,
-        *work; /* of the kept blocks; of each thread, also the sink's */
+        *work;          /* of the kept blocks; of each thread, also the sink's */
+    double *block_sums; /* of sinks that add by block */
     size_t n_work;
     struct sink sink;
 };

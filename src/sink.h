@@ -22,17 +22,18 @@ struct sink {
         more; /* doubles of scratch: for each row of a block, and for a block */
     size_t n_sums;
     double *sums; /* [n_sums] the result, also the first thread's */
+    int by_block; /* each block has its own sums, added in the order of blocks whatever the number of threads */
 };
 
 /* Returns a sink with results for each row or block. */
 static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more)
 {
-    return (struct sink){self, add, per_row, more, 0, NULL};
+    return (struct sink){self, add, per_row, more, 0, NULL, 0};
 }
 
 static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more, size_t n_sums, double *sums)
 {
-    return (struct sink){self, add, per_row, more, n_sums, sums};
+    return (struct sink){self, add, per_row, more, n_sums, sums, 0};
 }
