@@ -148,34 +148,3 @@ void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S
         pull_scaled(f, Z, X, S_bar, dZ, dtheta);
     }
 }
-
-void factor_metric_slope(const struct factor *f, int p, struct rows X, double *D)
-{
-    const int n = X.n, periodic = f->profile->metric == METRIC_PERIODIC;
-    const double rate = fmin(factor_rate(f, p), periodic ? 1e145 : 1e290);
-    for (size_t i = 0; i < (size_t)n * n; i++)
-        D[i] = 0.0;
-    for (int j = 0; j < f->d; j++) {
-        const double *x = rows_column(X, f->column[j]);
-        if (!periodic && !f->isotropic && j != p)
-            continue;
-        for (int b = 0; b < n; b++)
-            for (int a = 0; a < n; a++) {
-                const double apart = x[a] - x[b];
-                double *out = D + (size_t)b * n + a;
-                if (periodic) {
-                    const double turns = apart / factor_period(f),
-                                 angle = 2.0 * pi * (turns - floor(turns)),
-                                 half = 2.0 * sin(angle / 2.0) * rate;
-                    *out -= p == 0 ? 2.0 * half * half
-                                   : 4.0 * pi * turns * sin(angle) * rate * rate;
-                } else {
-                    const double u = (rate > 0.0     ? apart
-                                      : apart != 0.0 ? LEVELS_APART
-                                                     : 0.0) *
-                                     rate;
-                    *out -= 2.0 * u * u;
-                }
-            }
-    }
-}

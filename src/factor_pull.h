@@ -16,6 +16,3 @@ enum { FACTOR_ROWS = 4 };
  */
 void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S_bar,
                  double *dZ, double *dtheta);
-
-/* D (n x n) = the slope of the statistic of X with itself in the log parameter p of the metric */
-void factor_metric_slope(const struct factor *f, int p, struct rows X, double *D);

@@ -222,3 +222,25 @@ void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
         }
     }
 }
+
+size_t term_slopes_size(const struct kernel *k, int n)
+{
+    return (size_t)k->n_theta + kernel_size(k, n);
+}
+
+/* Row a of dK / dtheta_j u is the adjoint u of column a of K. */
+void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
+                 const double *values, const double *u, double *work, double *out)
+{
+    const size_t n = (size_t)X.n, n_theta = (size_t)k->n_theta;
+    struct kernel own = *k;
+    own.term = t;
+    own.n_terms = 1;
+    for (int a = 0; a < X.n; a++) {
+        fill(n_theta, 0.0, work);
+        kernel_pull(&own, X, rows_from(X, a, 1), values + n * a, u, work + n_theta, NULL,
+                    work);
+        for (size_t j = 0; j < n_theta; j++)
+            out[n * j + a] += work[j];
+    }
+}

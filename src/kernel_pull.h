@@ -23,3 +23,9 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
  * (n x columns, leading dimension n, NULL to skip) and to dtheta (NULL to skip). */
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
+
+/* Slopes of the kernel matrix of a few rows in the log parameters of a term, times a vector:
+ * out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X; work: term_slopes_size() */
+size_t term_slopes_size(const struct kernel *k, int n);
+void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
+                 const double *values, const double *u, double *work, double *out);

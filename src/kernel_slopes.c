@@ -1,8 +1,6 @@
 #include <math.h>
 #include "kernel_slopes.h"
-#include "factor_pull.h"
 #include "linalg.h"
-#include "simd.h"
 
 /* Returns the place of a column among the inputs of a factor, -1 if the factor does not read it. */
 static int input_of(const struct factor *f, int column)
@@ -161,80 +159,5 @@ void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
         }
         prior[i] = sum;
         size[i] = fmax(roots * roots, sum);
-    }
-}
-
-/* ---- in the parameters of a term, times a vector ------------------------------------------------ */
-
-size_t term_slopes_size(int n)
-{
-    return 3 * (size_t)n * n;
-}
-
-/* out += (D o by) u, where a slope D may be infinite beside a 0 of `by`; by NULL: D u */
-static void add_product(int n, const double *D, const double *by, const double *u,
-                        double *restrict out)
-{
-    for (int b = 0; b < n; b++, D += n) {
-        const double *w = by == NULL ? NULL : by + (size_t)b * n, ub = u[b];
-        if (w == NULL)
-            add_scaled((size_t)n, ub, D, out);
-        SIMD
-        for (int a = 0; a < (w == NULL ? 0 : n); a++)
-            out[a] += (w[a] != 0.0 ? D[a] * w[a] : 0.0) * ub;
-    }
-}
-
-struct matrices {
-    const double *values;
-    double *S, *w, *D; /* n x n each */
-};
-
-static void stationary_slopes(const struct factor *f, struct rows X, const double *u,
-                              const struct matrices *p, double *out)
-{
-    const struct profile *profile = f->profile;
-    const int n = X.n, nn = n * n, n_metric = factor_n_metric(f);
-    if (profile->slope_reads_r2)
-        factor_statistic(f, X, X, p->S);
-    if (profile->n_shape > 0) {
-        profile->shape_slope(nn, factor_shape(f), p->values, p->S, p->w);
-        add_product(n, p->w, NULL, u, out + (size_t)(f->at + n_metric) * n);
-    }
-    profile->slope(nn, factor_shape(f), p->values, p->S, p->w);
-    for (int j = 0; j < n_metric; j++) {
-        factor_metric_slope(f, j, X, p->D);
-        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
-    }
-}
-
-static void other_slopes(const struct kernel *k, const struct term *t, int i,
-                         struct rows X, const double *u, const struct matrices *p,
-                         double *out)
-{
-    const struct factor *f = kernel_factor(k, t, i);
-    const int n = X.n;
-    if (f->n_parameters == 0)
-        return;
-    kernel_term(k, t, i, 0, X, X, p->w);
-    for (int j = 0; j < f->n_parameters; j++) {
-        factor_own_slope(f, j, X, X, p->D);
-        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
-    }
-}
-
-void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
-                 const double *values, const double *u, double *work, double *out)
-{
-    const int n = X.n;
-    const size_t nn = (size_t)n * n;
-    const struct matrices p = {values, work, work + nn, work + 2 * nn};
-    add_product(n, values, NULL, u, out + (size_t)t->at * n);
-    for (int i = 0; i < t->n_factors; i++) {
-        const struct factor *f = kernel_factor(k, t, i);
-        if (factor_is_stationary(f))
-            stationary_slopes(f, X, u, &p, out);
-        else
-            other_slopes(k, t, i, X, u, &p, out);
     }
 }

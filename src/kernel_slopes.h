@@ -1,6 +1,6 @@
 #pragma once
 
-/* Slopes of kernel matrices: in one input of x, for derivatives of f, and in parameters. */
+/* Derivatives of a kernel in one input of x, for derivatives of f. */
 #include "kernel.h"
 
 /* out (M x n) = d k(Z, X) / d x_column */
@@ -12,9 +12,3 @@ void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct row
  * the slopes are relative to it */
 void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
                            double *prior, double *size);
-
-/* Slopes of the kernel matrix of a few rows in the log parameters of a term, times a vector:
- * out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X; work: term_slopes_size() */
-size_t term_slopes_size(int n);
-void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
-                 const double *values, const double *u, double *work, double *out);

@@ -1,6 +1,6 @@
 #include <math.h>
 #include "linalg.h"
-#include "kernel_slopes.h"
+#include "kernel_pull.h"
 #include "vecchia.h"
 
 size_t vecchia_size(const struct kernel *k, int q)
@@ -40,7 +40,7 @@ static size_t triangles(const struct term *t)
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
-           term_slopes_size((int)n);
+           term_slopes_size(k, (int)n);
 }
 
 /* Returns the doubles of the triangles of all terms in each lane. */

@@ -266,7 +266,7 @@ static void composite(const int *profiles)
            *at[3 * MOST], *slopes = array_zero(n_theta * M);
     for (int t = 0; t < k->n_terms; t++) {
         kernel_term(k, k->term + t, -1, 0, Z, Z, Kzz);
-        term_slopes(k, k->term + t, Z, Kzz, v, array(term_slopes_size(M)), slopes);
+        term_slopes(k, k->term + t, Z, Kzz, v, array(term_slopes_size(k, M)), slopes);
     }
     in_lanes(&c, q.Z, v);
     q.jitter = 0.0;
