@@ -25,8 +25,8 @@
 #   no price at all                                                       -.0053 a set, 44 change, 19 and 8
 #   the mean alone is never chosen                                        -.0085 a set, 65 change, 24 and 9
 #   Laplace's average over the parameters in place of a price             -.003, less, as is a price of 1 nat
-# The first rule on a second split of the 148 sets, at most 200 rows: -.0020 a set, 29 change, 11 and 4, best -.14, worst
-# +.34 (slp75_81).
+# The first rule on a second split of the 148 sets, at most 200 rows: -.0020 a set, 29 change, 11 and 4, best -.14,
+# worst +.34 (slp75_81).
 # With 250 to 300 rows no price gains nothing (30 fits, -.006, 7 and 7), and pure noise of 10 inputs, 500 rows, gains
 # 8 nats from 10 lengthscales: NLPD .052 worse. So the rule ends at 200 rows. Linear truth, 3 inputs, 12 draws of 30,
 # 60 and 150 rows: .517, .426, .395 for .517, .419, .384; lm() .478, .411, .384. Tried on 148 of these sets, NLPD less
