@@ -1,9 +1,9 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
 #' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
-#' without computing that process. They certify the approximation, not the choice of the model. With a non-Gaussian
-#' `family` they are for Laplace's approximation under the exact GP prior; [laplace_check()] is a diagnostic of that
-#' approximation.
+#' without computing that process. They certify the approximation, not the choice of the model. With `noise = 0` that
+#' process has the least noise that can be computed, `fit$noise`. With a non-Gaussian `family` they are for Laplace's
+#' approximation under the exact GP prior; [laplace_check()] is a diagnostic of that approximation.
 #'
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to certify at; default: the training rows.

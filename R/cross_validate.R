@@ -75,8 +75,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   if (is.null(all)) return(NextMethod())  # a part of the result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
-  cat(if (attr(x, "hyper") == "refit") "Hyperparameters and inducing points are estimated again in each fold" else
-    "Hyperparameters and inducing points of the fit are kept", "\n\n", sep = "")
+  cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
+    "The model of the fit is kept in all folds", "\n\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), all$fold)
   table <- table[!vapply(table, function(v) all(is.na(v)), NA)]

@@ -42,6 +42,10 @@
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
   fit <- check_one_function(check_any_fit(fit, "fit"))
+  of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points", "hyper_uncertainty")
+  dots <- list(...)
+  known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
+  check_dots_empty(dots[!known], c(names(formals(exceedance)), of_certify))
   of <- check_choice(of, c("f", "response"), "of")
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
@@ -61,7 +65,6 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
     fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
   } else {
-    check_dots_empty(list(...), names(formals(exceedance)))
     p <- latent_at(fit, new$x)
     at <- data.frame(mean = p$mean[new$index] + new$offset, sd = sqrt(p$var[new$index]))
   }

@@ -56,9 +56,9 @@ recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
-  refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
-            sprintf("a kernel with %d numbers as %s", given, what),
-            sprintf("one with %s", if (n > 1L) sprintf("1 or %d", n) else n))
+  want <- sprintf("%s %s%s", if (n > 1L) sprintf("1 or %d", n) else n, what, plural_s(n))
+  refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument, sprintf("a kernel with %d", given),
+            sprintf("a kernel with %s", want), message = sprintf("`%s` needs %s, has %d.", argument, want, given))
   leaf
 }
 

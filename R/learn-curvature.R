@@ -13,7 +13,7 @@
 #' last. Coefficients are not on the log scale, and their covariances with hyperparameters are set to 0. Combinations of
 #' hyperparameters without information have sd 4. The variance of a hyperparameter at the end of its range is too small.
 #'
-#' @param object,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
+#' @param object,complete,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
 #' @param parm,level names as in `vcov()` or as in `coef()`, or row numbers of `vcov()` (default: all); probability of
 #'   the intervals.
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
@@ -28,7 +28,7 @@
 #' exp(confint(fit)) # in units of coef(fit)
 #' @importFrom stats vcov
 #' @export
-vcov.gp_fit <- function(object, ...) {
+vcov.gp_fit <- function(object, complete = TRUE, ...) {
   check_dots_empty(list(...), "object")
   object <- check_any_fit(object, "object")
   linear <- list(mean_coefficients(object), noise_coefficients(object))

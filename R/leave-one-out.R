@@ -40,7 +40,7 @@
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
-#' @section Invariants: Means and variances are those of a fit in which the row has weight 0.
+#' @section Invariants: Means and variances are those of a fit in which the row has weight 0, at the fit's centre.
 #' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL

@@ -48,7 +48,8 @@
 NULL
 
 #' @export
-coef.gp_fit <- function(object, ...) {
+coef.gp_fit <- function(object, complete = TRUE, ...) {
+  check_dots_empty(list(...), "object")
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
@@ -63,17 +64,22 @@ coef.gp_fit <- function(object, ...) {
 }
 
 #' @export
-sigma.gp_fit <- function(object, ...) {
+sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
+  check_dots_empty(list(...), "object")
   if (response_of(object)$conjugate) return(sqrt(object$noise * mean_noise_factor(object$noise_trend)))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 
 #' @export
-nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m else object$nobs
+nobs.gp_fit <- function(object, use.fallback = FALSE, ...) {
+  check_dots_empty(list(...), "object")
+  if (method_traits(object)$some) object$m else object$nobs
+}
 
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
+  check_dots_empty(list(...), c("object", "REML"))
   object <- check_any_fit(object, "object")
   if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
@@ -101,6 +107,7 @@ fitted.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
+  check_dots_empty(list(...), c("object", "type"))
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   object <- check_any_fit(object, "object")
   response <- response_of(object)
@@ -169,7 +176,10 @@ terms.gp_fit <- function(x, ...) {
 }
 
 #' @export
-formula.gp_fit <- function(x, ...) attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
+formula.gp_fit <- function(x, ...) {
+  check_dots_empty(list(...), "x")
+  attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
+}
 
 #' @export
 variable.names.gp_fit <- function(object, ...) object$frame$columns
@@ -297,6 +307,7 @@ NULL
 #' @usage NULL
 #' @export
 deviance.gp_fit <- function(object, ...) {
+  check_dots_empty(list(...), "object")
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
 }
 

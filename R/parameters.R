@@ -230,9 +230,9 @@ mean_columns <- function(mean, data, argument = "mean") {
   labels <- gsub("`", "", labels, fixed = TRUE)
   unknown <- setdiff(labels, names)
   if (length(unknown)) {
-    abort_input(argument, sprintf("a formula with `%s`", unknown[1L]),
-                sprintf("one of the inputs (%s)", list_quoted(unique(names))),
-                hint = "Use inputs of the fit. Transform them in the formula of the fit.")
+    abort_input(argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
+                message = sprintf("`%s` may use only inputs of the fit: %s.", argument, list_quoted(unique(names))),
+                hint = "Transform inputs in the formula of the fit.")
   }
   sort(unique(unlist(lapply(labels, function(name) {
     i <- match(name, vapply(variables, `[[`, "", "name"))

@@ -33,7 +33,7 @@
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
 #'   `"auto"`: the best by log marginal likelihood, see `fit$response`.
-#' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
+#' @param like,plain a Gaussian fit whose model is taken (kernel, noise, transform, mean): nothing is learned; `TRUE`:
 #'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
@@ -60,8 +60,8 @@
 #' returns the best fit so far, with a warning.
 #' @section Errors and invariants: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings
 #'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing
-#'   points the posterior is exact. The order of rows can decide between models about equally likely. Weights of 2 are
-#'   doubled rows.
+#'   points the posterior is exact. The order of rows can decide between models about equally likely. At a given
+#'   noise, a row of weight 2 counts as two equal rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for
@@ -92,7 +92,15 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
+  check_names_first(...names(), pfdtc.default)
   formula_fit(.Generic, match.call(), parent.frame(), list(...))
+}
+
+# Checks the names of arguments before they are evaluated: a misspelt `weights` names a column of the data.
+check_names_first <- function(names, method) {
+  of_formula <- c("formula", "data", "subset", "weights", "na.action", "offset")
+  known <- c(of_formula, setdiff(names(formals(method)), c("x", "y", "...")))
+  check_dots_empty(setdiff(names[nzchar(names)], known), known)
 }
 
 #' The elements of a fit
@@ -243,6 +251,10 @@ fit_as_asked <- function(data, asked) {
     warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
                              state$stopped$message, as.integer(sum(state$evaluations)),
                              if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))), fit = fit)
+  } else if (is.null(fit$tol) && ended_by_time(fit)) {
+    fit[c("convergence", "message")] <- list(2L, "`max_seconds` was reached")
+    warn_convergence(paste("The search for hyperparameters or inducing points ended at `max_seconds` before it had",
+                           "converged. The fit is the best so far. Increase `max_seconds`."), fit = fit)
   } else if (isFALSE(fit$tol$met)) {
     words <- tolerance_words(fit)
     warn_convergence(sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked),
@@ -251,6 +263,11 @@ fit_as_asked <- function(data, asked) {
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
   fit
+}
+
+# Returns TRUE if `max_seconds` cut an optimisation short.
+ended_by_time <- function(fit) {
+  isTRUE(attr(fit$learned, "ended")) || any(unlist(list(fit$convergence, fit$pilot$convergence)) == 2L)
 }
 
 #' Gaussian process regression by other approximations, and exactly

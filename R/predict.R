@@ -46,7 +46,7 @@
 #' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
 #' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
 #' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
-#' response, the limit is 1 sd before that mean, or lower if the sd is above the range of T(y). For other families,
+#' response, the limit is 1 sd before that mean (formula: `vignette("defaults")`). For other families,
 #' prediction intervals are quantiles of a new response: whole numbers for counts, shares for numbers of trials, which
 #' `newdata` must have. For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of
 #' Laplace's approximation.
@@ -255,7 +255,7 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   mean       ncpf/scvhd  ncpf/scvhd   ncp/schd   nc/schd   nc/scd  ncp/schd   ncp/schd   nc/schd
   response   ncpf/scvhd  ncpf/schd    ncp/schd   nc/schd   nc/scd  nc/schd    ncp/schd   nc/schd
   median     ncpf/scvhd  ncpf/chd     ncp/hd     -         -       -          ncp/hd     -
-  quantile   -           -            n/hd       -         -       -          n/hd       -
+  quantile   n/hd        n/hd         n/hd       -         -       -          n/hd       -
   loo        ncp/s       ncp/s        ncp/s      nc/s      nc/s    n/s        ncp/s      nc/s
   loo_latent ncp/s       ncp/s        ncp/s      nc/s      nc/s    ncp/s      ncp/s      nc/s
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
@@ -288,7 +288,9 @@ check_asked <- function(response, ask) {
     abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(known, "\"", 12L)), hint)
   }
   ask$type <- type
-  if (identical(ask$interval, "confidence")) ask$interval <- "credible"
+  # as in predict.lm(), "conf" is short for "confidence", not for "conformal"
+  if (is.character(ask$interval) && length(ask$interval) == 1L && isTRUE(nchar(ask$interval) >= 2L) &&
+        startsWith("confidence", ask$interval)) ask$interval <- "credible"
   ask$level <- check_level(ask$level)
   known <- is.character(ask$interval) && all(ask$interval %in% names(predict_intervals))
   ask$interval <- check_choice(ask$interval, if (known) names(predict_intervals) else row$intervals, "interval")
@@ -297,7 +299,8 @@ check_asked <- function(response, ask) {
   if (!ask$interval %in% row$intervals) {
     want <- paste0(if (length(row$intervals) > 1L) "one of ", list_quoted(row$intervals, "\""))
     abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), want, hint =
-                  if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
+                  if (response$reads %in% c("classes", "ordered") && type != "response")
+                    "Use type = \"response\" for probabilities.")
   }
   for (flag in names(predict_arguments)) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")

@@ -110,7 +110,8 @@ fit_fields <- list(
     if (isTRUE(fit$m < fit$m_asked)) {
       why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
         "the data have no more different rows"
-      points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
+      points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) sprintf("%s (more would change nothing)", points) else
+        sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
     }
     if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response$words[["by"]], points))
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
@@ -189,9 +190,11 @@ fit_fields <- list(
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
-    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %.2f, ", fit$small_n$linear) # -Inf: too few rows
-    sprintf("leave-one-out log density, nats per row: %.2f; %smean alone %.2f", fit$small_n$fit, line %||% "",
-            fit$small_n$mean)
+    # the log density of an exact model is infinite, and of a constant one -1e299
+    nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
+    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf: few rows
+    sprintf("leave-one-out log density, nats per row: %s; %smean alone %s", nats(fit$small_n$fit), line %||% "",
+            nats(fit$small_n$mean))
   },
   Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
 

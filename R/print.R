@@ -8,10 +8,12 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 }
 
 #' @export
-summary.gp_fit <- function(object, ...) {
+summary.gp_fit <- function(object, digits = NULL, ...) {
+  check_dots_empty(list(...), c("object", "digits"))
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)
+  out$digits <- digits
   if (!has_labels(response_of(fit))) { # several latent functions have no shares
     out <- c(out, list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
   }
@@ -34,7 +36,7 @@ summary.gp_fit <- function(object, ...) {
 }
 
 #' @export
-print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
   cat("\n")
   tried <- x$kernels
@@ -56,8 +58,9 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   shares <- x$input_shares
   if (!is.null(shares)) {
     percent <- function(v) sprintf("%.0f %%", 100 * v)
-    print_columns(data.frame(Input = shares$input, "Main effect" = percent(shares$alone),
-                             "With interactions" = percent(shares$total), check.names = FALSE))
+    table <- data.frame(Input = shares$input, "Main effect" = percent(shares$alone),
+                        "With interactions" = percent(shares$total), check.names = FALSE)
+    print_columns(table, -shares$total)
     cat("(% of the variance of the posterior mean of f, if the inputs were independent)\n\n")
   }
   print_fields(summary_fields(x), digits)
@@ -138,14 +141,18 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
   }
 }
 
-# Prints a table of text: the first column left-aligned, the others right-aligned.
-print_columns <- function(table) {
+# Prints a table of text: the first column left-aligned, the others right-aligned. A table of more than 20 rows is cut
+# if its rows have an order of importance, the smallest `rank` first; `rest` says where the others are.
+print_columns <- function(table, rank = NULL, rest = "") {
+  more <- if (is.null(rank)) 0L else nrow(table) - 20L
+  if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
   cells <- rbind(names(table), as.matrix(table))
   cells[is.na(cells)] <- ""
   for (j in seq_len(ncol(cells))) {
     cells[, j] <- formatC(cells[, j], width = max(nchar(cells[, j])), flag = if (j == 1L) "-" else "")
   }
   cat(trimws(apply(cells, 1L, paste, collapse = "  "), "right"), sep = "\n")
+  if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
 
 # Prints the lengthscales beside the range of each input, then the other parameters of the kernel.
@@ -174,7 +181,7 @@ print_parameters <- function(about, show) {
     }
     table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
-    print_columns(table)
+    print_columns(table, do.call(pmin, c(lengths, list(na.rm = TRUE))) / range, ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     if (length(flat)) {
       cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),

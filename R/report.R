@@ -57,7 +57,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Success = if (response$reads == "classes" && length(response$levels) == 2L) {
       sprintf("\"%s\"", response$levels[2L])
     },
-    Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
+    Transform = if (!is.null(fit$transform)) fact$Response, Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise,
     Units = paste0("sds are ", scale, ", lengthscales in units of their inputs"), stats::setNames(value, names(theta)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
@@ -71,7 +71,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   sentence <- function(name, format = paste0(name, ": %s.")) if (!is.na(table[name])) sprintf(format, table[name])
   text <- paste(c(
     sprintf("A Gaussian process was fitted to %s (%s) by %s.", name, table["Data"], table["Software"]),
-    sentence("Family", "Likelihood: %s."), sentence("Mean"), sentence("Kernel"),
+    sentence("Family", "Likelihood: %s."), sentence("Transform"), sentence("Mean"), sentence("Kernel"),
     sentence("Noise"), sentence("Units", "Here %s."), sentence("Estimation"), sprintf("Posterior: %s.", made_of),
     if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
     sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")

@@ -216,6 +216,10 @@ response_scale <- function(response, type, f) {
 # Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.
 response_quantile <- function(response, p, f) {
   f$mean <- unname(f$mean)
+  if (response$conjugate) {
+    away <- if (p == 0.5) 0 else sign(p - 0.5) * noisy_half(abs(2 * p - 1), f[c("var", "noise", "spread")])
+    return(untransformed(response$transform, f$mean + away))
+  }
   if (!has_ends(response)) f$mean[!(f$size > 0)] <- NA
   q <- where_known(f[c("mean", "var", "size")], function(f) {
     predictive_quantile(response, p, f$size, f$mean, sqrt(pmax(f$var, 0)))

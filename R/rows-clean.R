@@ -49,8 +49,9 @@ message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
   if (length(names)) {
-    tell_classed("constant", sprintf("The data cannot show the effect of %s, which %s constant.", list_quoted(names),
-                                     if (length(names) == 1L) "is" else "are"))
+    tell_classed("constant", sprintf("%s %s constant; predictions at other values of %s are guesses.",
+                                     list_quoted(names), if (length(names) == 1L) "is" else "are",
+                                     if (length(names) == 1L) "it" else "them"))
   }
 }
 
@@ -164,9 +165,9 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
             hint = "Rescale the response or `weights`.",
             message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
   refuse_if(scale && n == 1L, name, "one number", "numbers from at least two rows", hint = one_row_hint)
-  refuse_if(scale && diff(range) <= 8 * .Machine$double.eps * size, name, "constant", "of two different values",
-            hint = "To fit it as it is, use `scale = FALSE`.",
-            message = sprintf("`%s` is constant, so it cannot be divided by its sd.", name))
+  refuse_if(scale && diff(range) <= 8 * .Machine$double.eps * size, name, "constant",
+            "of at least two different values to learn from",
+            hint = "Or use `hyper = \"fixed\"` with `kernel`, `noise` and `scale = FALSE`.")
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
     size <- if (scale) sd_r else size
@@ -202,8 +203,7 @@ check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
   refuse_if(!is.na(bad), "weights", sprintf("%s (element %d)", format(weights[bad]), bad),
-            "0, or between 1e-60 and 1e60",
-            hint = "With Gaussian noise, multiplying `weights` and `noise` by the same number changes nothing.")
+            "0, or between 1e-60 and 1e60", hint = "Divide all weights by one number.")
   weights
 }
 

@@ -47,6 +47,8 @@ one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
+    refuse_if(!is.null(find_bar(bar[[2L]])), "formula", sprintf("one with two bars in (%s)", deparse1(bar)),
+              "a sum of inputs and groups such as (x | g)", hint = "Each group is a term of its own: (x | g) + (x | h).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
     parts <- nested(bar[[3L]]) # the outermost first
@@ -164,6 +166,10 @@ check_levels <- function(variables, n, gaussian = TRUE) {
                "made of factors and text with repeated values", if (is_dates_as_text(v$levels))
                  reason_not_numeric(v$levels) else
                  "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+      }
+      if (k == n && k > 4L) {
+        tell_classed("levels", sprintf("`%s` has another value in each row, so that its effect is part of the noise.",
+                                       v$name))
       }
       if (k >= many_levels) {
         tell_classed("levels", sprintf(paste(

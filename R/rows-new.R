@@ -128,8 +128,9 @@ check_new_variables <- function(mf, variables) {
       (spec$kind == "matrix" && spec$width == 1L && identical(kind, "numeric"))
     unknown <- if (same && kind == "factor") setdiff(as.character(unique(v)), c(spec$levels, NA))
     wrong <- if (!same) {
-      sprintf("must be %s as in the fit, not %s", if (spec$kind == "factor") "a factor or character" else
-        paste0(spec$kind, ","), if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind)
+      want <- switch(spec$kind, factor = "a factor or character", time = "a date or time,", paste0(spec$kind, ","))
+      got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
+      sprintf("must be %s as in the fit, not %s", want, got)
     } else if (kind == "matrix" && ncol(v) != spec$width) {
       sprintf("has %d columns. The fit needs %d", ncol(v), spec$width)
     } else if (length(unknown)) {

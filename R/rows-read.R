@@ -14,7 +14,10 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     call$na.action <- quote(stats::na.pass)
     mf <- make_model_frame(call, envir)
     empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
-    what <- if (nrow(mf)) "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
+    unknown <- !is.null(call$subset) && length(empty) == length(mf)
+    what <- if (unknown) "`subset` is missing (NA) where it is not FALSE." else if (nrow(mf))
+      "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
+    if (unknown) empty <- NULL
     abort_input("data", "no rows", "of at least one row", message = what,
                 hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
   }
@@ -104,7 +107,7 @@ evaluate_frame <- function(parts, envir) {
 hint_for_frame <- function(text, data) {
   if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
     return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs",
-                 "together, as in y ~ a + b."))
+                 "together, as in y ~ a + b. kernel_additive() is a sum of functions of single inputs."))
   }
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
   odd <- name_in("^invalid type [(].*[)] for variable '(.*)'$")

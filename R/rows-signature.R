@@ -66,7 +66,7 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # repeats are not copies. Repeats are copies, as in bootstrap samples and merged tables, if rows with equal inputs agree
 # in their response far more often than chance gives: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance
 # is the agreement of two rows drawn from all. If it is frequent, few different responses (grades, counts of few) are
-# never copies.
+# never copies. A table that has each (x, y) k >= 2 times is one that was pasted to itself.
 # `y`: the response of each row; `group`: the groups of equal inputs.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
@@ -76,6 +76,8 @@ copies_of <- function(y, group) {
   of <- group[!duplicated(each)]         # their group of equal inputs
   rows <- tabulate(group)
   chance <- sum((tabulate(match(y, y)) / length(y))^2)
+  whole <- min(times) > 1L && any(vapply(seq(2L, min(times)), function(k) all(times %% k == 0L), NA))
+  if (whole && length(y) / 2 * log(chance) < log(copy_rule[["whole"]])) return(each)
   few <- length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]
   if (few && chance > copy_rule[["chance"]]) return(NULL)
   agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # pairs of a group that agree

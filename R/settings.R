@@ -60,7 +60,7 @@ settings <- local({
 
 # Returns the arguments with the method, the call and the likelihood, after all checks that need no data.
 check_settings <- function(method, call, args) {
-  args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend", "noise_tail"))]
+  args <- args[intersect(names(args), c(names(settings), "keep_sample", "like_columns", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
@@ -89,7 +89,11 @@ model_asked <- function(args) {
     if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
     return(replace(args, "transform", "plain"))
   }
-  like <- check_fit(args$like, "like")
+  like <- check_any_fit(args$like, "like")
+  if (!is.null(like$likelihood)) {
+    abort_input("like", sprintf("a fit with family %s", like$likelihood$label), "a fit with Gaussian noise",
+                hint = "For a family give `family`, `kernel = fit$kernel` and `hyper = \"fixed\"`.")
+  }
   if (any(given)) {
     abort_input(names(given)[given][1L], "given beside `like`", "left out",
                 hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
@@ -99,6 +103,7 @@ model_asked <- function(args) {
     c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
   args$transform <- like$transform %||% "none"
   args["like"] <- list(NULL)
+  args$like_columns <- if (!is.null(like$terms)) like$frame$columns
   args
 }
 
@@ -117,6 +122,11 @@ complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
+  other <- setdiff(asked$like_columns, asked$columns)
+  if (length(other) && !is.null(data$terms)) {
+    abort_input("like", sprintf("a fit with input %s", list_quoted(other)),
+                sprintf("a fit of the inputs %s", list_quoted(asked$columns)))
+  }
   asked$kernel <- complete_kernel_asked(data, asked)
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)

@@ -3,8 +3,9 @@
 # ---- copies of rows -------------------------------------------------------------------------------------------------
 
 # Repeated rows are copies if their responses agree beyond chance by this kappa. If two rows agree by chance more often
-# than `chance`, at least `responses` different responses must be repeated (bench/copies.R).
-copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1)
+# than `chance`, at least `responses` different responses must be repeated (bench/copies.R). If each row occurs k times,
+# the rows are copies unless all pairs agree by chance with a probability of at least `whole`.
+copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # ---- weights --------------------------------------------------------------------------------------------------------
 

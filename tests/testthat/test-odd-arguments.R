@@ -74,3 +74,16 @@ test_that("odd arguments of functions that fit and of constructors have errors w
     rows_parts = list(parts = list(cars)), rows_csv = list(files = "none", block = 5),
     nb = list(theta = 1), student = list(df = 4, sigma = 1))), character())
 })
+
+test_that("misspelt arguments of methods and functions are errors that name the right one", {
+  fit <- small_fits()$exact
+  for (f in list(coef, logLik, deviance, nobs, sigma, formula)) expect_input_error(f(fit, foo = 1), "foo")
+  expect_error(residuals(fit, tipe = "loo"), "`type`", class = "pfdtc_error_input")
+  expect_error(summary(fit, digts = 3), "`digits`", class = "pfdtc_error_input")
+  expect_error(pfdtc(mpg ~ wt, mtcars, weight = cyl), "`weights`", class = "pfdtc_error_input")
+  expect_error(exceedance(fit, threshold = 3, porb = 0.9), "`prob`", class = "pfdtc_error_input")
+  expect_input_error(exceedance(fit, threshold = 3, certified = FALSE, effort = "fast"), "effort")
+  expect_identical(nobs(fit, use.fallback = TRUE), nobs(fit))
+  learned <- gp_exact(dist ~ speed, cars, kernel = kernel_se())
+  expect_identical(vcov(learned, complete = FALSE), vcov(learned))
+})

@@ -205,3 +205,13 @@ test_that("constant y and one row are refused where something is to be learned o
   expect_equal(one$evidence, dnorm(5, 0, 2, log = TRUE), tolerance = 1e-10)
   expect_equal(predict(fit6(1, 5, scale = FALSE), 1:2), c(5, 5))
 })
+
+test_that("a search that `max_seconds` cuts short says so, and a constant response is refused at once", {
+  expect_warning(fit <- pfdtc(dist ~ speed, cars, control = pfdtc_control(max_seconds = 0, progress = FALSE)),
+                 "max_seconds", class = "pfdtc_warning_convergence")
+  expect_identical(fit$convergence, 2L)
+  expect_match(fit$message, "max_seconds")
+  whole <- pfdtc(dist ~ speed, cars, control = pfdtc_control(progress = FALSE))
+  expect_false(ended_by_time(whole))
+  expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = 3)), "two different values", class = "pfdtc_error_input")
+})

@@ -209,3 +209,24 @@ test_that("a row whose f is not known predicts NA and changes no other row, what
     expect_equal(all[-1L, ], each(new[-1L, , drop = FALSE]), tolerance = 1e-12) # rounding
   }
 })
+
+test_that("short names of \"confidence\" mean the credible interval, as in predict.lm()", {
+  fit <- fit_cars()
+  new <- data.frame(speed = 10)
+  for (short in c("co", "con", "conf", "confi")) {
+    expect_identical(predict(fit, new, interval = short), predict(fit, new, interval = "credible"))
+  }
+  expect_identical(predict(fit, new, interval = "confo"), predict(fit, new, interval = "conformal"))
+})
+
+test_that("quantiles of a response with Gaussian noise are those of its prediction intervals", {
+  new <- data.frame(speed = c(5, 15, 24))
+  fits <- list(fit_cars(), with_seed(1, pfdtc(dist ~ speed, cars, transform = "yeojohnson")))
+  heavy <- fits[[1L]]
+  heavy$noise_tail <- 0.8
+  for (fit in c(fits, list(heavy))) {
+    band <- predict(fit, new, interval = "prediction", level = 0.9, type = "median")
+    at <- predict(fit, new, type = "quantile", probs = c(0.05, 0.5, 0.95))
+    expect_equal(unname(at), unname(band[, c("lwr", "fit", "upr")]), tolerance = 1e-8)
+  }
+})

@@ -99,3 +99,21 @@ test_that("summary() of several classes has no shares of terms, whatever the ker
                kernel = kernel_se(c(2, 1), 4) + kernel_se(2, 1, inputs = ~ Petal.Length))
   expect_output(print(summary(fit)), "3 classes")
 })
+
+test_that("no number of print() has hundreds of digits, and tables of many inputs are cut", {
+  d <- data.frame(x = 1:40, y = c(rep(0, 39), 1))
+  text <- utils::capture.output(print(suppressMessages(pfdtc(y ~ x, d))))
+  expect_lt(max(nchar(text)), 120)
+  expect_lt(max(nchar(unlist(strsplit(text, " ")))), 30)
+  table <- data.frame(name = paste0("x", 1:50), value = 1:50)
+  cut <- utils::capture.output(print_columns(table, rank = 50:1, rest = ": coef(fit)"))
+  expect_identical(cut[c(2L, 22L)], c("x50      50", "... and 30 more: coef(fit)"))
+  expect_length(utils::capture.output(print_columns(table)), 51L)
+  expect_length(utils::capture.output(print_columns(table[1:20, ], rank = 20:1)), 21L)
+})
+
+test_that("inducing points that nobody asked for are not said to be asked for", {
+  print_of <- function(...) paste(utils::capture.output(print(fit_cars(...))), collapse = " ")
+  expect_match(print_of(m = 40), "of 40 asked for", fixed = TRUE)
+  expect_match(print_of(m = NULL, keep_data = FALSE), "more would change nothing", fixed = TRUE)
+})

@@ -98,3 +98,12 @@ test_that("a report has the linear mean", {
   expect_identical(said$table$value[said$table$what == "Mean"], "linear")
   expect_match(said$text, "Mean: linear")
 })
+
+test_that("a report has the transform of the response", {
+  fit <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "yeojohnson"))
+  about <- report(fit)
+  lambda <- format(signif(fit$transform$lambda, 3))
+  expect_match(about$table$value[about$table$what == "Transform"], lambda, fixed = TRUE)
+  expect_match(about$text, lambda, fixed = TRUE)
+  expect_false("Transform" %in% report(fit_cars())$table$what)
+})

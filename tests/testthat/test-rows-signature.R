@@ -181,3 +181,12 @@ test_that("families and given working responses never take repeats for copies", 
   d <- data.frame(x = rep(1:20, 3), y = rep(with_seed(1, stats::rpois(20, 1:20)), 3))
   expect_no_message(pfdtc(y ~ x, d, family = poisson(), control = list(progress = FALSE)))
 })
+
+test_that("a table pasted to itself has copies, whatever its repeats", {
+  twice <- cars[rep(1:50, 2), ]
+  group <- equal_rows(as.matrix(twice["speed"]))
+  expect_identical(max(copies_of(twice$dist, group)), nrow(unique(cars)))
+  expect_null(copies_of(cars$dist, equal_rows(as.matrix(cars["speed"]))))
+  expect_null(copies_of(c(0, 0, 1, 1), c(1L, 1L, 2L, 2L))) # two pairs agree by chance
+  expect_null(copies_of(twice$dist[-1], group[-1]))        # one row occurs once
+})
