@@ -77,7 +77,7 @@ test_that("plain = TRUE is the response as given with constant noise", {
 })
 
 test_that("`like` refuses fits of other inputs and of families, with the reason", {
-  logged <- gp_exact(mpg ~ log(wt), mtcars, kernel = kernel_se(), hyper = "fixed", noise = 4)
+  logged <- gp_exact(mpg ~ log(wt), mtcars, kernel = kernel_se(1, 30), hyper = "fixed", noise = 4)
   expect_error(pfdtc(mpg ~ wt, mtcars, like = logged), "log(wt)", fixed = TRUE, class = "pfdtc_error_input")
   expect_s3_class(pfdtc(mpg ~ log(wt), mtcars, like = logged), "gp_fit")
   binary <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
