@@ -60,8 +60,8 @@
 #' returns the best fit so far, with a warning.
 #' @section Errors and invariants: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings
 #'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing
-#'   points the posterior is exact. The order of rows can decide between models about equally likely. At a given
-#'   noise, weight 2 counts as two equal rows.
+#'   points the posterior is exact. The order of rows can decide between equally likely models. At a given noise,
+#'   weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for

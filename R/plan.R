@@ -169,7 +169,8 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    sprintf("The inducing points represent all rows up to rounding: this is the default for at most %s rows.", show_count(most))
+    sprintf("The inducing points represent all rows up to rounding: this is the default for at most %s rows.",
+            show_count(most))
   } else {
     "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })

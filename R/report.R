@@ -57,7 +57,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Success = if (response$reads == "classes" && length(response$levels) == 2L) {
       sprintf("\"%s\"", response$levels[2L])
     },
-    Transform = if (!is.null(fit$transform)) fact$Response, Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
+    Transform = if (!is.null(fit$transform)) fact$Response,
+    Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise,
     Units = paste0("sds are ", scale, ", lengthscales in units of their inputs"), stats::setNames(value, names(theta)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,

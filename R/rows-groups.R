@@ -48,7 +48,8 @@ split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
     refuse_if(!is.null(find_bar(bar[[2L]])), "formula", sprintf("one with two bars in (%s)", deparse1(bar)),
-              "a sum of inputs and groups such as (x | g)", hint = "Each group is a term of its own: (x | g) + (x | h).")
+              "a sum of inputs and groups such as (x | g)",
+              hint = "Each group is a term of its own: (x | g) + (x | h).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
     parts <- nested(bar[[3L]]) # the outermost first
