@@ -227,17 +227,6 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   draws
 }
 
-# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. R's generator is then restored,
-# as stats::simulate() promises.
-from_seed <- function(seed, draws) {
-  state <- random_state()
-  if (is.null(seed)) return(structure(draws, seed = state))
-  check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
-  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
-}
-
 # Returns simulate() at the rows of new_rows(), for one latent function. New rows have one trial each. A row of weight 0
 # has no distribution (NA).
 draws_at <- function(object, rows, nsim, type, training) {

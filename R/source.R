@@ -36,6 +36,17 @@ random_state <- function() {
   get(".Random.seed", envir = globalenv())
 }
 
+# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. R's generator is then restored,
+# as stats::simulate() promises.
+from_seed <- function(seed, draws) {
+  state <- random_state()
+  if (is.null(seed)) return(structure(draws, seed = state))
+  check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
+}
+
 # Evaluates `expr` with random numbers from a seed and restores the state of R's own.
 with_fixed_seed <- function(expr, seed = 1) {
   state <- random_state()
