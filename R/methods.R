@@ -176,7 +176,7 @@ terms.gp_fit <- function(x, ...) {
 }
 
 #' @export
-formula.gp_fit <- function(x, ...) {
+formula.gp_fit <- function(x, env, ...) { # as.formula() gives `env`
   check_dots_empty(list(...), "x")
   attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
 }
