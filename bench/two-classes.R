@@ -28,6 +28,13 @@
 # mean change and worst set: mixture over hyperparameters +.0007, .025; priors with half the variance -.0002, .027; the
 # default and five kernels, averaged by stacked leave-one-out densities -.0006, .041, by these densities themselves
 # -.0006, .032, by evidence -.0008, .022, equally +.0051, .062. Nothing gains .005: not built.
+# 26 November 2026, other sets (spam, musk, Weekly, credit data ..., numbers above their median), 98 to 200 rows, splits
+# 1 and 2, up to 1,000 rows held out, change from the default in the mean (standard error), best and worst:
+#   one lengthscale for inputs of any number, 18 fits: 0, nothing above .0001
+#   all rows as points while learning, in place of 120, 23 fits: +.003 (.005), -.027, +.112
+#   lengthscales of inputs tied more closely (sd .4 for .7 about their level), 54 fits: +.002 (.001), -.019, +.066
+#   inputs in which the classes scatter alike, 84 fits: +.011 (.005), -.160, +.256; see bench/classes-line.R
+# None of these is built.
 # The distance to the best of seven peers on a single split is that to the luckiest: 25 unseen sets (best-peer.R), mean
 # +.018 on split 1, +.015 on split 2; of the NLPD averaged over both, +.008, more than .02 on three (wpbc .085, wine
 # .044, heart .025, with 48, 30 and 68 rows held out; one split's standard error is .067 for wpbc, .038 for heart).
