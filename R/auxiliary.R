@@ -168,7 +168,7 @@ made_from_rows <- function(what, make) {
   })
 }
 
-# A row for each kind of description:
+# The kinds of auxiliary distribution, with these elements:
 #
 #   objective        the engine's name of the pF objective under it
 #   text(how)        the description as text
@@ -253,9 +253,10 @@ auxiliary_rows <- function(how, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# Makes the SoR posterior on U, b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I +
-# G_u. Points whose residual prior variance is rounding are dropped first: they change the conditioning only. `how` may
-# ask for sample paths or leading directions in place of the whole covariance.
+# Returns the auxiliary distribution that is the SoR posterior with inducing points U: b(x) = chol(I + A_u A_u'/s2)^{-1}
+# a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u. Points without residual prior variance beyond rounding are
+# dropped first, because they only worsen the conditioning. With how$samples or how$tail, sample paths or leading
+# directions replace the whole covariance.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   post <- native_posterior(U, data, model, jitter = 0, control = control)

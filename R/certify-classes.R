@@ -39,7 +39,7 @@ class_bounds <- function(fit, data, rounds = 3L) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # bounds e [n, K] of the centred modes at the rows are narrowed in several rounds
+  # e [n, K] bounds |f* - f|, less its mean over the classes, at each row; each round makes e smaller
   centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))

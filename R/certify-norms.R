@@ -371,8 +371,9 @@ mode_with_effects <- function(b, factors, sites) {
 # Returns TRUE if groups have more levels than a reference has points for.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
-# Returns near_preconditioner() for many levels: (Q + K_g + s2 I)^{-1} r, where Q is the smooth part of K by points z.
-# With weights in r, it is (r - mean) / s2 for the mean of the posterior of the response r at the rows.
+# Returns a preconditioner as near_preconditioner() does, for groups with many levels: a function of r that returns
+# (Q + K_g + s2 I)^{-1} r. K_g is the covariance of the groups, Q that of the inducing points z for the rest of K. The
+# result is (r - mean) / s2, where `mean` is the posterior mean for the response r at the rows.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

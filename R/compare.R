@@ -241,8 +241,8 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns the heading of anova(): the model of each fit, and for each row and the one above it which is better by the
-# bounds.
+# Returns the heading of anova(): the model of each fit, then for each pair of consecutive fits which of them has the
+# higher log marginal likelihood by its bounds.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {

@@ -59,7 +59,7 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
-# Returns the factors of the kernel that are groups by themselves.
+# Returns the group factors of the kernel that are not multiplied by another factor.
 group_leaves <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]])
@@ -86,7 +86,8 @@ count_effects <- function(kernel, x) {
   sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
-# Returns the rows with the levels of each grouping numbered from 1. Each new level has a negative number.
+# Returns the rows with the levels of each grouping numbered from 1. A level that the grouping lacks gets a negative
+# number of its own.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)

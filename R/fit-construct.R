@@ -209,7 +209,7 @@ learned_in <- function(kernel, s) {
   length(setdiff(names, c(not_learned(s), names[c(kernel$table$held, FALSE)])))
 }
 
-# Returns the hyperparameters that are learned, as the optimiser sees them.
+# Returns the problem of the hyperparameters that are learned, see hyper_parameters().
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }

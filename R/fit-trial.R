@@ -2,7 +2,8 @@
 
 # Compares inducing points alone with neighbours on held-out rows. Neighbours use a few noisy responses, inducing points
 # use all rows, which is better for many rows of a smooth function. Points alone are kept if their log density is larger
-# by more than its standard error, with the chosen kernel or with a smoother one that scores as well beside neighbours.
+# by more than its standard error. They are tried with the chosen kernel, and with a smoother kernel if there is one
+# that predicts as well with neighbours.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)

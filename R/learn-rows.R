@@ -98,9 +98,8 @@ response_units <- function(data) {
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
-# Returns TRUE if the responses `y` of all rows may have equal steps because the inputs have: they are not rounded. Each
-# distinct input has a response of its own, so that no step has two inputs, or all responses are a sum of quadratic
-# functions of single inputs.
+# Returns TRUE if equal steps between responses may come from equal steps between inputs, and not from rounding. This is
+# so if no two distinct inputs have the same response, or if y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
   if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)

@@ -135,9 +135,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns the model, or one whose noise is held at a small share of the response's variance. The latter needs a much
-# larger leave-one-out density, and a log likelihood without priors that is smaller by one nat at most. With few rows of
-# a simulator, noise and short waves of f explain the same data: the likelihood does not decide.
+# Returns `model`, or a model whose noise is held at a small share of the variance of the response. The second is taken
+# if its leave-one-out density is much larger and its log likelihood without priors at most one nat smaller. The
+# likelihood alone cannot decide: for few rows of a simulator, noise and a wiggly f explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last

@@ -95,7 +95,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     end <- on_iteration(iteration, new, s)
     if (!is.null(end)) return(end)
     point <- new
-    # a failed evaluation may shorten a step far from any minimum; the next direction differs
+    # a failed evaluation can shorten a step far from any minimum, so such a small step is no sign of convergence
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L

@@ -63,9 +63,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# With B = (K + s2 W^{-1})^{-1}:  mean = y - s2 / W alpha,  q = s2 / W (1 - s2 / W B_gg), which does not cancel. A row
-# with share p of the weight of its group of equal rows has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a
-# subsample are predicted as they are.
+# With B = (K + s2 W^{-1})^{-1} over the merged rows g: mean = y - s2 / W alpha and posterior variance q = s2 / W (1 -
+# s2 / W B_gg), without loss of digits. A row that has the share p of the weight of its merged row has 1 - leverage =
+# (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0 and their ordinary prediction.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)

@@ -315,7 +315,7 @@ at_mode <- function(fit) {
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 # Returns a jitter well above the backward error of the Cholesky factorisation of k(Z, Z), which is 0.1 to 0.2 m eps for
-# distinct points. Results are then exact for points with this jitter, see certify.h.
+# distinct points. The posterior is that of inducing points with this jitter; certificates hold for it, see certify.h.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
 # Returns the relative rounding error of sums over n rows and of factorisations, as in posterior_norms(). Errors of n

@@ -27,7 +27,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    # for more rows it takes more than a second
+    # leave-one-out residuals of more rows take more than a second
     if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
       out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
     }

@@ -58,8 +58,8 @@ enum status exact_run(struct exact *e, double *value)
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i
  *
- * K_bar is symmetric: a block of columns takes the rows from its first on, those below it twice.
- * sums: dtheta, noise
+ * K_bar is symmetric, so each block of columns needs the rows from its first column on only.  Rows
+ * below the block count twice.  v->sums has dtheta, then noise.
  */
 static void pulling_add(const void *self, const struct visit *v)
 {

@@ -184,7 +184,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
-/* Returns for each row u of U the sum of l over the rows of x at f = a'u. */
+/* Returns the log likelihood of the rows of x at f = a'u, a = L^{-1} k(Z, x), for each row u of U. */
 SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

@@ -40,8 +40,8 @@ struct laplace {
 /* The caller sets z (with L), sites, pass, `variational` and the arrays for rows, the points and the mode. */
 void laplace_open(struct laplace *l);
 
-/* Moves u to the mode, until sqrt(r'H^{-1}r) < enough, after maxit steps, or when no step lowers Psi
- * in double precision.  All results belong to the last u. */
+/* Moves u towards the mode.  Stops when sqrt(r'H^{-1}r) < enough, after maxit steps, or when no step
+ * lowers Psi in double precision.  All results belong to the last u. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
 /* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough`. */

@@ -27,5 +27,5 @@ struct likelihood {
  * of its own, and these are added in order. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 
-/* Returns the number of neighbours of term t. */
+/* Returns the number of neighbours of the row of term t. */
 int likelihood_neighbours(const struct likelihood *l, int t);

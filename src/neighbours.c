@@ -32,8 +32,8 @@ static double box_distance(int d, const double *box, const double *u)
     return sum;
 }
 
-/* A fused multiply-add may round one of the distances and not the other, by some units in the
- * last place. */
+/* Returns 1 if no row in a box at distance `box` can be a neighbour.  The margin is for fused
+ * multiply-adds, which may round the distances of the box and of its rows differently. */
 INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];

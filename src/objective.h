@@ -76,9 +76,10 @@ void evaluation_gradient(struct evaluation *e);
 void evaluation_points(struct evaluation *e, double k_sum);
 /* Returns the value.  slope: derivative in log s2, or NULL */
 double evaluation_value(struct evaluation *e, double rss, double *slope);
-/* Returns rss from the second pass. */
+/* Returns rss as summed over the rows by evaluation_gradient(). */
 double evaluation_rss(const struct evaluation *e);
-/* Returns rss from the sums, with fewer digits near interpolation; 0 if the value does not read it. */
+/* Returns rss from the sums of evaluation_sums(), with fewer digits near interpolation; 0 if the objective needs no
+ * rss. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
 /* Returns the doubles of adjoint_memory, which have all that gradients in other processes read. */

@@ -128,7 +128,8 @@ int guided_step(struct guided_state *g, double least)
     for (int i = 0; i < r; i++)
         b[i] /= length;
 
-    /* of what is left, c_i = v_i - sum_l b_l s_li:  b'c_i = b'v_i,  (P b)'c_i */
+    /* `both` gets b'c_i = b'v_i and (P b)'v_i; s gets (P b)'c_i.  c_i = v_i - sum_l b_l s_li is what
+     * the earlier b_l leave of v_i. */
     copy((size_t)r, b, pair);
     mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
     mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);
