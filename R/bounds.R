@@ -77,11 +77,9 @@ theorem_frame <- function(p, own, eps, new) {
   out
 }
 
-# Bounds the rounding errors of mean, sd, variance and SoR variance at the rows x (derived in certify.h). The mean has
-# the certificate with |w|_E = 0 and the effect of errors of A on beta: s2 C_x'L^{-1} R v, where s2 L^{-T} C_x are the
-# weights that explain (1, -h_x) best, hence at most wide kappa_v with wide >= sqrt(E(x, x)) + |h_x|_E. With
-# |h_x|^2 <= var_SoR / s2 and kappa = sqrt(slack k) (1 + sqrt(weight) |h_x|) the variance moves by
-# (2 wide + kappa) kappa, and by the error of s2 I + G.
+# Bounds the rounding errors of mean, sd, variance and SoR variance at the rows x (section 10 of the theory vignette).
+# The mean has the certificate with |w|_E = 0, and errors of A move it by at most wide kappa_v with wide >=
+# sqrt(E(x, x)) + |h_x|_E. The variance moves by (2 wide + kappa) kappa, and by the error of s2 I + G.
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise

@@ -32,24 +32,6 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }
 
-# Returns laplace_check() of the fit if it takes less than a second and does not fail, else NULL.
-quick_check <- function(fit, effort) {
-  if (effort == "fast" || is.null(fit$data) || !is.null(c(fit$near, fit$factors$groupings))) return(NULL)
-  if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
-  tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
-}
-
-mode_advice <- function(out, effort) {
-  if (any(is.infinite(out$sd_upper))) {
-    return(paste("Nothing is certified: the exact GP may have more than one mode nearby. There are many outliers, or",
-                 "few inducing points."))
-  }
-  wide <- mean(out$mean_upper - out$mean_lower > 2 * out$sd_upper, na.rm = TRUE)
-  if (!is.finite(wide) || wide == 0) return(NULL)
-  sprintf("The bound of the mode exceeds the sd at %.0f %% of the rows. %s", 100 * wide,
-          if (effort == "fast") "Take effort = \"reference\"." else "A larger reference (`m2`) narrows it.")
-}
-
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
 # Returns the bounds as a list: the mode at the rows (`at`), |g|_E, |r| and the gap `gamma` of the crude bound, and the
@@ -145,11 +127,13 @@ weighted_posterior.default <- function(b, weights, norms) {
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) at the rows of x. With effects these variances leave out
-# `new`, the variance of levels that the rows do not have.
-variances_at <- function(b, post, x) UseMethod("variances_at")
+# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals. With effects, for values alone, these
+# variances leave out `new`, the variance of levels that the rows do not have.
+variances_of <- function(b, post, fun) UseMethod("variances_of")
 
-variances_at.default <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
+variances_of.default <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
+
+variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$kernel, x))
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
@@ -213,59 +197,50 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound of |f*(x) - fh(x)| for each row of x.
-distance_at <- function(b, x) {
-  if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
-  prior <- prior_at(b$model, x)
-  b$most <- pmax(b$most, prior)
-  between <- b$between %||% b # a reference by an earlier version has one range for both
-  lo <- variances_at(b, between$lo, x)
-  top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
-  if (!response_of(b$fit)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
-  bottom <- if (is.null(between$hi)) 0 else
-    pmax(variances_at(b, between$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
-  first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
-  second <- Inf
-  if (!is.null(between$second)) {
-    E <- sqrt(lo$unexplained + b$slack * b$most)
-    if (inherits(b, "with_effects")) {
-      at <- features_with_effects(b, b$middle$factors, x)
-      eta <- variances_at(b, b$middle, x)$eta
-      spread <- effect_root(b, b$middle$factors, between$second, at)
-    } else {
-      forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, kernel = b$model$kernel),
-                      list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
-                      engine_control(nrow(x), b$fit$control))
-      root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-      eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L) # a bound of |h^W|_E
-      spread <- root(2L)
-    }
-    second <- (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
-  }
-  (1 + b$growth) * pmin(sqrt(prior) * b$gamma, first, second)
-}
-
 # Returns an upper bound of the distance between functionals of the two modes. The crude and the first bound hold for
 # any functional. A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
-  if (fun$kind == "values") return(distance_at(b, fun$x))
-  between <- b$between %||% b
-  most <- pmax(b$most, fun$size)
-  top <- variances_of(b, between$lo, fun)$var_upper
-  bottom <- if (is.null(between$hi)) 0 else
-    variances_of(b, between$hi, fun)$sor_variance * (1 - 1e3 * b$growth) - b$slack * most
-  first <- sqrt(pmax(top - pmax(bottom, 0), 0)) * b$g_E + sqrt(top) * b$r
-  crude <- sqrt(fun$prior + b$slack * most) * b$gamma
-  if (!response_of(b$fit)$concave) first <- crude <- sqrt(top) * b$gamma * b$stretch
-  distance <- (1 + b$growth) * pmin(crude, first)
+  if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
+  values <- fun$kind == "values"
+  most <- pmax(b$most, if (values) fun$prior else fun$size)
+  prior <- fun$prior + if (values) 0 else b$slack * most
+  between <- b$between %||% b # a reference by an earlier version has one range for both
+  lo <- variances_of(b, between$lo, fun)
+  top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
+  distance <- if (!response_of(b$fit)$concave) {
+    top * b$gamma * b$stretch
+  } else {
+    bottom <- if (is.null(between$hi)) 0 else
+      pmax(variances_of(b, between$hi, fun)$sor_variance * (1 - 1e3 * b$growth) - b$slack * most, 0)
+    first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
+    second <- if (values) second_distance(b, between, fun$x, lo$unexplained, top, most) else Inf
+    pmin(sqrt(prior) * b$gamma, first, second)
+  }
+  distance <- (1 + b$growth) * distance
   if (fun$kind != "sums") return(distance)
   each <- (1 + b$growth) * distance_at(b, fun$x)
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-variances_of <- function(b, post, fun) {
-  if (fun$kind == "values") return(variances_at(b, post, fun$x))
-  certify_with(post$factors, post$norms, b$z, b$model, fun)
+distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
+
+# Returns the second bound of the distance at the rows of x, Inf if there is none.
+second_distance <- function(b, between, x, left, top, most) {
+  if (is.null(between$second)) return(Inf)
+  E <- sqrt(left + b$slack * most)
+  if (inherits(b, "with_effects")) {
+    at <- features_with_effects(b, b$middle$factors, x)
+    eta <- variances_at(b, b$middle, x)$eta
+    spread <- effect_root(b, b$middle$factors, between$second, at)
+  } else {
+    forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, kernel = b$model$kernel),
+                    list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
+                    engine_control(nrow(x), b$fit$control))
+    root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # a bound of |h^W|_E
+    spread <- root(2L)
+  }
+  (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
 # Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior at

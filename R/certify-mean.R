@@ -23,8 +23,6 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
 
-# ---- goals of exact_mean() ------------------------------------------------------------------------------------------
-
 # Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
 # the reference, in the median over some rows. Returns NULL if the certificates already are that small. Beside nearest
 # neighbours it is enough if kriging certifies the mean to a tenth of its distance from the fit's mean, in the median
@@ -51,13 +49,6 @@ share_of_distance <- function(reference, data, fit, share) {
       min(own(s), 10 * half * sqrt(s$c) / stats::median(abs(centre - mean[few] / reference$scale)), na.rm = TRUE)
     }
   }
-}
-
-# Returns a goal for exact_mean(): certificates are at most `accuracy`, in units of y. A certificate by kriging is
-# sqrt(c) times `kriged`. The reference's own certificates are proportional to |w_r|_E, and `own` is their largest.
-accuracy_of <- function(reference, accuracy, kriged, own) {
-  wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
-  function(near) function(s) min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / accuracy
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
@@ -207,10 +198,8 @@ passes_until <- function(went, share) {
 
 # Returns the correction from a solution u. For any u the exact mean at x is k_x'u plus the exact mean for the response
 # r = y - (K + s2 W^{-1}) u. The reference certifies the second term. The correction has u, r, the reference's sums and
-# norms for r, and bounds of the rounding in r and in k_x'u, with |K| <= |G| + |E|:
-#   |error of r| <= residual_rounding(), times |h_x| in the mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), and s2 |h_x|^2 is at
-#     most the exact variance, which is |(1, -h_x)|_K^2 + s2 |h_x|^2;
-#   |error of k_x'u| <= unit sqrt(k |K|) |v|.
+# norms for r, and bounds of the rounding in r, times |h_x| <= sqrt(k) / (2 sqrt(s2)), and in k_x'u. s2 |h_x|^2 is also
+# at most the exact variance.
 # `sharp`: |B^{-1} r|_E is computed by groups of rows, at the cost of a pass over all pairs; else it follows from |r|.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)

@@ -97,11 +97,9 @@ norms_of_sums <- function(p, model, n) {
 # Bounds c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 by `lower` and `upper`, and y'w from below by `least`.
 # For any tau >= s2 + t:
 #   max(c^2 / (c + |v|_E^2), y'(Q + tau I)^{-1} y) <= y'w <= c.
-# Rounding: c is the minimum of |y - A'b|^2 / s2 + |b|^2 over b, so the computed beta gives no less. It is the maximum
-# of 2 u'y - |A u|^2 - s2 |u|^2 over u, so v = (y - A'beta) / s2 gives no more, that is s2 |v|^2 + |beta|^2 -
-# |A v - beta|^2 with A v - beta = (A y - (s2 I + G) beta) / s2. Errors L^{-1} r of A move |A u|^2 by
-# (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by r'L^{-T} b; the smaller of the two counts. Sums and
-# differences err by growth times their terms.
+# Rounding (section 10 of the theory vignette): the computed beta gives no less than c, and the computed v no more, up
+# to |A v - beta|^2. Errors L^{-1} r of A move |A u|^2 by (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b
+# by r'L^{-T} b; the smaller of the two counts. Sums and differences err by growth times their terms.
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
@@ -178,9 +176,10 @@ own_posterior <- function(fit) {
 
 # Returns the certificate of functionals from a posterior with norms, for the cleaned response.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
-  if (fun$kind == "values") return(native_certify(factors, z, model, norms, fun$x, crossing))
-  native(ffi_certify_features, engine_posterior(factors, z, model), norms_to_engine(norms),
-         features_of(fun, z, factors$L), fun$prior, fun$size)
+  native_certify(factors, z, model, norms, fun$x, crossing, if (fun$kind != "values") {
+    list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
+         terms = 1L)
+  })
 }
 
 # Returns the certificate of certify_with() in units of y, without the centre.
@@ -319,12 +318,13 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns the variances without `new`, the variance of new levels, see variances_at().
-variances_at.with_effects <- function(b, post, x) {
+# Returns the variances without `new`, the variance of new levels.
+variances_of.with_effects <- function(b, post, fun) {
+  x <- fun$x
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)
   new <- covariance_of_new(post$factors$groupings, at$x, FALSE)
-  prior <- prior_at(b$model, x)
+  prior <- fun$prior
   slack <- b$slack * pmax(b$most, prior)
   left <- pmax(at$unexplained - new, 0)
   kappa <- sqrt(slack) * (1 + sqrt(norms$spread * norms$weight * at$sor_variance))

@@ -242,16 +242,11 @@ exact_if_cheap <- function(fit, fun, seconds) {
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
-# Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor
-# is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
-#   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
-# and that of kernel values likewise. Blocks of rows bound the memory.
-#
-# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
-# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which suffices
-# unless the noise is small.
-#
-# `fun`: functionals, whose size has the place of k(x, x); for values it is the largest there is.
+# Bounds the effect of rounding on the exact posterior at functionals, whose size has the place of k(x, x). The Cholesky
+# factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n with D the diagonal; the error of the
+# mean is h'Delta alpha, that of the variance h'Delta h, and that of kernel values likewise. |D^{1/2} h| is computed
+# where |D^{1/2} h|^2 <= max(d_i / v_i) var, with v_i the noise of row i, is too large (section 10 of the theory
+# vignette). Blocks of rows bound the memory.
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha

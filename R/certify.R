@@ -58,7 +58,14 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
-            check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
+            check = if (!response_of(fit)$conjugate && effort != "fast") with_fixed_seed(quick_check(fit)))
+}
+
+# Returns laplace_check() of the fit if it takes less than a second and does not fail, else NULL.
+quick_check <- function(fit) {
+  few <- !is.null(fit$data) && nrow(fit$data$x) * as.double(fit$m) <= 1e7
+  if (!few || !is.null(c(fit$near, fit$factors$groupings))) return(NULL)
+  tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
 }
 
 # Certifies the mean of a hurdle, the product of two independent means of at least 0, and its probability of 0.
@@ -108,7 +115,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   about <- attributes(inside)
   out <- certificate_frame(fit, new, about$at %||% functionals_in_units(at_mode(fit), fun), inside)
   if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
-  advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, about)
+  advice <- certificate_advice(out, effort, about, response_of(fit)$conjugate)
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
             claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
@@ -163,18 +170,23 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 
 # Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
 # passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.
-certificate_advice <- function(out, effort, about) {
-  if (!nrow(out) || is.null(about$left)) return(NULL)
+certificate_advice <- function(out, effort, about, conjugate) {
+  if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
+  if (!conjugate && any(is.infinite(out$sd_upper))) {
+    return(paste("Nothing is certified: the exact GP may have more than one mode nearby. There are many outliers, or",
+                 "few inducing points."))
+  }
   fast <- effort == "fast"
   ratio <- (out$mean_upper - out$mean_lower) / (2 * out$sd_upper)
   wide <- out$mean_upper - out$mean_lower > 2 * out$sd_upper
-  vague <- out$sd_upper > 2 * out$sd_lower
+  vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
   # the number of passes after which the error of the mean is a tenth of the sd
-  passes <- if (!fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
+  passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
-    "The bound of the mean exceeds the sd at %s. %s", share(wide), if (fast) "Take effort = \"reference\"." else
+    "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
+    if (fast) "Take effort = \"reference\"." else if (!conjugate) "A larger reference (`m2`) narrows it." else
       if (is.null(passes)) "refine() certifies the mean by passes over all pairs of rows." else
         sprintf("refine() would need about %d more passes over all pairs of rows.", passes)),
     if (any(vague, na.rm = TRUE)) sprintf(

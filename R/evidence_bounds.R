@@ -80,9 +80,10 @@ response_norm <- function(fit) {
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
-# The solution alpha is exact for another such Delta: y'alpha errs by at most N |D^{1/2} alpha| |D^{1/2} A y|, and
-# |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. Always s2 W^{-1} <= K + s2 W^{-1}, and its determinant is at most
-# that of D.
+# The norms of M^{-1} follow from M^{-1} <= diag(d / v). If that leaves more than 0.01, |M^{-1}|_F is computed, whose
+# columns err by a factor 1 + N |M^{-1}|_2. The solution alpha is exact for another such Delta: y'alpha errs by at most
+# N |D^{1/2} alpha| |D^{1/2} A y|, and |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. Always s2 W^{-1} <=
+# K + s2 W^{-1}, and its determinant is at most that of D.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
@@ -97,7 +98,18 @@ exact_bracket <- function(fit) {
   error <- c(factor = n * (sums + 6 * eps), solution = n * (3 * sums + 8 * eps))
   logs <- log(diag(f$L))
   logdet <- 2 * sum(logs)
-  det <- logdet + c(-1, 1) * logdet_error(f$L, d, v, error[["factor"]])
+  N <- error[["factor"]]
+  bound <- function(frobenius, spectral) {
+    x <- N * spectral
+    if (isTRUE(x < 0.5)) N * frobenius + x^2 / (2 * (1 - x)) else Inf
+  }
+  of_det <- bound(sqrt(sum((d / v)^2)), max(d / v))
+  if (of_det > 0.01) {
+    inverse <- sqrt(sum((chol2inv(t(f$L)) * outer(sqrt(d), sqrt(d)))^2))
+    inverse <- if (isTRUE(N * inverse < 1 / 3)) inverse / (1 - N * inverse) else Inf
+    of_det <- min(of_det, bound(inverse, inverse))
+  }
+  det <- logdet + c(-1, 1) * of_det
   det <- c(max(det[1L], sum(log(v))), min(det[2L], sum(log(d * (1 + n * eps)))))
   y <- drop(f$L %*% crossprod(f$L, f$alpha))
   quadratic <- sum(y * f$alpha)
@@ -116,36 +128,17 @@ exact_bracket <- function(fit) {
   stats::setNames(out, c("lower", "upper"))
 }
 
-# Bounds the error of log det of the factor L, see exact_bracket(), by M^{-1} <= diag(d / v). If that leaves more than
-# 0.01, it computes |M^{-1}|_F, whose columns err by a factor 1 + N |M^{-1}|_2.
-logdet_error <- function(L, d, v, N) {
-  bound <- function(frobenius, spectral) {
-    x <- N * spectral
-    if (isTRUE(x < 0.5)) N * frobenius + x^2 / (2 * (1 - x)) else Inf
-  }
-  rough <- bound(sqrt(sum((d / v)^2)), max(d / v))
-  if (rough <= 0.01) return(rough)
-  inverse <- sqrt(sum((chol2inv(t(L)) * outer(sqrt(d), sqrt(d)))^2))
-  if (!isTRUE(N * inverse < 1 / 3)) return(rough)
-  inverse <- inverse / (1 - N * inverse)
-  min(rough, bound(inverse, inverse))
-}
-
 # Bounds log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:
 #   log det(K + s2 I) >= log det(Q + s2 I) + log(1 + t / (s2 + g_max)),
 #   log Z >= -(log det(Q + s2 I) + c + t / s2 + N log 2 pi) / 2.
-# Rounding: C is the factor of s2 I + G up to delta, which moves the log determinant by delta tr (C C')^{-1}. Errors
-# L^{-1} r of A move it by 2 sum r_n'L^{-T} C_n, where s2 L^{-T} C_n are the weights that explain row n of I - H best,
-# H = (Q + s2 I)^{-1} Q. That is at most slopes / s2, slopes = 2 sqrt(slack tr K t) + slack tr K, because the squared
-# E-norms of these rows add up to at most t. In the ELBO the log determinant and t move together, by the rows of H, and
-# by no more.
+# Rounding (section 10 of the theory vignette): C is the factor of s2 I + G up to delta, which moves the log determinant
+# by delta tr (C C')^{-1}. Errors of A move it, and with it t, by at most slopes / s2.
 evidence_bracket <- function(post, data) {
   p <- post$factors
   model <- model_of(post)
   noise <- model$noise
   m <- nrow(p$G)
-  norms <- post$norms
-  if (is.null(norms)) norms <- norms_of_sums(p, model, post$nobs)
+  norms <- post$norms %||% norms_of_sums(p, model, post$nobs)
   growth <- norms$growth
   q <- quadratic_bracket(p, norms, model)
   if (is.infinite(q$upper)) return(c(lower = -Inf, upper = Inf)) # numbers overflowed

@@ -41,7 +41,7 @@
 #' @export
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
-  fit <- check_one_function(check_any_fit(fit, "fit"))
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points", "hyper_uncertainty")
   dots <- list(...)
   known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
@@ -78,12 +78,6 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = variables_by_name(fit)))
-}
-
-# Refuses fits with a latent function for each of several classes.
-check_one_function <- function(fit) {
-  if (has_labels(response_of(fit))) abort_input("fit", "a fit of several classes", "a fit with one latent function")
-  fit
 }
 
 # Returns the probabilities and regions as a data frame. `at` has the columns of certify(), or `mean` and `sd` alone.
@@ -154,16 +148,13 @@ response_exceedance <- function(response, mean, sd, threshold) {
   at <- function(mean, sd) {
     1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
   }
-  room <- apart[known] + predictive_rounding
+  room <- apart[known] + 1e-6 # a hundred times the largest difference of predictive_cdf() from adaptive quadrature
   lower <- ifelse(is.na(mean$lower), NA, 0)
   upper <- lower + 1
   lower[known] <- pmax(pmax(at(mean$lower, sd$lower), at(mean$lower, sd$upper)) - room, 0)
   upper[known] <- pmin(pmin(at(mean$upper, sd$lower), at(mean$upper, sd$upper)) + room, 1)
   list(lower = lower, upper = upper)
 }
-
-# Bound of the absolute error of predictive_cdf(): a hundred times its largest difference from adaptive quadrature.
-predictive_rounding <- 1e-6
 
 # Returns a factor with the regions: the largest set of places, in the order of `p`, where all values are above the
 # threshold with probability `prob` in draws of f, and the largest set where all are below.
@@ -320,7 +311,7 @@ exceedance_map <- function(inputs, data, shown, axes) {
 #' @rdname linear_functional
 #' @export
 ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
-  fit <- check_one_function(check_any_fit(fit, "fit"))
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   level <- check_level(level)
   certified <- check_flag(certified, "certified")
   response <- response_of(fit)

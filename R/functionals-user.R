@@ -48,8 +48,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
                               max_seconds = if (effort == "tight") Inf else 10, lower = NULL, upper = NULL,
                               average = TRUE) {
   check_dots_empty(list(...), names(formals(linear_functional)))
-  fit <- check_any_fit(fit, "fit")
-  refuse_classes(fit)
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
@@ -131,8 +130,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                max_seconds = if (effort == "tight") Inf else 10, n = 20,
                                type = c("link", "response")) {
   check_dots_empty(list(...), names(formals(partial_dependence)))
-  fit <- check_any_fit(fit, "fit")
-  refuse_classes(fit)
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !is.null(fit$transform)

@@ -26,9 +26,8 @@
 #' laplace_check(fit, draws = 500)
 #' @export
 laplace_check <- function(fit, draws = 2000) {
-  fit <- check_any_fit(fit, "fit")
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
-  refuse_classes(fit)
   check_posterior(fit, "families", what = "The check")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")

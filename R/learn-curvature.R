@@ -98,9 +98,14 @@ learned_density <- function(fit) {
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
   s$steps$max_seconds <- Inf
-  learned <- if (fit$hyper == "evidence") with_fixed_seed(density_of_evidence(fit, data, s)) else
-    density_of_objective(fit, data, s)
-  c(list(names = free, unit = 1, at = model_theta(model)[names %in% free]), learned)
+  about <- list(names = free, unit = 1, at = model_theta(model)[names %in% free])
+  if (fit$hyper == "evidence") return(c(about, with_fixed_seed(density_of_evidence(fit, data, s))))
+  # the exact log marginal likelihood or the ELBO, without priors
+  parameters <- free_parameters(model, s)
+  exact <- !is.null(fit$x)
+  problem <- if (exact) exact_problem(data, parameters, s$run) else
+    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
+  c(about, density_of_minus(problem, exact))
 }
 
 refuse_fixed <- function() {
@@ -133,17 +138,6 @@ density_of_evidence <- function(fit, data, s) {
          prior <- diag(problem$prior(theta)$information, length(theta))
          (times * (evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
        })
-}
-
-# Returns the exact log marginal likelihood or the ELBO, without priors.
-density_of_objective <- function(fit, data, s) {
-  parameters <- free_parameters(model_of(fit), s)
-  problem <- if (!is.null(fit$x)) {
-    exact_problem(data, parameters, s$run)
-  } else {
-    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
-  }
-  density_of_minus(problem, exact = !is.null(fit$x))
 }
 
 # Returns the density whose minus a problem of minimise() has, `times` for its part without the prior. The unit of its

@@ -111,7 +111,7 @@ posterior_of_rows <- function(model) {
 # Returns rstandard() for any likelihood; NA for rows of weight 0.
 residuals_in_sds <- function(model) {
   response <- response_of(model)
-  if (has_labels(response)) row_parts(posterior_of(model)) # row_parts() refuses several classes
+  refuse_classes(model)
   check_distribution(model)
   loo <- loo_rows(model)
   if (response$conjugate) return(standardised(loo))

@@ -224,8 +224,8 @@ native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, con
         as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
-native_certify <- function(posterior, z, model, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_posterior(posterior, z, model), norms_to_engine(norms), x, crossing,
+native_certify <- function(posterior, z, model, norms, x, crossing = NULL, of = NULL) {
+  .Call(ffi_certify, engine_posterior(posterior, z, model), norms_to_engine(norms), x, of, crossing,
         engine_control(nrow(x)))
 }
 

@@ -36,7 +36,7 @@
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
                         candidates = NULL, level = NULL, ...) {
   check_dots_empty(list(...), names(formals(next_points)))
-  fit <- check_one_function(check_any_fit(fit, "fit"))
+  fit <- refuse_classes(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
   if (!identical(goal == "level", is_finite_number(level))) {

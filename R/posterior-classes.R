@@ -50,8 +50,4 @@ posterior_without.classes <- function(p) {
   list(mean = at$mean, var = with_rest(at$S, at$left), leverage = leverage)
 }
 
-posterior_certificate.classes <- row_parts.classes <- function(p, ...) {
-  abort_input("model", "a fit of several classes", "a fit with one latent function",
-              message = "This computation does not exist for a fit of several classes.",
-              hint = "Use predict(), certify(), residuals() or hatvalues().")
-}
+posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_classes(p$fit)

@@ -179,9 +179,6 @@ warn_small_n <- function(check, n) {
 # The number of rows up to which draws use the covariance matrix.
 dense_draws <- 2000L
 
-# The number of earlier rows that each row is given.
-path_neighbours <- 30L
-
 # Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
 posterior_draws <- function(p, x, n) {
   by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && !inherits(p, "grouped_near") &&
@@ -247,14 +244,14 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Returns list(draws, L): draws of e at the rows of x, and the Cholesky factor L of the inducing points. A noise of 1e-6
-# times the prior variance keeps equal rows distinct.
+# Returns list(draws, L): draws of e at the rows of x, each given 30 earlier rows, and the Cholesky factor L of the
+# inducing points. A noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)
   rank <- sample.int(n)
-  found <- native_near(z, list(x = x, y = numeric(n)), new_model(model$kernel, tiny), min(path_neighbours, n - 1L),
-                       rank, jitter, control = control, keep = TRUE)
+  found <- native_near(z, list(x = x, y = numeric(n)), new_model(model$kernel, tiny), min(30L, n - 1L), rank,
+                       jitter, control = control, keep = TRUE)
   draws <- sqrt(found$d) * normal(n, nsim)
   for (i in order(rank)) {
     p <- found$rows[, i]

@@ -28,28 +28,20 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
       native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
         covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = {
-    if (near) return(sums_with_neighbours(p, fun))
-    W <- matrix(0, fun$n, nrow(fun$x))
-    for (i in seq_len(fun$n)) {
-      W[i, ] <- rowsum(c(fun$weights[[i]], numeric(nrow(fun$x))), c(fun$rows[[i]], seq_len(nrow(fun$x))))
-    }
-    at <- posterior_values(p, fun$x, TRUE)
-    list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W))
-  }, effects = { # the moments of c'b for each row c of `of`, where b are the effects of each of the levels asked for
+  }, sums = sums_of_values(p, fun), effects = { # c'b for each row c of `of` and each of the levels asked for
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
-    covariance <- effects[[at]]$covariance
-    list(mean = c(asked$of %*% effects[[at]]$b[, level, drop = FALSE]), var = c(vapply(level, function(l) {
-      rowSums((asked$of %*% covariance[, , l]) * asked$of)
-    }, asked$of[, 1L])))
+    each <- rep(seq_len(nrow(asked$of)), length(level))
+    effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
   }, terms = { # the first term at all rows, then the second, ... Effects have no neighbours; smooth terms have.
     kernels <- kernels_of_terms(p$model$kernel)
     parts <- Map(function(kernel, at) {
       if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
-      effects_at_rows(own$groupings[[at]], numbered(fun$x, own$groupings), effects[[at]])
+      g <- own$groupings[[at]]
+      x <- numbered(fun$x, own$groupings)
+      effect_moments(g, effects[[at]], x[, g$column], design_of(g, x))
     }, kernels, place(seq_along(kernels)))
     lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
   }, population = smooth_at(p, fun), {
@@ -60,11 +52,9 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   })
 }
 
-# Returns the moments of the effects of a grouping at the rows of x.
-effects_at_rows <- function(g, x, effects) {
-  level <- x[, g$column]
+# Returns the moments of c'b for each column c of `design`, where b are the effects of the level of a grouping.
+effect_moments <- function(g, effects, level, design) {
   level[level < 1 | level > g$levels] <- g$levels + 1 # a new one
-  design <- design_of(g, x)
   first <- rep(seq_len(nrow(design)), nrow(design))
   covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
   both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
@@ -108,23 +98,6 @@ covariance_of_new <- function(groupings, x, joint) {
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
-}
-
-row_parts.grouped <- function(p) {
-  apart <- responses_used(p)
-  at <- predict_grouped(at_mode(p), p$rows$x)
-  part <- lapply(list(mean = at$mean, q = at$sor_variance, left = at$unexplained), `[`, apart$group)
-  part$W <- apart$w / p$model$noise
-  part$g <- part$W * (apart$y - part$mean)
-  if (!is.null(p$fit$likelihood)) {
-    sites <- sites_of_fit(p$fit, p$rows)
-    l <- native_likelihood(sites, part$mean + sites$offset)
-    part[c("g", "W")] <- list(l[2L, ], l[3L, ])
-    if (!is.null(p$factors$shift)) {
-      part$shift <- predict_grouped(p, p$rows$x)$mean - part$mean - part$q * l[4L, ] * part$q / 2
-    }
-  }
-  c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
 # With P+ = I + A+ W A+':  a+'P+^{-1}a+ - |P+^{-1}a+|^2. Beside i = S^{-1}(a - C T^{-1}B') in P+^{-1}a+, the levels have

@@ -33,7 +33,7 @@ near_view <- function(near, rows, z, model, control = NULL) {
 }
 
 posterior_at.near <- function(p, fun, joint = FALSE) {
-  if (fun$kind %in% c("sums", "boxes")) return(sums_with_neighbours(p, fun))
+  if (fun$kind %in% c("sums", "boxes")) return(sums_of_values(p, fun))
   at <- if (joint) {
     native_near_covariance(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
   } else {
@@ -63,7 +63,7 @@ functionals_near <- function(p, fun) {
 }
 
 # Returns the moments of sums. The mean is the sum of means; the variance uses the covariance of the rows.
-sums_with_neighbours <- function(p, fun) {
+sums_of_values <- function(p, fun) {
   f <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * f[rows]), fun$rows, fun$weights), var = mapply(function(rows, w) {
     sum(w * (posterior_values(p, fun$x[rows, , drop = FALSE], TRUE)$cov %*% w))

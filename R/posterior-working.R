@@ -30,16 +30,6 @@ mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
   laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
 }
 
-# Returns the parts of row_parts() at the mode.
-sites_at_mode <- function(p) {
-  sites <- sites_of_fit(p$fit, p$rows)
-  at <- mode_again(p$fit, p$rows, sites)
-  part <- list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
-  if (is.null(p$factors$shift)) return(part)
-  share <- share_of_shift(p$factors, at)
-  c(part, list(shift = share * (shift_at_rows(at, p$z, p$fit$kernel, p$rows$x) - at$q * at$slopes)))
-}
-
 # Returns the shift of the mean at the rows of x, a column for each latent function.
 shift_at_rows <- function(at, z, kernel, x) {
   if (!is.null(at$probability)) return(native_softmax_at(at, z, kernel, x, beta = at$shift)$mean)
@@ -58,13 +48,11 @@ variational_at <- function(x, sites, kernel, z, found, state, control) {
   begun <- FALSE
   climb <- function() {
     begun <<- TRUE
-    for (i in seq_len(variational_steps / 10L)) if (step(10L)$steps < 10L) break
+    for (i in 1:30) if (step(10L)$steps < 10L) break
   }
   run_stage(state, "variational", climb(), otherwise = if (!begun) allowInterrupts(climb()))
   found
 }
-
-variational_steps <- 300L
 
 # Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at
 # rows and points.
@@ -301,18 +289,33 @@ points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
 }
 
 # Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
-# variational posterior has W and g at its mode, the same formulas hold, and the mode is not searched again.
+# variational posterior has W and g at its mode, the same formulas hold, and the mode is not searched again. Beside
+# groups f at the mode is predicted.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
-  part <- if (is.null(p$fit$likelihood)) {
-    at <- native_predict(p$factors, p$z, p$model, p$rows$x)
-    left <- at$unexplained[apart$group]
-    mean <- at$mean[apart$group]
-    W <- 1 / (p$model$noise / apart$w + if (p$fitc) left else 0)
-    list(mean = mean, q = at$sor_variance[apart$group], left = if (p$sor) 0 * left else left, g = W * (apart$y - mean),
-         W = W)
+  x <- p$rows$x
+  sites <- if (!is.null(p$fit$likelihood)) sites_of_fit(p$fit, p$rows)
+  shifted <- !is.null(p$factors$shift)
+  if (inherits(p, "grouped")) {
+    at <- predict_grouped(at_mode(p), x)
+  } else if (is.null(sites)) {
+    at <- native_predict(p$factors, p$z, p$model, x)
   } else {
-    sites_at_mode(p)
+    at <- mode_again(p$fit, p$rows, sites)
+    part <- list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
+    if (shifted) part$shift <- share_of_shift(p$factors, at) *
+        (shift_at_rows(at, p$z, p$fit$kernel, x) - at$q * at$slopes)
+    return(c(part, list(rest = 1 - at$W * at$q, group = apart$group)))
+  }
+  part <- lapply(list(mean = at$mean, q = at$sor_variance, left = at$unexplained), `[`, apart$group)
+  if (is.null(sites)) {
+    part$W <- 1 / (p$model$noise / apart$w + if (p$fitc) part$left else 0)
+    part$g <- part$W * (apart$y - part$mean)
+    if (p$sor) part$left <- 0 * part$left
+  } else {
+    l <- native_likelihood(sites, part$mean + sites$offset)
+    part[c("g", "W")] <- list(l[2L, ], l[3L, ])
+    if (shifted) part$shift <- predict_grouped(p, x)$mean - part$mean - part$q * l[4L, ] * part$q / 2
   }
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }

@@ -303,8 +303,15 @@ diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 # Returns the weights that give the mean of f; without a shift this is also the mode.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
-# Stops with an error for a fit of several classes.
-refuse_classes <- function(fit) if (length(fit$center) > 1L) row_parts(posterior_of(fit))
+# Returns the fit, or stops with an error for one of several classes.
+refuse_classes <- function(fit) {
+  if (length(fit$center) > 1L) {
+    abort_input("model", "a fit of several classes", "a fit with one latent function",
+                message = "This computation does not exist for a fit of several classes.",
+                hint = "Use predict(), certify(), residuals() or hatvalues().")
+  }
+  fit
+}
 
 # Returns a fit whose predictions are about the mode.
 at_mode <- function(fit) {

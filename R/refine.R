@@ -66,13 +66,15 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
+  # a certificate by kriging is sqrt(c) times `far`; the reference's own are proportional to |w_r|_E
+  wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
   repeat {
     tried <- stop_by({
-      one <- exact_mean(reference, data, accuracy_of(reference, aim, far, own),
-                        list(passes = maxit - iterations, left = left), from, made$value$precondition, sharp = TRUE,
-                        keep = keep)
+      ratio <- function(s) min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / aim
+      one <- exact_mean(reference, data, function(near) ratio, list(passes = maxit - iterations, left = left), from,
+                        made$value$precondition, sharp = TRUE, keep = keep)
       found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))
       for (part in kriged[!is.null(one)]) {
         found <- narrow(found, kriged_interval(part$found, reference, one, data), part$rows)
@@ -92,16 +94,11 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
       aim <- aim / 4
       next
     }
-    # computing r anew, once, removes the rounding errors of the iterations so far
-    if (renewed || !isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) break
+    # computing r anew, once, removes the rounding errors of the iterations so far: those of a single product are left
+    once <- residual_rounding(reference, data$y * root_weights(data), c(v = norm2(correction$v), r = 0))
+    if (renewed || !isTRUE(now * (once$residual / correction$error$residual) <= 4 * goal)) break
     from$residual <- NULL
     renewed <- TRUE
   }
   ended(if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`")
-}
-
-# Returns the rounding error of r after a single product, as a share of that after all iterations.
-rounding_at_hand <- function(reference, data, correction) {
-  once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
-  once$residual / correction$error$residual
 }

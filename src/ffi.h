@@ -39,8 +39,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
     /* laplace */ door(laplace, 7) door(softmax, 7) door(softmax_at, 6) door(forms, 4)  \
         door(paths, 5) door(sites, 2)                                                   \
     /* near */ door(near, 7) door(near_predict, 7) door(near_covariance, 5)             \
-    /* certify */ door(norms, 6) door(cross, 4) door(certify, 5)                        \
-        door(certify_features, 5) door(kriging, 9)                                      \
+    /* certify */ door(norms, 6) door(cross, 4) door(certify, 6) door(kriging, 9)       \
     /* solve */ door(decorrelate, 5) door(kernel_matvecs, 6)                            \
         door(kernel_cross_matvec, 5) door(response, 4)                                  \
     /* exact */ door(exact, 5) door(exact_predict, 3) door(exact_covariance, 2)

@@ -89,50 +89,42 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
+/* Reads list(cross, features, prior, size, terms) of n functionals over N rows, or NULL. */
+static struct functionals arg_functionals(SEXP list, int N, int M, int n)
+{
+    if (list == R_NilValue)
+        return (struct functionals){0};
+    return (struct functionals){list_vector(list, "cross", (size_t)N * n),
+                                list_vector(list, "features", (size_t)M * n),
+                                list_vector(list, "prior", (size_t)n),
+                                list_vector(list, "size", (size_t)n),
+                                arg_count(list_get(list, "terms"), "terms")};
+}
+
 /* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x.  posterior has G;
- * crossing is the result of ffi_cross() at these rows, or NULL. */
-SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP control)
+ * crossing is the result of ffi_cross() at these rows, or NULL.  `of`: functionals of f instead, without `cross`, or
+ * NULL. */
+SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
+                 SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
+    struct certifying self = {.posterior = p, .norms = &norms};
     struct pass pass = pass_at(x, &p->z, control);
+    if (of != R_NilValue) {
+        const int M = p->z.M, n = (int)XLENGTH(list_get(of, "prior"));
+        const struct functionals f = arg_functionals(of, 0, M, n);
+        SEXP result = PROTECT(pack_certified(n, &self.to));
+        certify_features(p, &norms, n, 0, f.features, f.prior, f.size, NULL,
+                         room(3 * (size_t)M * (size_t)n), &self.to);
+        return packed(result);
+    }
     const int n = pass.rows->N;
     const struct crossings crossings = arg_crossings(crossing, n);
-    struct certifying self = {.posterior = p, .norms = &norms};
     self.crossings = crossing == R_NilValue ? NULL : &crossings;
     SEXP result = PROTECT(pack_certified(n, &self.to));
     pass_run(&pass, certifying_sink(&self));
     return packed(result);
-}
-
-/* Certifies n linear functionals as ffi_certify(), see certify_features().  features is M x n. */
-SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior,
-                          SEXP size)
-{
-    const struct posterior *p = arg_posterior(posterior);
-    const struct norms norms = arg_norms(norms_, posterior, p);
-    int M, n;
-    const double *A = arg_matrix(features, "features", &M, &n);
-    if (M != p->z.M)
-        Rf_error("internal: `features` must have a row for each inducing point");
-    struct certified to;
-    SEXP result = PROTECT(pack_certified(n, &to));
-    certify_features(p, &norms, n, 0, A, arg_vector(prior, "prior", (size_t)n),
-                     arg_vector(size, "size", (size_t)n), NULL, room(3 * (size_t)M * n),
-                     &to);
-    return packed(result);
-}
-
-/* Reads list(cross, features, prior, size, terms) of n functionals, or NULL. */
-static struct functionals arg_functionals(SEXP list, const struct local *l, int n)
-{
-    if (list == R_NilValue)
-        return (struct functionals){0};
-    return (struct functionals){
-        list_vector(list, "cross", (size_t)l->rows.N * n),
-        list_vector(list, "features", (size_t)l->posterior->z.M * n),
-        list_vector(list, "prior", (size_t)n), list_vector(list, "size", (size_t)n),
-        arg_count(list_get(list, "terms"), "terms")};
 }
 
 /* Reads the groups of new rows. Group i begins at start[i] and ends before start[i + 1]. */
@@ -172,7 +164,7 @@ SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SE
     if (new_rows->columns != l.rows.columns)
         Rf_error("internal: `x_new` must have the columns of `x`");
     l.rows_new = source_whole(new_rows);
-    l.of = arg_functionals(of, &l, n);
+    l.of = arg_functionals(of, l.rows.N, p->z.M, n);
     arg_groups(&l, start, members);
     l.pass.plan = arg_plan(control, l.rows.N);
     SEXP result = PROTECT(pack(NULL));

@@ -208,13 +208,10 @@ SEXP ffi_sites(SEXP sites_, SEXP f)
     const struct sites sites = arg_sites(sites_, N);
     const double *at = arg_vector(f, "f", (size_t)N);
     SEXP value = PROTECT(Rf_allocMatrix(REALSXP, 4, N));
-    double *out = REAL(value);
     for (int i = 0; i < N; i++) {
         const struct site_value v = sites_at(&sites, i, at[i] - sites.offset[i]);
-        out[4 * (size_t)i] = v.l;
-        out[4 * (size_t)i + 1] = v.g;
-        out[4 * (size_t)i + 2] = v.W;
-        out[4 * (size_t)i + 3] = v.l3;
+        const double each[] = {v.l, v.g, v.W, v.l3};
+        copy(4, each, REAL(value) + 4 * (size_t)i);
     }
     UNPROTECT(1);
     return value;
