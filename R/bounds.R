@@ -9,10 +9,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   p <- posterior_on_points(posterior_of(fit))
   subset <- !is.null(fit$aux_rows)
   samples <- check_count(samples, "samples", min = 0)
-  if (samples > 0L && !subset) {
-    abort_input("samples", samples, "0 for a fit that was not optimised under aux_subset()",
-                hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
-  }
+  refuse_if(samples > 0L && !subset, "samples", samples, "0 for a fit that was not optimised under aux_subset()",
+            hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   # If the jitter of p is below rounding, a posterior on the distinct points replaces p. Its jitter and its residual
@@ -210,10 +208,8 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
                                            latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)
-  if (!is.null(fit$near)) {
-    abort_input("fit", "a fit with neighbours", "one without",
-                hint = "Its neighbours differ between rows, so it has no divergence over all inputs. Give `newdata`.")
-  }
+  refuse_if(!is.null(fit$near), "fit", "a fit with neighbours", "one without",
+            hint = "Its neighbours differ between rows, so it has no divergence over all inputs. Give `newdata`.")
   family <- method_traits(fit)
   if (family$sor) return(Inf)
   data <- if (family$some || family$fitc) needs_data(fit, "fit")
@@ -259,10 +255,8 @@ pf_distance <- function(aux, p) {
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
-    if (is.null(fit$aux)) {
-      abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
-                  hint = "Such as aux_reference(), or a gp_exact() fit.")
-    }
+    refuse_if(is.null(fit$aux), "nu", "NULL", "given for a fit by another method than pfdtc()",
+              hint = "Such as aux_reference(), or a gp_exact() fit.")
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
     return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))

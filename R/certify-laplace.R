@@ -320,10 +320,9 @@ laplace_bracket <- function(b, psi = NULL) {
 
 laplace_evidence_bounds <- function(fit) {
   if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
-  if (!response_of(fit)$concave) {
-    abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
-                hint = "With several modes no bounds of the Laplace evidence are known.")
-  }
+  refuse_if(!response_of(fit)$concave, "fit", sprintf("a fit with family %s", response_of(fit)$label),
+            "one with a log-concave likelihood",
+            hint = "With several modes no bounds of the Laplace evidence are known.")
   with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
     if (is.null(fit$data) && !is.null(kept)) return(kept)

@@ -44,9 +44,8 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
                           test_points = test_points, max_seconds = max_seconds))
   }
   fit <- check_any_fit(fit, "fit")
-  if (!is.null(reference) && !inherits(reference, "gp_fit")) {
-    abort_input("reference", describe(reference), "a fit, such as reference() returns")
-  }
+  refuse_if(!is.null(reference) && !inherits(reference, "gp_fit"), "reference", describe(reference),
+            "a fit, such as reference() returns")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(reference)) reference <- check_any_fit(reference, "reference")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
@@ -72,10 +71,8 @@ quick_check <- function(fit) {
 certify_hurdle <- function(fit, newdata, ...) {
   above <- certify(fit$zero, newdata, ...)
   rest <- certify(fit$positive, newdata, ...)
-  if (is.null(rest$response)) {
-    abort_input("fit", sprintf("a hurdle with family %s", response_of(fit$positive)$label), "one with a certified mean",
-                hint = "certify(fit$zero) and certify(fit$positive) work.")
-  }
+  refuse_if(is.null(rest$response), "fit", sprintf("a hurdle with family %s", response_of(fit$positive)$label),
+            "one with a certified mean", hint = "certify(fit$zero) and certify(fit$positive) work.")
   widen <- 8 * .Machine$double.eps # rounding of the products
   data.frame(response = above$response * rest$response,
              response_lower = above$response_lower * rest$response_lower * (1 - widen),

@@ -53,14 +53,12 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   threshold <- if (!missing(threshold)) threshold
   many <- length(threshold) %in% c(1L, length(new$index))
-  if (!is_plain_numeric(threshold) || !many || !all(is.finite(threshold))) {
-    abort_input("threshold", describe(threshold), "a finite number, or one for each place")
-  }
+  refuse_if(!is_plain_numeric(threshold) || !many || !all(is.finite(threshold)), "threshold", describe(threshold),
+            "a finite number, or one for each place")
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
-  if (draws && of == "response") {
-    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0", hint = "Joint sets are those of f.")
-  }
+  refuse_if(draws && of == "response", "draws", sprintf("%.0f with of = \"response\"", draws), "0",
+            hint = "Joint sets are those of f.")
   if (certified) {
     fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
@@ -229,14 +227,12 @@ exceedance_figure <- function(x) {
   about <- attr(x, "about")
   figure <- attr(x, "figure")
   inputs <- figure$inputs
-  if (is.null(inputs) || nrow(inputs) != nrow(x) || !all(c("prob", "region") %in% names(x))) {
-    abort_input("x", "some of its rows or columns", "all that exceedance() returned")
-  }
+  refuse_if(is.null(inputs) || nrow(inputs) != nrow(x) || !all(c("prob", "region") %in% names(x)), "x",
+            "some of its rows or columns", "all that exceedance() returned")
   vary <- which(vapply(inputs, function(v) length(unique(v)) > 1L, NA))
-  if (!length(vary) || length(vary) > 2L) {
-    abort_input("x", sprintf("%d inputs that vary", length(vary)), "places that differ in one or two numeric inputs",
-                hint = "Hold the other inputs at one value in `newdata`.")
-  }
+  refuse_if(!length(vary) || length(vary) > 2L, "x", sprintf("%d inputs that vary", length(vary)),
+            "places that differ in one or two numeric inputs",
+            hint = "Hold the other inputs at one value in `newdata`.")
   if (length(vary) == 2L && grepl(vertical_names, names(vary)[1L], TRUE) &&
         grepl(horizontal_names, names(vary)[2L], TRUE)) {
     vary <- rev(vary)
@@ -317,14 +313,12 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   response <- response_of(fit)
   kind <- if (!is.null(response$ratio)) response$ratio(response$theta) else if (!response$conjugate)
     list(logit = c("odds ratio" = 1), log = c("ratio of means" = 1))[[response$link_name]]
-  if (is.null(kind)) {
-    abort_input("fit", sprintf("a fit with family %s", response$label), "one whose link is the logit or the log")
-  }
+  refuse_if(is.null(kind), "fit", sprintf("a fit with family %s", response$label),
+            "one whose link is the logit or the log")
   if (!is.data.frame(newdata)) abort_input("newdata", describe(newdata), "a data frame")
   n <- nrow(newdata)
-  if (!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata))) {
-    abort_input("than", describe(than), "a data frame like `newdata`, of one row or of as many")
-  }
+  refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
+            describe(than), "a data frame like `newdata`, of one row or of as many")
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
   new <- rbind(newdata[names(than)], than)
   found <- linear_functional(fit, weights, new, certified = certified, ...)

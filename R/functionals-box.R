@@ -162,14 +162,11 @@ read_boxes <- function(fit, lower, upper) {
   }
   lower <- as_rows(lower, "lower")
   lacking <- setdiff(fit$frame$required, names(lower))
-  if (length(lacking)) {
-    abort_input("lower", sprintf("one without %s", list_quoted(lacking)),
-                "a data frame with all variables of the fit, including those of the offset")
-  }
+  refuse_if(length(lacking), "lower", sprintf("one without %s", list_quoted(lacking)),
+            "a data frame with all variables of the fit, including those of the offset")
   given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
-  if (nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower))) {
-    abort_input("upper", describe(upper), "a data frame with the rows and variables of `lower`")
-  }
+  refuse_if(nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower)), "upper",
+            describe(upper), "a data frame with the rows and variables of `lower`")
   upper <- lower
   upper[names(given)] <- given
   at <- lapply(list(lower, upper), new_rows, fit = fit, na.action = stats::na.fail)

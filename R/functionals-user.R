@@ -52,21 +52,17 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
-    if (!missing(weights) || !missing(newdata)) {
-      abort_input("lower", "given with them", "given without `weights` and `newdata`")
-    }
+    refuse_if(!missing(weights) || !missing(newdata), "lower", "given with them",
+              "given without `weights` and `newdata`")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- if (!missing(weights)) weights
   if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
-  if (!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights))) {
-    abort_input("weights", describe(weights), "a vector or a matrix of finite numbers")
-  }
-  if (ncol(weights) != length(new$index)) {
-    abort_input("weights", sprintf("%d for each sum", ncol(weights)),
-                sprintf("one for each of the %d rows", length(new$index)), hint = "A matrix has a row for each sum.")
-  }
+  refuse_if(!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights)), "weights", describe(weights),
+            "a vector or a matrix of finite numbers")
+  refuse_if(ncol(weights) != length(new$index), "weights", sprintf("%d for each sum", ncol(weights)),
+            sprintf("one for each of the %d rows", length(new$index)), hint = "A matrix has a row for each sum.")
   storage.mode(weights) <- "double"
   # weights are divided by a power of two, so that their squares do not overflow; results are multiplied by it
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
@@ -138,10 +134,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
                            reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)
-  if (ask$certified && of_mean) {
-    abort_input("certified", "TRUE for means of a transformed response", "FALSE",
-                hint = "Use type = \"link\" for certified averages of f.")
-  }
+  refuse_if(ask$certified && of_mean, "certified", "TRUE for means of a transformed response", "FALSE",
+            hint = "Use type = \"link\" for certified averages of f.")
   rows <- if (missing(newdata)) {
     rows_to_average(fit)
   } else {
@@ -150,16 +144,14 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     as.data.frame(newdata)
   }
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
-  if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
-    abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
-  }
+  refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
+            describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
   v <- rows[[variable]]
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
     if (!is.numeric(v) || length(unique(v)) <= values) sort(unique(v)) else
       seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)
-  if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
-    abort_input("at", describe(at), "values of the variable")
-  }
+  refuse_if(!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at)), "at", describe(at),
+            "values of the variable")
   n <- nrow(rows)
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
@@ -200,10 +192,8 @@ rows_to_average <- function(fit, most = 200L) {
   if (all(inputs %in% names(rows))) return(rows[inputs])
   # functions of variables, and offsets: the variables are in the data
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
-  if (!is.data.frame(data) || !all(inputs %in% names(data))) {
-    abort_input("newdata", "missing", "given", hint = sprintf("The fit does not keep all of its variables: %s.",
-                                                              list_quoted(inputs)))
-  }
+  refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "missing", "given",
+            hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
   as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
 }
 
@@ -278,9 +268,8 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
   column <- if (is.null(wrt) && length(columns) == 1L) 1L else if (length(wrt) != 1L) NA else
     if (is.character(wrt)) match(wrt, columns) else if (is.numeric(wrt)) match(wrt, seq_along(columns)) else NA
-  if (is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L)) {
-    abort_input("wrt", describe(wrt), sprintf("the name of a numeric input: %s", list_quoted(columns[numeric])))
-  }
+  refuse_if(is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L), "wrt", describe(wrt),
+            sprintf("the name of a numeric input: %s", list_quoted(columns[numeric])))
   check_differentiable(fit$kernel, column, fit$frame$columns[column])
   fun <- slopes_at(model_of(fit)$kernel, rows$x, column)
   at <- functionals_in_units(fit, fun)

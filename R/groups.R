@@ -135,9 +135,7 @@ correlations_in_words <- function(x, digits) {
 
 fit_with_groups <- function(fit, argument) {
   fit <- check_any_fit(fit, argument)
-  if (!length(group_roots(fit$kernel))) {
-    abort_input(argument, "a fit without groups", "a fit with a term such as (1 | g)")
-  }
+  refuse_if(!length(group_roots(fit$kernel)), argument, "a fit without groups", "a fit with a term such as (1 | g)")
   fit
 }
 

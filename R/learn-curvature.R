@@ -59,9 +59,8 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   plain <- plain_names(names(sd), object)
   given <- if (missing(parm)) parm <- names(sd) else parm
   if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
-  if (!all(parm %in% seq_along(sd))) {
-    abort_input("parm", describe(given), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
-  }
+  refuse_if(!all(parm %in% seq_along(sd)), "parm", describe(given),
+            sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object)[plain]
   logs <- plain != names(sd)
@@ -159,10 +158,9 @@ density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
 # free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
-  if (!is.null(fit$near)) {
-    abort_input("object", "a fit with neighbours", sprintf("one without, for family %s", fit$likelihood$label),
-                hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
-  }
+  refuse_if(!is.null(fit$near), "object", "a fit with neighbours",
+            sprintf("one without, for family %s", fit$likelihood$label),
+            hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
   given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else

@@ -152,9 +152,7 @@ rstudent.gp_fit <- loo_method(function(model) {
 dfbetas.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
   b <- mean_functionals(model)
-  if (is.null(b)) {
-    abort_input("model", "a fit without a linear mean", "a fit with `mean = ~ x`, which has coefficients")
-  }
+  refuse_if(is.null(b), "model", "a fit without a linear mean", "a fit with `mean = ~ x`, which has coefficients")
   part <- without_rounded(row_parts(p))
   fun <- some_functionals(b$fun, seq_along(b$names))
   change <- covariance_with_rows(p, fun)[part$group, , drop = FALSE] * (part$g / part$rest)

@@ -39,19 +39,16 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
-  if (!identical(goal == "level", is_finite_number(level))) {
-    abort_input("level", describe(level), if (goal == "level") "a number" else "NULL without goal = \"level\"")
-  }
-  if (!is.null(candidates) && length(c(lower, upper))) {
-    abort_input("candidates", "given with bounds", "given without bounds", hint = "Leave out `lower` and `upper`.")
-  }
+  refuse_if(!identical(goal == "level", is_finite_number(level)), "level", describe(level),
+            if (goal == "level") "a number" else "NULL without goal = \"level\"")
+  refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates", "given with bounds", "given without bounds",
+            hint = "Leave out `lower` and `upper`.")
   if (is.null(candidates)) {
     space <- design_space(fit, lower, upper)
   } else {
     if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
-    if (!is.data.frame(candidates) || nrow(candidates) < n) {
-      abort_input("candidates", describe(candidates), sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
-    }
+    refuse_if(!is.data.frame(candidates) || nrow(candidates) < n, "candidates", describe(candidates),
+              sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
     candidates <- candidates[intersect(names(candidates), input_names(fit))]
   }
   design <- list(fit = fit, posterior = posterior_of(fit), sign = c(minimum = 1, maximum = -1)[goal],
@@ -170,10 +167,8 @@ design_space <- function(fit, lower, upper) {
   lower <- bounds_given(lower, "lower", specs, vapply(ends, `[`, 0, 1L))
   upper <- bounds_given(upper, "upper", specs, vapply(ends, `[`, 0, 2L))
   crossed <- which(lower > upper)[1L]
-  if (!is.na(crossed)) {
-    abort_input("lower", sprintf("%s for `%s`", format(lower[[crossed]]), numeric[crossed]),
-                sprintf("at most `upper`, %s", format(upper[[crossed]])))
-  }
+  refuse_if(!is.na(crossed), "lower", sprintf("%s for `%s`", format(lower[[crossed]]), numeric[crossed]),
+            sprintf("at most `upper`, %s", format(upper[[crossed]])))
   space[numeric] <- Map(function(lower, upper, spec) list(lower = lower, upper = upper, spec = spec), lower, upper,
                         specs)
   space
@@ -183,22 +178,19 @@ design_space <- function(fit, lower, upper) {
 bounds_given <- function(given, argument, specs, default) {
   names <- names(specs)
   out <- stats::setNames(default, names)
-  if (!is.list(given) && !is.numeric(given) && !is_time(given) && !is.null(given)) {
-    abort_input(argument, describe(given), "numbers")
-  }
+  refuse_if(!is.list(given) && !is.numeric(given) && !is_time(given) && !is.null(given), argument, describe(given),
+            "numbers")
   given <- as.list(given)
   own <- names(given) %||% names
   good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
-  if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good)) {
-    abort_input(argument, describe(given), sprintf("a number for each of %s", list_quoted(names)))
-  }
+  refuse_if(!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good), argument, describe(given),
+            sprintf("a number for each of %s", list_quoted(names)))
   if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(given, length(own)))
   lacking <- names[!is.finite(out)]
-  if (length(lacking)) {
-    abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
-                hint = paste("The fit does not know the range of a variable in the offset or inside a function. To",
-                             "hold such a variable, set `lower` and `upper` to the same value. Or give `candidates`."))
-  }
+  refuse_if(length(lacking), argument, sprintf("without %s", list_quoted(lacking)),
+            "a finite number for each numeric input",
+            hint = paste("The fit does not know the range of a variable in the offset or inside a function. To",
+                         "hold such a variable, set `lower` and `upper` to the same value. Or give `candidates`."))
   out
 }
 

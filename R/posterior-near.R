@@ -146,9 +146,8 @@ near_terms <- function(p) {
   kernel <- smooth$model$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours
-  if (s > 0L && is.null(near$rank)) {
-    abort_input("object", "a fit of an earlier version, which has not kept the order of its rows", "a new fit")
-  }
+  refuse_if(s > 0L && is.null(near$rank), "object",
+            "a fit of an earlier version, which has not kept the order of its rows", "a new fit")
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))

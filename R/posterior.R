@@ -7,17 +7,14 @@
 #   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
 # `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
-# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates, and the
-# posterior near, are about the mode.
+# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates, and the posterior near, are
+# about the mode.
 # Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
-# fit that it is a view of. A Laplace or variational posterior is one of the
-# first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
-# centre; in_units() converts them, once, where a caller needs units of y.
+# fit that it is a view of. A Laplace or variational posterior is one of the first three, of working rows
+# (posterior-working.R). All numbers are in units of the cleaned response, without the centre; in_units() converts them,
+# once, where a caller needs units of y.
 #
-# Functionals are lists made by values_at(), slopes_at(), terms_at() and sums_at(), see functionals.R.
-#
-# With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of
-# levels to `cross` of a functional and to the features of every class.
+# Functionals are in functionals.R. Groups add columns of levels to their `cross` and to the features of every class.
 
 # Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing. A fit of a row source
 # has a sample of its rows as neighbours.
@@ -162,10 +159,8 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
   if (joint && is.null(at$cov)) { # off the diagonal, rows with a new level each have the covariance of the population
-    if (!has_own_levels(p$model$kernel)) {
-      abort_input("re", "FALSE", "TRUE if `full_cov` is TRUE",
-                  hint = "The levels of the group are also an input of another term.")
-    }
+    refuse_if(!has_own_levels(p$model$kernel), "re", "FALSE", "TRUE if `full_cov` is TRUE",
+              hint = "The levels of the group are also an input of another term.")
     for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
     at$cov <- posterior_values(p, x, TRUE)$cov
     diag(at$cov) <- at$var
@@ -305,11 +300,9 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 
 # Returns the fit, or stops with an error for one of several classes.
 refuse_classes <- function(fit) {
-  if (length(fit$center) > 1L) {
-    abort_input("model", "a fit of several classes", "a fit with one latent function",
-                message = "This computation does not exist for a fit of several classes.",
-                hint = "Use predict(), certify(), residuals() or hatvalues().")
-  }
+  refuse_if(length(fit$center) > 1L, "model", "a fit of several classes", "a fit with one latent function",
+            message = "This computation does not exist for a fit of several classes.",
+            hint = "Use predict(), certify(), residuals() or hatvalues().")
   fit
 }
 

@@ -86,19 +86,15 @@ kept_reference <- function(reference, fit) {
 # Returns the reference that was given, checked and with its norms, or computes one.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
-    if (is.null(fit$data)) {
-      abort_input("reference", "missing for a fit without its data", "given",
-                  hint = if (!is.null(fit$source))
-                    "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)."
-                  else "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`.")
-    }
+    hint <- if (!is.null(fit$source))
+      "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)." else
+        "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`."
+    refuse_if(is.null(fit$data), "reference", "missing for a fit without its data", "given", hint)
     tell_classed("reference", "A reference posterior was computed. To reuse it: fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
-  if (!method_traits(given)$reference) {
-    abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
-  }
+  refuse_if(!method_traits(given)$reference, "reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
   if (!is.null(given$norms)) return(given)
   if (is.null(given$data)) {
