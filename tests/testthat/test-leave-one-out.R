@@ -55,14 +55,15 @@ test_that("leave-one-out is a fit without the row, by every method, with weights
 test_that("a row of leverage 1 up to rounding has the values of a fit without it", {
   p <- problem("matern32", n = 24, d = 2, m = 6, seed = 3)
   for (name in c("exact", "vfe", "sor")) {
-    p$weights <- if (name == "exact") 10^seq(-2, 14, length.out = 24) else replace(rep(1, 24), 7, 1e10)
+    p$weights <- if (name == "exact") 10^seq(-2, 14, length.out = 24) else replace(rep(1, 24), 7, 1e13)
+    rows <- if (name == "exact") 1:24 else 7L # beside points, the others lose digits to the heavy row
     maker <- makers(p)[[name]]
     fit <- do.call(fit_by, c(maker[1L], list(p), maker[-1L]))
     expect_lt(min(row_parts(posterior_of(fit))$rest), 1e-8)
     expected <- refitted(maker, p)
     got <- predict(fit, type = "loo_latent", se.fit = TRUE)
-    expect_close(unname(got$fit), expected[, 1L], 1e-5, name) # the rest of a row above 1e-8 has eight digits
-    expect_close(unname(got$se.fit^2), expected[, 2L], 1e-5, name)
+    expect_close(unname(got$fit[rows]), expected[rows, 1L], 1e-5, name) # rounding of weights 1e16 apart
+    expect_close(unname(got$se.fit[rows]^2), expected[rows, 2L], 1e-5, name)
   }
   heavy <- suppressWarnings(pfdtc(dist ~ speed, cars, weights = c(rep(1, 49), 1e14)))
   of_rows <- c(rstandard(heavy), rstudent(heavy), residuals(heavy, "pit"), predict(heavy, type = "loo"))
