@@ -45,7 +45,7 @@ check_positive <- function(x, argument, length = NULL) {
 
 # Returns a number for which ok(x) is TRUE.
 check_number <- function(x, argument, want, ok) {
-  refuse_if(!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x), argument, describe(x), want)
+  if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
   as.double(x)
 }
 
@@ -70,7 +70,7 @@ check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
 check_points <- function(m, rows) check_count(m, "m", max = rows, max_is = "the number of rows")
 
 check_flag <- function(x, argument) {
-  refuse_if(!is.logical(x) || length(x) != 1L || is.na(x), argument, describe(x), "TRUE or FALSE")
+  if (!is.logical(x) || length(x) != 1L || is.na(x)) abort_input(argument, describe(x), "TRUE or FALSE")
   as.vector(x)
 }
 
