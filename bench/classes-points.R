@@ -8,7 +8,7 @@
 # So fewer points, not a larger factor: pfdtc() keeps (K - 1) m below 4,000. Many classes, 3,000 rows, default fits with
 # that limit lower (not by this script), above the entropy by:
 #   30 classes, log odds linear in four inputs     m = 34: .026 (11 s)   137: .026 (21 s, 600 MB)
-#   30 classes, 3 sin(w'x + u), sd of w 6, two inputs   m = 34: .1112 (8 s)   68: .1111 (10 s)
+#   30 classes, 3 sin(w'x + u), sd of w 6, two inputs   m = 34: .1112 (8 s)   68 and 137: .1111 (10 and 21 s)
 #   100 classes, log odds linear in four inputs    m = 20: .097 (30 s)   40: .097 (41 s, 850 MB)
 # The rest is due to the few rows of each class. So no conjugate gradients. Not measured: rough functions.
 library(pfdtc)
