@@ -85,8 +85,7 @@ test_that("fits of row sources keep the size of their offset, and rows that are 
   d$y <- d$o + sin(1:24)
   size <- function(rows) sqrt(sum((d$w * d$o^2)[rows]))
   of <- function(rows, ...) {
-    blocks <- rows_parts(split(d[rows, ], rep(1:2, each = length(rows) / 2)))
-    pfdtc(y ~ x, blocks, weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed", ...)
+    pfdtc(y ~ x, in_blocks(d[rows, ]), weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed", ...)
   }
   fit <- of(1:24)
   expect_equal(fit$frame$offset_size, size(1:24), tolerance = 1e-12) # sums in another order
@@ -99,7 +98,7 @@ test_that("fits of row sources keep the size of their offset, and rows that are 
   few <- of(1:16, neighbours = 0)
   expect_equal(response_size(add_rows(few, d[17:24, ])), response_size(whole), tolerance = 1e-9)
   # 0 is the offset of a fit without one
-  plain <- pfdtc(y ~ x, rows_parts(list(d)), m = 3, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  plain <- pfdtc(y ~ x, in_blocks(d), m = 3, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   expect_null(plain$frame$offset_size)
 })
 
