@@ -93,7 +93,9 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   on.exit(graphics::par(before[if (several) TRUE else "mar"]))
   outer <- f$outer
   joint <- if (is.null(outer)) 0 else 1.4
-  foot <- foot_lines(f$foot)
+  letters <- floor(letters_in_line(0.65))
+  foot <- if (length(f$foot)) strwrap(paste(f$foot, collapse = " "), letters) # at most two lines
+  if (length(foot) > 2L) foot <- c(foot[1L], clip(paste(foot[-1L], collapse = " "), letters))
   if (several) {
     graphics::par(mfrow = f$shape, mgp = c(2.2, 0.7, 0), cex = 0.85,
                   mar = c(if (joint) 2 else 3.5, 3.5, if (f$titled) 1.8 else 0.5, max(1, f$panels[[1L]]$right)),
@@ -122,14 +124,6 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
 # Returns the number of letters of size `cex` that a line of the device holds. The width of text is unknown before a
 # panel is open.
 letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
-
-# Breaks the text below a figure into at most two lines of the device's width.
-foot_lines <- function(foot) {
-  if (!length(foot)) return(character())
-  letters <- floor(letters_in_line(0.65))
-  lines <- strwrap(paste(foot, collapse = " "), letters)
-  if (length(lines) > 2L) c(lines[1L], clip(paste(lines[-1L], collapse = " "), letters)) else lines
-}
 
 draw_layer <- function(l, image) {
   coordinates <- c("x", "y", "x1", "y1")

@@ -52,11 +52,10 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   kernel <- list(e1, e2)[[which(!numbers)]]
   refuse_if(.Generic == "+", "kernel", describe(number), "a kernel",
             hint = "For an unknown constant add kernel_constant().")
-  number <- check_positive(number, "number", 1L)
   kernel <- as_sum(kernel)
   # a term without a variance gets the variance 1, so that it can be multiplied
-  kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L] * number))
-  as_kernel(kernel)
+  kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L]))
+  scale_kernel(as_kernel(kernel), check_positive(number, "number", 1L))
 }
 
 # Returns the kernel of these factors and terms, without the factors that no term has. Stops if two terms have the same

@@ -18,14 +18,11 @@ factor_parameters <- list(
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
-    length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
-    parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
-}
-
-categorical_size <- function(leaf) {
   n <- table_rows(leaf)
-  switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(unique(leaf$shared %||% leaf$inputs)),
+         parameters = switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L,
+                             full = n * (n - 1L) / 2L),
+         scale = n - 1L, 1L)
 }
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -103,7 +100,7 @@ compile_kernel <- function(kernel) {
                         mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- any(table$what == "additive.share") ||
-    any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
+    any(vapply(leaves, has_shared, NA))
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
@@ -136,13 +133,11 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)
   }
-  scaled <- function(part) {
-    if (!is.null(part$variance)) part$variance <- part$variance * by / over
-    part
-  }
-  if (is.null(kernel$leaves)) return(scaled(kernel))
-  kernel$terms <- lapply(kernel$terms, scaled)
-  kernel
+  kernel <- as_sum(kernel)
+  kernel$terms <- lapply(kernel$terms, function(t) {
+    if (is.null(t$variance)) t else replace(t, "variance", t$variance * by / over)
+  })
+  as_kernel(kernel)
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------
@@ -158,14 +153,15 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
   any(vapply(as_sum(kernel)$leaves, function(l) {
-    isTRUE(l$profile %in% varying_profiles) && !(l$profile == "group" && identical(l$group$design, 1))
+    isTRUE(l$profile %in% varying_profiles) && !(is_group(l) && identical(l$group$design, 1))
   }, NA))
 }
 
 varying_profiles <- c("linear", "polynomial", "mean", "group")
 
-# Returns TRUE for the factor of a linear mean (mean.R).
 is_mean <- function(leaf) identical(leaf$profile, "mean")
+is_group <- function(leaf) identical(leaf$profile, "group")
+is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
 # Returns the inputs of a linear mean in its units, beside a column of ones.
 mean_basis <- function(leaf, x) {
@@ -221,9 +217,8 @@ kernel_lengths <- function(kernel, d) {
 # Returns the columns along which inducing points may move. Columns of levels hold 0 and 1 only.
 smooth_inputs <- function(kernel) {
   leaves <- as_sum(kernel)$leaves
-  columns <- function(of) unlist(lapply(leaves[of], `[[`, "inputs"))
   stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white", "group"), NA)
-  sort(setdiff(columns(!stays), columns(stays)))
+  sort(setdiff(unlist(lapply(leaves[!stays], `[[`, "inputs")), unlist(lapply(leaves[stays], `[[`, "inputs"))))
 }
 
 # ---- tied parameters -------------------------------------------------------------------------------------------------
@@ -240,8 +235,6 @@ smooth_inputs <- function(kernel) {
 # A factor of a kernel may also share a lengthscale among some of its columns: those of sphere(), which have one, and
 # the 0/1 columns of a factor with many levels. `leaf$shared` has the number of the lengthscale of each column, named by
 # the inputs.
-
-is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
 # Returns the name of the input of each column, if some input has several columns; NULL otherwise. The 0/1 columns of a
 # factor are one input, and so are those of sphere().
@@ -267,13 +260,10 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
-
-is_group <- function(leaf) identical(leaf$profile, "group")
+has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
 # Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
-
-has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
 # Returns the names of the lengthscales of a factor, those of its columns or inputs.
 lengthscale_names <- function(leaf, columns) {
@@ -285,25 +275,8 @@ column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
 additive_inputs <- function(leaf) {
-  groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
+  groups <- leaf$groups %||% seq_along(leaf$inputs)
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
-}
-
-# Returns the sum of products of an additive factor: list(leaves, terms, part), where part[t] is 1 for the kernel of all
-# inputs, 2 for one input, 3 for a pair, and `at` are the places of each leaf's lengthscales among those of the factor.
-additive_terms <- function(leaf) {
-  inputs <- additive_inputs(leaf)
-  G <- length(inputs)
-  one <- function(profile, at, ratio) {
-    list(profile = profile, inputs = leaf$inputs[at], number = leaf$number[at], isotropic = leaf$isotropic,
-         of = unique(leaf$groups[at]),
-         at = if (isTRUE(leaf$isotropic)) 1L else if (is.null(leaf$shared)) at else unname(leaf$shared)[at],
-         ratio = ratio)
-  }
-  pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
-  list(leaves = c(list(one(leaf$base, seq_along(leaf$inputs), 0)), lapply(inputs, function(at) one("se", at, 1))),
-       terms = c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)),
-       part = rep(1:3, c(1L, G, length(pairs))), inputs = G)
 }
 
 # Returns the kernel with each additive factor replaced by its terms, and M: list(leaves, terms, M, weights). `table`
@@ -323,15 +296,21 @@ expand_additive <- function(parts, table) {
       leaves[[before + 1L]] <<- c(leaf, list(from = from, ratio = 0L))
       return(list(list(leaves = before + 1L, weight = integer())))
     }
-    own <- additive_terms(leaf)
-    leaves <<- c(leaves, lapply(own$leaves, function(one) {
-      c(one[c("profile", "inputs", "number", "isotropic", "of")],
-        list(from = place(l, "lengthscale") - 1L + one$at, ratio = one$ratio * place(l, "additive.ratio")))
-    }))
-    weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"),
-                                 inputs = own$inputs))
-    Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part), own$terms,
-        own$part)
+    inputs <- additive_inputs(leaf)
+    G <- length(inputs)
+    one <- function(profile, at, ratio) { # a factor of the inputs `at`
+      own <- if (isTRUE(leaf$isotropic)) 1L else if (is.null(leaf$shared)) at else unname(leaf$shared)[at]
+      list(profile = profile, inputs = leaf$inputs[at], number = leaf$number[at], isotropic = leaf$isotropic,
+           of = unique(leaf$groups[at]), from = place(l, "lengthscale") - 1L + own,
+           ratio = ratio * place(l, "additive.ratio"))
+    }
+    leaves <<- c(leaves, list(one(leaf$base, seq_along(leaf$inputs), 0)),
+                 lapply(inputs, one, profile = "se", ratio = 1))
+    weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"), inputs = G))
+    # the parts of the weights: 1 for the kernel of all inputs, 2 for one input, 3 for a pair
+    pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
+    Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part),
+        c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)), rep(1:3, c(1L, G, length(pairs))))
   })
   product <- function(a, b) {
     unlist(lapply(a, function(one) lapply(b, function(two) Map(c, one, two))), recursive = FALSE)

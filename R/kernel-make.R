@@ -96,8 +96,9 @@ kernel_linear <- function(variance = NULL, inputs = NULL) new_kernel("linear", "
 
 #' @export
 kernel_polynomial <- function(degree = 2, variance = NULL, offset = NULL, inputs = NULL) {
-  new_kernel("polynomial", sprintf("polynomial of degree %d", check_count(degree, "degree", max = 10)), NULL, variance,
-             inputs, degree = check_count(degree, "degree", max = 10), offset = positive_or_null(offset, "offset"))
+  degree <- check_count(degree, "degree", max = 10)
+  new_kernel("polynomial", sprintf("polynomial of degree %d", degree), NULL, variance, inputs, degree = degree,
+             offset = positive_or_null(offset, "offset"))
 }
 
 #' @export
@@ -141,10 +142,9 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
   refuse_if(!isFALSE(isotropic) && check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
             sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
-  if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
-  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale,
+                   variance = positive_or_null(variance, "variance"), inputs = check_inputs(inputs)),
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
@@ -153,13 +153,13 @@ plain_labels <- c(se = "squared exponential", matern12 = "Matern 1/2", matern32 
                   matern52 = "Matern 5/2", mean = "linear mean")
 
 check_inputs <- function(inputs) {
+  if (is.null(inputs)) return(NULL)
   if (inherits(inputs, "formula")) {
     refuse_if(length(inputs) != 2L, "inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
     inputs <- attr(stats::terms(inputs), "term.labels")
   }
-  refuse_if(!is.null(inputs) && !length(inputs), "inputs", describe(inputs),
-            "names or positions of at least one column")
-  if (!is.null(inputs) && !is.character(inputs)) {
+  refuse_if(!length(inputs), "inputs", describe(inputs), "names or positions of at least one column")
+  if (!is.character(inputs)) {
     refuse_if(!is.numeric(inputs), "inputs", describe(inputs), "names or positions")
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
@@ -223,8 +223,7 @@ kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, sc
 # Returns the label of a grouped term: "g", or "1 + x | g" with its design.
 group_label <- function(group) {
   by <- if (is.language(group$by)) deparse1(group$by) else as.character(group$by)
-  if (identical(group$design, 1)) return(by)
-  paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
+  if (identical(group$design, 1)) by else paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
 }
 
 # Returns the name of the variable with the numbers of the levels. No variable of a formula has parentheses alone.
@@ -302,24 +301,20 @@ with_own_terms <- function(kernel) {
   tie <- expand_additive(parts, compiled$table)
   values <- engine_kernel(compiled)$values
   met <- integer()
-  used <- 0L
-  take <- function(n) { # the values are in the order of the terms: of a factor not met before, then the variance
-    used <<- used + n
-    values[used - n + seq_len(n)]
-  }
+  used <- 0L # the values are in the order of the terms: of a factor not met before, then the variance
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
-      value <- take(length(tie$leaves[[l]]$from))
-      if (is.null(tie$leaves[[l]]$label)) { # a term that replaced the factor
-        tie$leaves[[l]]$lengthscale <<- value
-        inputs <- tie$leaves[[l]]$inputs
-        if (is.null(tie$leaves[[l]]$of)) {
-          tie$leaves[[l]]$of <<- if (is.null(kernel$columns)) inputs else kernel$columns[inputs]
-        }
+      leaf <- tie$leaves[[l]]
+      if (is.null(leaf$label)) { # a term that replaced the factor
+        leaf$lengthscale <- values[used + seq_along(leaf$from)]
+        leaf$of <- leaf$of %||% if (is.null(kernel$columns)) leaf$inputs else kernel$columns[leaf$inputs]
+        tie$leaves[[l]] <<- leaf
       }
+      used <<- used + length(leaf$from)
     }
     met <<- c(met, own)
-    list(variance = take(1L), leaves = own)
+    used <<- used + 1L
+    list(variance = values[used], leaves = own)
   })
   structure(list(profile = "composite", leaves = tie$leaves, terms = terms), class = "pfdtc_kernel")
 }

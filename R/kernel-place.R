@@ -196,9 +196,6 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 # the kernel of all inputs for the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", with
 # "+mean" for a linear mean. `kernel$season` has the role of each factor: trend, cycle, change, rest or mean.
 
-# Days of the periods that are tried along dates and times.
-calendar <- c(day = 1, week = 7, year = 365.2425)
-
 # Returns list(column, period, name) for each period that may be seen along an input: a time, the time of a ts, years in
 # steps of a month or a quarter, or any number along which y repeats itself exactly. The data span two periods and have
 # more than two values in each.
@@ -207,8 +204,8 @@ time_periods <- function(x, variables, y = NULL) {
   for (v in variables) {
     if (length(v$columns) != 1L || identical(v$kind, "factor")) next
     value <- sort(unique(x[, v$columns]))
-    known <- if (identical(v$kind, "time")) calendar else if (in_decimal_years(value)) c(year = 1) else
-      v[["period"]] %||% exact_period(x[, v$columns], y)
+    known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # days
+      if (in_decimal_years(value)) c(year = 1) else v[["period"]] %||% exact_period(x[, v$columns], y)
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
     for (name in names(known)[seen]) {
       out <- c(out, list(list(column = v$columns, period = known[[name]], name = name)))

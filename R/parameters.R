@@ -97,7 +97,7 @@ prior_of_term <- function(leaves, x) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
     if (is_group(l)) {
       l$scale <- vapply(seq_len(table_rows(l) - 1L), function(at) unit_of_scale(l, at, x)$unit, 0)
-      l$parameters <- rep(1, categorical_size(l))
+      l$parameters <- rep(1, parameter_count(l, "parameters"))
     }
     if (is.null(l$profile)) c(l, profile = "se") else l
   })

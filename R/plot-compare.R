@@ -12,16 +12,21 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
     s <- slice_frame(base, input, at, n, most = 1L)
     refuse_if(length(s$variables) != 1L, "input", describe(input), "one input")
     v <- s$variables[[1L]]
-    if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, new_inputs(base, newdata)$x)
+    if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, complete_rows(base, newdata))
     s$curves <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
     s <- with_marks(s, without_transform(base, "link"), base, points, "link")
   } else {
     refuse_if(is.null(exact), "exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
-    x <- new_inputs(exact, newdata)$x
-    refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
+    x <- complete_rows(exact, newdata)
     s <- list(grid = grid_frame(NA_character_, NA_real_, NA_character_, x[evenly(nrow(x), 300L), , drop = FALSE]))
   }
-  draw_figure(comparison_figure(s, compared(fits, exact, s$grid), fits, base, !is.null(exact)), list(...))
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
+  value <- do.call(rbind, lapply(names(fits), function(panel) {
+    p <- latent_at(fits[[panel]], s$grid$x)
+    data.frame(panel = panel, s$grid[c("input", "value", "label")], fit = p$mean, se.fit = sqrt(p$var),
+               exact = truth$mean, se.exact = sqrt(truth$var))
+  }))
+  draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
 # Returns the fit whose data define ranges and centre: one with data, the exact one if possible.
@@ -32,18 +37,7 @@ comparison_base <- function(fits, exact) {
             "fits of the same data")
   check_exact(exact, fits, "plot_fits")
   candidates <- c(if (!is.null(exact)) list(exact), fits)
-  with_data <- Find(function(fit) !is.null(fit$data), candidates)
-  if (is.null(with_data)) candidates[[1L]] else with_data
-}
-
-compared <- function(fits, exact, grid) {
-  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, grid$x)
-  panels <- lapply(names(fits), function(panel) {
-    p <- latent_at(fits[[panel]], grid$x)
-    data.frame(panel = panel, grid[c("input", "value", "label")], fit = p$mean, se.fit = sqrt(p$var),
-               exact = truth$mean, se.exact = sqrt(truth$var))
-  })
-  do.call(rbind, panels)
+  Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
 }
 
 # Draws the values `d` of the fits and of the exact GP: along the variable of `s`, or without one as errors at rows.
@@ -101,8 +95,7 @@ label_fits <- function(fits, name) {
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit")), "fits", describe(fits),
             "a fit or a list of fits")
-  label <- names(fits)
-  if (is.null(label)) label <- character(length(fits))
+  label <- names(fits) %||% character(length(fits))
   blank <- !nzchar(label)
   label[blank] <- vapply(fits[blank], name, "")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
@@ -215,9 +208,7 @@ clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
 # Returns the exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
-  if (!is.null(exact) && !is.logical(exact)) {
-    return(check_exact(exact, fits, "plot_certificate"))
-  }
+  if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")
   if (isFALSE(exact)) return(NULL)
   given <- Find(function(fit) is_exact(fit) || is_laplace_limit(fit), fits)
@@ -230,21 +221,21 @@ exact_for_figure <- function(fits, exact, most = 500L) {
 }
 
 # Returns the number of inducing points of a fit, or of rows of an exact posterior.
-size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
+size_of_fit <- function(fit) fit$m %||% nrow(fit$x)
 
 # ---- one fit --------------------------------------------------------------------------------------------------------
 
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
-  effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
+  effort <- check_choice(effort %||% "reference", c("reference", "fast", "tight"), "effort")
   base <- without_transform(comparison_base(list(fit), exact), type)
   s <- slice_frame(base, inputs, at, n)
   if (!is.null(newdata)) {
     refuse_if(length(s$all) > 1L || !is.null(s$all[[1L]]$values), "newdata", "rows of several inputs or of a factor",
               "NULL", hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
-    s$grid <- grid_of_rows(s$all[[1L]]$name, new_inputs(fit, newdata)$x)
+    s$grid <- grid_of_rows(s$all[[1L]]$name, complete_rows(fit, newdata))
   }
   noise <- noise_at(fit, s$grid$x)
-  certificate <- certificate_of(fit, plain_rows(s$grid$x), effort, if (is.null(reference)) fit$reference else reference)
+  certificate <- certificate_of(fit, plain_rows(s$grid$x), effort, reference %||% fit$reference)
   response <- type == "response"
   if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
@@ -306,13 +297,12 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   asked <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   base <- comparison_base(fits, exact)
   rows <- if (is.null(newdata) && (!is.null(base$data) || !is_exact(base))) training_inputs(training_data(base))
-  x <- if (!is.null(newdata)) new_inputs(base, newdata)$x else if (is.null(rows)) base$x else rows$x
-  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
+  x <- if (!is.null(newdata)) complete_rows(base, newdata) else if (is.null(rows)) base$x else rows$x
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
     # the efforts that the kept parts of the fit allow
-    own <- if (is.null(reference)) fit$reference else reference
+    own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
     p <- latent_at(at_mode(fit), x)

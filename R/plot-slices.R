@@ -278,9 +278,7 @@ map_variables <- function(all, inputs, x, kernel) {
 
 # Returns the aspect: coordinates have equal scales, and a degree of longitude shrinks by the cosine of the latitude.
 map_asp <- function(shown, vertical) {
-  names <- panel_names(shown)
-  of_place <- length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L
-  if (of_place) names <- c("lon", "lat")
+  names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else panel_names(shown)
   if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
   middle <- mean(range(vertical))
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1

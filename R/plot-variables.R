@@ -117,9 +117,15 @@ grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid
 }
 
+# Returns the complete rows of `newdata` in the columns of the fit.
+complete_rows <- function(fit, newdata) {
+  x <- new_inputs(fit, newdata)$x
+  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
+  x
+}
+
 # Returns the grid of the different values of the only input in the rows x.
 grid_of_rows <- function(name, x) {
-  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }

@@ -235,8 +235,10 @@ check_new_levels <- function(variables, x) {
 
 # How the variables of a formula become columns of numbers.
 
+# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric"; NA for values that are no input.
 variable_kind <- function(v) {
-  if (!is.null(place_kind(v))) return(place_kind(v))
+  if (inherits(v, "pfdtc_sphere")) return("sphere")
+  if (inherits(v, c("Date", "POSIXct"))) return("time")
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"

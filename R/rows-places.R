@@ -53,15 +53,6 @@ sphere <- function(lon, lat) {
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
 }
 
-# Returns the formula with sphere() in its environment, where a package is not attached.
-with_sphere <- function(formula) {
-  around <- environment(formula)
-  used <- !is.null(around) && "sphere" %in% all.names(formula)
-  if (!used || exists("sphere", around, mode = "function")) return(formula)
-  environment(formula) <- list2env(list(sphere = sphere), parent = around)
-  formula
-}
-
 # The mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
@@ -82,17 +73,13 @@ degrees_of <- function(x, middle = 0) {
 
 # ---- variables of a formula -----------------------------------------------------------------------------------------
 
-# Returns "sphere" or "time" for a variable of that kind, else NULL.
-place_kind <- function(v) if (inherits(v, "pfdtc_sphere")) "sphere" else if (inherits(v, c("Date", "POSIXct"))) "time"
-
 # Returns how a place or a time is coded, in the form of coded_variables(); NULL for other variables. Times count days
 # from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {
-  kind <- place_kind(v)
-  of_series <- inherits(v, "pfdtc_series_time")
-  if (is.null(kind) && !of_series) return(NULL)
-  spec <- list(name = name, kind = c(kind, "numeric")[1L], levels = NULL, width = 1L, columns = name)
-  if (of_series) return(c(spec, list(period = c(cycle = 1))))
+  kind <- variable_kind(v)
+  spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
+  if (inherits(v, "pfdtc_series_time")) return(c(spec, list(period = c(cycle = 1))))
+  if (!kind %in% c("time", "sphere")) return(NULL)
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
     return(c(spec, list(unit = "days", origin = first, date = inherits(v, "Date"))))
@@ -116,8 +103,8 @@ seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 
 # Returns the values of a variable as numbers, coded as in the data.
 numbers_of <- function(spec, v) {
-  if (!identical(spec$kind, "time") || is.null(place_kind(v))) return(as.double(v))
-  (seconds_of(v) - spec$origin) / 86400
+  if (identical(spec$kind, "time") && identical(variable_kind(v), "time")) (seconds_of(v) - spec$origin) / 86400 else
+    as.double(v)
 }
 
 # Returns days as a Date or a POSIXct.
@@ -155,10 +142,7 @@ message_if_degrees <- function(x) {
 # for the place, which its formula gets: sphere(lon, lat) for longitudes and latitudes, x + y for other coordinates.
 
 spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars")
-
 is_spatial <- function(x) inherits(x, spatial_classes)
-
-# Returns the class of a spatial object: one of `spatial_classes`.
 spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
 
 # Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) of a spatial object.

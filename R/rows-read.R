@@ -84,7 +84,11 @@ check_formula <- function(call, envir) {
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
-  with_sphere(formula)
+  around <- environment(formula) # has no sphere() where the package is not attached
+  if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
+    environment(formula) <- list2env(list(sphere = sphere), parent = around)
+  }
+  formula
 }
 
 # Evaluates the call of model.frame() in `parts`. An error names the argument that caused it.
@@ -121,9 +125,9 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
+# Returns the names of the levels of each correlation matrix in a kernel.
 given_levels <- function(kernel) {
-  if (!inherits(kernel, "pfdtc_kernel")) return(list())
-  factors <- kernel$leaves %||% list(kernel)
+  factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
@@ -246,10 +250,7 @@ make_frame <- function(data, keep_data = TRUE) {
   frame
 }
 
-drop_environment <- function(terms) {
-  if (!is.null(terms)) attr(terms, ".Environment") <- globalenv()
-  terms
-}
+drop_environment <- function(terms) if (!is.null(terms)) `attr<-`(terms, ".Environment", globalenv())
 
 # Returns a call without environments and data. Formulas lose their environment; a value that do.call() put into the
 # call is replaced by the name of its argument, unless it is a single number, string or flag.

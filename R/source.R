@@ -101,12 +101,9 @@ source_of_items <- function(items, columns, label, open) {
   }, columns, label, finish)
 }
 
-# The number of rows in a block of rows in memory.
-part_block <- 65536L
-
 # Returns a source of the rows of a data frame.
 rows_in_memory <- function(rows) {
-  source_of_items(list(rows), names(rows), "rows", function(rows) list(read = read_slices(rows, part_block)))
+  source_of_items(list(rows), names(rows), "rows", function(rows) list(read = read_slices(rows, 65536L)))
 }
 
 # Returns a function that returns the next `block` rows at each call, and NULL after the last row.

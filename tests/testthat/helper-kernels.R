@@ -42,7 +42,7 @@ random_factor <- function(profile) {
     group = {
       k <- place_group(kernel_group("f1", stats::reformulate(some), variance = p()), kernel_rows(1), "kernel", NULL)
       k$scale <- stats::runif(table_rows(k) - 1L, 0.6, 1.5)
-      k$parameters <- stats::runif(categorical_size(k), 0.6, 1.5)
+      k$parameters <- stats::runif(parameter_count(k, "parameters"), 0.6, 1.5)
       k
     },
     additive = , pairwise = {
