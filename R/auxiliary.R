@@ -51,15 +51,15 @@ aux_subset <- function(size = NULL, rows = NULL) new_aux("subset", size = size, 
 #' @export
 aux_refresh <- function(every = 10, start = aux_sor()) {
   start <- check_aux(start, "start")
-  if (!is.null(start$every)) abort_input("start", "aux_refresh()", "another auxiliary distribution")
+  refuse_if(!is.null(start$every), "start", "aux_refresh()", "another auxiliary distribution")
   new_aux("refresh", every = check_count(every, "every"), start = start)
 }
 
 #' @export
 aux_reference <- function(m2 = NULL, samples = NULL, tail = 0) {
   tail <- check_at_least_0(tail, "tail")
-  if (tail >= 1) abort_input("tail", describe(tail), "a number from 0 to less than 1")
-  if (tail > 0 && !is.null(samples)) abort_input("samples", describe(samples), "NULL where `tail` is given")
+  refuse_if(tail >= 1, "tail", describe(tail), "a number from 0 to less than 1")
+  refuse_if(tail > 0 && !is.null(samples), "samples", describe(samples), "NULL where `tail` is given")
   new_aux("reference", m2 = if (!is.null(m2)) check_count(m2, "m2"),
           samples = if (!is.null(samples)) check_count(samples, "samples"), tail = tail)
 }
@@ -70,25 +70,24 @@ aux_white <- function(variance = 1) new_aux("white", variance = check_positive(v
 new_aux <- function(kind, size = NULL, rows = NULL, ...) {
   if (!is.null(size)) size <- check_count(size, "size")
   if (!is.null(rows)) {
-    if (!length(rows)) abort_input("rows", describe(rows), "row numbers, at least one")
+    refuse_if(!length(rows), "rows", describe(rows), "row numbers, at least one")
     rows <- vapply(rows, check_count, 0L, argument = "rows")
-    if (anyDuplicated(rows)) abort_input("rows", "repeated row numbers", "row numbers, each once")
+    refuse_if(anyDuplicated(rows), "rows", "repeated row numbers", "row numbers, each once")
   }
   structure(list(kind = kind, size = size, rows = rows, ...), class = "pfdtc_aux")
 }
 
 check_aux <- function(aux, argument = "aux") {
   if (is.function(aux)) aux <- aux()
-  if (!inherits(aux, "pfdtc_aux")) {
-    abort_input(argument, describe(aux), "an auxiliary distribution, such as aux_white() or aux_sor()")
-  }
+  refuse_if(!inherits(aux, "pfdtc_aux"), argument, describe(aux),
+            "an auxiliary distribution, such as aux_white() or aux_sor()")
   aux
 }
 
 #' @export
 aux_custom <- function(make, label = "given by a function") {
-  if (!is.function(make)) abort_input("make", describe(make), "a function that returns list(U, W, sign, mean)")
-  if (!is.character(label) || length(label) != 1L || is.na(label)) abort_input("label", describe(label), "a string")
+  refuse_if(!is.function(make), "make", describe(make), "a function that returns list(U, W, sign, mean)")
+  refuse_if(!is.character(label) || length(label) != 1L || is.na(label), "label", describe(label), "a string")
   new_aux("custom", make = make, label = label)
 }
 
@@ -129,10 +128,8 @@ print.pfdtc_auxiliary <- function(x, ...) {
 
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
-  if (is.null(object$W)) {
-    abort_input("object", "white noise", "a distribution of values at new rows",
-                hint = "Its mean is that of gp_exact().")
-  }
+  refuse_if(is.null(object$W), "object", "white noise", "a distribution of values at new rows",
+            hint = "Its mean is that of gp_exact().")
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
   Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)),
                engine_control(nrow(x)))
@@ -224,7 +221,7 @@ aux_kinds <- list(
 
 # Checks and completes the result of a user's function for aux_custom().
 check_low_rank <- function(given, d) {
-  need <- function(ok, want) if (!isTRUE(ok)) abort_input("make", "one that returns something else", want)
+  need <- function(ok, want) refuse_if(!isTRUE(ok), "make", "one that returns something else", want)
   need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "a function that returns list(U, W, sign, mean)")
   given <- given[intersect(c("U", "W", "sign", "mean", "p"), names(given))]
   if (is.null(given$p)) given$p <- 0
@@ -245,11 +242,9 @@ auxiliary_rows <- function(how, data) {
   rows <- how$rows
   if (is.null(rows)) {
     size <- aux_kinds[[how$kind]]$fill(how, n)$size
-    if (size > n) abort_input("size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
+    refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
     rows <- sample.int(n, size)
-  } else if (max(rows) > n) {
-    abort_input("rows", max(rows), sprintf("row numbers from 1 to %d", n))
-  }
+  } else refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n))
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 

@@ -103,11 +103,9 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' }
 #' @export
 pfdtc.ts <- function(x, ...) {
-  if (is.matrix(x)) {
-    abort_input("x", sprintf("%d series", ncol(x)), "one series",
-                hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
-                               show_values(c(colnames(x), 1L)[1L])))
-  }
+  refuse_if(is.matrix(x), "x", sprintf("%d series", ncol(x)), "one series",
+            hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
+                           show_values(c(colnames(x), 1L)[1L])))
   data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
   call <- match.call()
   call$x <- NULL
@@ -145,7 +143,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   step <- min(diff(sort(unique(counted))))
   at <- round((counted - start) / step) + 1
   irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
-  if (irregular) abort_input("object", "a fit of irregular times", "a fit of one time in regular steps")
+  refuse_if(irregular, "object", "a fit of irregular times", "a fit of one time in regular steps")
   count <- max(at)
   step <- (max(counted) - start) / (count - 1)
   seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else
@@ -154,7 +152,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   if (frequency > 1) step <- 1 / frequency
   h <- if (is.null(h)) max(10, 2 * frequency) else check_count(h, "h")
   level <- check_positive(level, "level")
-  if (any(level >= 100)) abort_input("level", max(level), "below 100, in percent")
+  refuse_if(any(level >= 100), "level", max(level), "below 100, in percent")
   end <- start + step * (count - 1)
   ahead <- end + step * seq_len(h)
   new <- stats::setNames(data.frame(if (!is.null(months)) months$date(ahead) else
@@ -180,7 +178,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
-  if (is.null(model$terms)) abort_input("model", "a fit from a matrix", "a fit from a formula")
+  refuse_if(is.null(model$terms), "model", "a fit from a matrix", "a fit from a formula")
   attr(model, "draws") <- new_draws()
   model
 }

@@ -35,9 +35,8 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
 # Checks `fix`. `names` has the names of all parameters.
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
-  if (length(unknown)) {
-    abort_input("fix", sprintf("\"%s\"", unknown[1L]), sprintf("among %s", list_quoted(names, "\"", most = 12L)))
-  }
+  refuse_if(length(unknown), "fix", sprintf("\"%s\"", unknown[1L]),
+            sprintf("among %s", list_quoted(names, "\"", most = 12L)))
   fix
 }
 
@@ -215,18 +214,15 @@ basis_units <- function(x) {
 
 # Returns the columns of x that the mean (or the log noise) is linear in. The formula ~ 1 has none.
 mean_columns <- function(mean, data, argument = "mean") {
-  if (!inherits(mean, "formula") || length(mean) != 2L) {
-    abort_input(argument, describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
-  }
+  refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
+            "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
   variables <- placed_variables(data$frame)
   names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
   if (identical(mean[[2L]], quote(.))) return(smooth_columns(data$x, variables))
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
-  if (!attr(terms, "intercept")) {
-    abort_input(argument, deparse1(mean), "a formula with its intercept",
-                hint = if (argument == "mean") "`center = FALSE` leaves the level out.")
-  }
+  refuse_if(!attr(terms, "intercept"), argument, deparse1(mean), "a formula with its intercept",
+            hint = if (argument == "mean") "`center = FALSE` leaves the level out.")
   labels <- gsub("`", "", labels, fixed = TRUE)
   unknown <- setdiff(labels, names)
   if (length(unknown)) {

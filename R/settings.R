@@ -67,10 +67,8 @@ check_settings <- function(method, call, args) {
     if (!is.null(args[[name]]) || !setting$null) args[name] <- list(setting$check(args[[name]], method))
   }
   args[c("family", "approx", "workers", "weights", "offset")] <- NULL
-  if (isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample)) {
-    abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
-                hint = "Predictions by nearest neighbours read the rows.")
-  }
+  refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
+            "TRUE where `neighbours` is asked for", hint = "Predictions by nearest neighbours read the rows.")
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
     list(likelihood = likelihood))
 }
@@ -86,7 +84,7 @@ model_asked <- function(args) {
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))
-    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
+    refuse_if(any(given), "plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
     return(replace(args, "transform", "plain"))
   }
   like <- check_any_fit(args$like, "like")
@@ -136,23 +134,19 @@ complete_settings <- function(data, asked) {
   asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
   asked$free <- learned_names(asked, compiled)
   check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
-  if (length(asked$free) && data$n == 1L) {
-    abort_input("hyper", sprintf("\"%s\"", asked$hyper), "\"fixed\" for one row of data", hint = one_row_hint)
-  }
-  if (length(asked$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood)) {
-    abort_input("y", "constant", "of at least two different values to learn from",
-                hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
-  }
+  refuse_if(length(asked$free) && data$n == 1L, "hyper", sprintf("\"%s\"", asked$hyper),
+            "\"fixed\" for one row of data", hint = one_row_hint)
+  refuse_if(length(asked$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood), "y",
+            "constant", "of at least two different values to learn from",
+            hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
   start <- new_model(compiled, asked$noise, data$center, data$scale)
   # fourth powers of standard deviations must be finite numbers
   variances <- list(noise = start$noise,
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
     far <- Filter(function(v) !is.na(v) && !(v >= 1e-60 && v <= 1e60), variances[[argument]])
-    if (length(far)) {
-      abort_input(argument, sprintf("%.3g times that", far[1L]),
-                  "a variance within a factor of 1e60 of the square of the response's size")
-    }
+    refuse_if(length(far), argument, sprintf("%.3g times that", far[1L]),
+              "a variance within a factor of 1e60 of the square of the response's size")
   }
   asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- start["noise"]
@@ -161,10 +155,9 @@ complete_settings <- function(data, asked) {
 
 # Returns the kernel with its inputs, groups and mean; its profile is NULL if it is to be chosen.
 complete_kernel_asked <- function(data, asked) {
-  if (is.null(asked$kernel) && asked$hyper == "fixed") {
-    abort_input("kernel", "none", "a kernel", message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
-                hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
-  }
+  refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel", "none", "a kernel",
+            message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
+            hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
   variables <- placed_variables(data$frame)
   smooth <- length(smooth_columns(data$x, variables)) > 0L
   kernel <- if (is.null(asked$kernel) && smooth) kernel_se() else asked$kernel
@@ -177,12 +170,9 @@ complete_kernel_asked <- function(data, asked) {
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   for (term in group_roots(kernel)) { # the data cannot separate effects that depend on each other
     design <- group_design(term, data$x)
-    if (qr(design)$rank < ncol(design)) {
-      abort_input("formula", sprintf("a group with the effects %s, which depend on each other",
-                                     list_quoted(term$effects)),
-                  "one whose design has full rank",
-                  hint = "Leave out a variable that is constant or the sum of others.")
-    }
+    refuse_if(qr(design)$rank < ncol(design), "formula",
+              sprintf("a group with the effects %s, which depend on each other", list_quoted(term$effects)),
+              "one whose design has full rank", hint = "Leave out a variable that is constant or the sum of others.")
   }
   with_mean(kernel, asked$mean, data)
 }
@@ -191,10 +181,8 @@ complete_kernel_asked <- function(data, asked) {
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
-    if (ncol(old$inducing) != ncol(data$x)) {
-      abort_input("inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
-                  sprintf("a fit with the %d inputs of the data", ncol(data$x)))
-    }
+    refuse_if(ncol(old$inducing) != ncol(data$x), "inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
+              sprintf("a fit with the %d inputs of the data", ncol(data$x)))
     if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
     if (is.null(asked$noise)) asked$noise <- old$noise
     asked$inducing <- old$inducing
@@ -204,18 +192,15 @@ complete_points <- function(data, asked) {
     return(asked)
   }
   z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
-  if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
-  if (!is.null(asked$m) && asked$m != nrow(z)) {
-    abort_input("m", asked$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
-  }
+  refuse_if(!nrow(z), "inducing", "without rows", "a matrix of at least one inducing point")
+  refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m", asked$m,
+            sprintf("the %d rows of `inducing`, or left out", nrow(z)))
   if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # columns with the inputs' names may be in any order
     inputs <- colnames(data$x)
     lacking <- setdiff(inputs, colnames(z))
-    if (length(lacking)) {
-      abort_input("inducing", sprintf("one without %s", list_quoted(lacking)),
-                  sprintf("a matrix with columns %s", list_quoted(inputs)),
-                  hint = "Without column names they are taken by position.")
-    }
+    refuse_if(length(lacking), "inducing", sprintf("one without %s", list_quoted(lacking)),
+              sprintf("a matrix with columns %s", list_quoted(inputs)),
+              hint = "Without column names they are taken by position.")
     z <- z[, inputs, drop = FALSE]
   }
   dimnames(z) <- list(NULL, colnames(data$x))
