@@ -18,11 +18,12 @@ factor_parameters <- list(
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  n <- table_rows(leaf)
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(unique(leaf$shared %||% leaf$inputs)),
-         parameters = switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L,
-                             full = n * (n - 1L) / 2L),
-         scale = n - 1L, 1L)
+  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
+    length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
+    parameters = {
+      n <- table_rows(leaf)
+      switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
+    }, scale = table_rows(leaf) - 1L, 1L)
 }
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ compile_kernel <- function(kernel) {
                         mean = each(7L)))
   terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- any(table$what == "additive.share") ||
-    any(vapply(leaves, has_shared, NA))
+    any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
@@ -133,11 +134,10 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)
   }
-  kernel <- as_sum(kernel)
-  kernel$terms <- lapply(kernel$terms, function(t) {
-    if (is.null(t$variance)) t else replace(t, "variance", t$variance * by / over)
-  })
-  as_kernel(kernel)
+  scaled <- function(part) if (is.null(part$variance)) part else replace(part, "variance", part$variance * by / over)
+  if (is.null(kernel$leaves)) return(scaled(kernel))
+  kernel$terms <- lapply(kernel$terms, scaled)
+  kernel
 }
 
 # ---- properties ------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "mate
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
   any(vapply(as_sum(kernel)$leaves, function(l) {
-    isTRUE(l$profile %in% varying_profiles) && !(is_group(l) && identical(l$group$design, 1))
+    isTRUE(l$profile %in% varying_profiles) && !(l$profile == "group" && identical(l$group$design, 1))
   }, NA))
 }
 
@@ -275,7 +275,7 @@ column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
 additive_inputs <- function(leaf) {
-  groups <- leaf$groups %||% seq_along(leaf$inputs)
+  groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 

@@ -74,7 +74,7 @@ kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, input
   nu <- check_positive(nu, "nu", 1L)
   known <- c(1, 3, 5) / 2
   i <- which(abs(known - nu) < 1e-8)
-  refuse_if(!length(i), "nu", describe(nu), "1/2, 3/2 or 5/2")
+  if (!length(i)) abort_input("nu", describe(nu), "1/2, 3/2 or 5/2")
   new_kernel(c("matern12", "matern32", "matern52")[i], sprintf("Matern %d/2", c(1L, 3L, 5L)[i]), lengthscale,
              variance, inputs, isotropic = isotropic)
 }
@@ -115,7 +115,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
     given <- correlation
     ok <- is.numeric(given) && nrow(given) == ncol(given) && nrow(given) > 1L && all(is.finite(given)) &&
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
-    refuse_if(!ok, "correlation", describe(given), "a symmetric matrix with a row a level and 1 on its diagonal")
+    if (!ok) abort_input("correlation", describe(given), "a symmetric matrix with a row a level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
     if (least < -1e-10 * nrow(given)) { # below 0 by more than rounding
       abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
@@ -123,7 +123,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
     correlation <- "given"
   } else if (is.numeric(correlation)) {
     correlation <- check_positive(correlation, "correlation", 1L)
-    refuse_if(correlation >= 1, "correlation", describe(correlation), "a number between 0 and 1")
+    if (correlation >= 1) abort_input("correlation", describe(correlation), "a number between 0 and 1")
     parameters <- -log(correlation)
     correlation <- "exchangeable"
   }
@@ -140,32 +140,37 @@ positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, arg
 # Makes a kernel of one factor. `...`: further elements; those that are NULL are left out.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
-  refuse_if(!isFALSE(isotropic) && check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
-            sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
+  if (!isFALSE(isotropic)) {
+    refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
+              sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
+  }
+  if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
+  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale,
-                   variance = positive_or_null(variance, "variance"), inputs = check_inputs(inputs)),
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
-# The labels of the kernels of one factor that learning tries, by their profiles.
-plain_labels <- c(se = "squared exponential", matern12 = "Matern 1/2", matern32 = "Matern 3/2",
-                  matern52 = "Matern 5/2", mean = "linear mean")
+# Kernels of one factor without values, by their profiles.
+plain_kernels <- Map(function(profile, label) structure(class = "pfdtc_kernel", list(
+  profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL)),
+  c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+  c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
 
 check_inputs <- function(inputs) {
   if (is.null(inputs)) return(NULL)
   if (inherits(inputs, "formula")) {
-    refuse_if(length(inputs) != 2L, "inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
+    if (length(inputs) != 2L) abort_input("inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
     inputs <- attr(stats::terms(inputs), "term.labels")
   }
   refuse_if(!length(inputs), "inputs", describe(inputs), "names or positions of at least one column")
   if (!is.character(inputs)) {
-    refuse_if(!is.numeric(inputs), "inputs", describe(inputs), "names or positions")
+    if (!is.numeric(inputs)) abort_input("inputs", describe(inputs), "names or positions")
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
   }
-  refuse_if(anyNA(inputs), "inputs", "NA", "names or positions of columns")
-  refuse_if(anyDuplicated(inputs), "inputs", describe(inputs), "names or positions, each once")
+  if (anyNA(inputs)) abort_input("inputs", "NA", "names or positions of columns")
+  if (anyDuplicated(inputs)) abort_input("inputs", describe(inputs), "names or positions, each once")
   inputs
 }
 #' @rdname kernel_algebra
@@ -182,13 +187,13 @@ update.pfdtc_kernel <- function(object, ...) {
       given <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
       return(as_kernel(set_values(object, replace(kernel_values(object), at, given))))
     }
-    refuse_if(!single, unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(names)))
+    if (!single) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(names)))
   }
   refuse_if(!single, "object", "a sum or product before a fit", "a kernel of one factor, or that of a fit",
             hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
   settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
   unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
-  refuse_if(length(unknown), unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(settings)))
+  if (length(unknown)) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(settings)))
   for (what in setdiff(names(new), "inputs")) {
     many <- what %in% c("lengthscale", "parameters")
     object[what] <- list(if (!is.null(new[[what]])) check_positive(new[[what]], what, if (!many) 1L))
@@ -205,16 +210,16 @@ update.pfdtc_kernel <- function(object, ...) {
 #' @rdname groups
 #' @export
 kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL) {
-  refuse_if(missing(by), "by", "missing", "a formula such as ~ g")
+  if (missing(by)) abort_input("by", "missing", "a formula such as ~ g")
   column <- !inherits(by, "formula")
-  refuse_if(!column && length(by) != 2L, "by", describe(by), "a one-sided formula, such as ~ g")
+  if (!column && length(by) != 2L) abort_input("by", describe(by), "a one-sided formula, such as ~ g")
   refuse_if(!inherits(design, "formula") || length(design) != 2L, "design", describe(design),
             "a one-sided formula, such as ~ 1 + x")
   if (!is.null(scale)) scale <- check_positive(scale, "scale")
   leaf <- new_kernel("group", "group", NULL, variance, NULL, scale = scale)
   group <- list(by = if (column) check_inputs(by) else by[[2L]], design = design[[2L]],
                 correlated = check_flag(correlated, "correlated"))
-  refuse_if(column && length(group$by) != 1L, "by", describe(by), "one column")
+  if (column && length(group$by) != 1L) abort_input("by", describe(by), "one column")
   leaf$of <- group_label(group)
   leaf$group <- group
   leaf
@@ -235,14 +240,15 @@ design_parts <- function(design) {
   refuse_if(any(attr(terms, "order") > 1L), "design", deparse1(design), "a sum of variables",
             hint = "Make a variable of the product.")
   parts <- list(intercept = attr(terms, "intercept"), labels = attr(terms, "term.labels"))
-  refuse_if(!parts$intercept && !length(parts$labels), "design", deparse1(design), "a formula with a term")
+  if (!parts$intercept && !length(parts$labels)) abort_input("design", deparse1(design), "a formula with a term")
   parts
 }
 
 # Returns TRUE for each term of the kernel that has a group as a factor.
 group_terms <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms, function(t) any(vapply(kernel$leaves[t$leaves], is_group, NA)), NA)
+  group <- vapply(kernel$leaves, function(leaf) identical(leaf$profile, "group"), NA)
+  vapply(kernel$terms, function(t) any(group[t$leaves]), NA)
 }
 
 # Returns the terms that are groups and nothing else: for each list(term, of, effects, level, design, intercept, root),

@@ -4,7 +4,7 @@
 # `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
-  refuse_if(!ncol(x), "x", "without columns", "of at least one column")
+  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
   if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, argument, variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)

@@ -168,10 +168,8 @@ exact_density <- function(problem, rows = NULL) {
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
 # "pairwise:a" are kernel_additive() of a. A season (kernel-place.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
-  if (profile %in% names(plain_labels)) { # new_kernel() without checks: learning asks for it often
-    return(structure(list(profile = profile, label = plain_labels[[profile]], lengthscale = NULL, variance = NULL,
-                          inputs = NULL), class = "pfdtc_kernel"))
-  }
+  one <- plain_kernels[[profile]]
+  if (!is.null(one)) return(one)
   if (is_season(profile)) {
     parts <- parts_of_season(profile, periods)
     return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))

@@ -5,7 +5,7 @@
 #   x               N x d double matrix with column names, without rows of weight 0; equal rows are merged
 #   y               N doubles, (response - offset - center) / scale; for merged rows their weighted mean
 #   weights         NULL (all 1), or N positive doubles; for merged rows their sum
-#   center, scale   of the response: 0 and 1 if not wanted, but see unit_of()
+#   center, scale   of the response: 0 and 1 if not wanted, but see response_unit()
 #   input_center, input_scale   d numbers for starting values and the units of the optimiser; x keeps its units
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
@@ -20,14 +20,14 @@
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {
-  refuse_if(missing(x) || is.null(x), "x", "missing", "a numeric matrix of inputs")
-  refuse_if(missing(y) || is.null(y), "y", "missing", "a numeric vector with an element for each row of `x`")
+  if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
+  if (missing(y) || is.null(y)) abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
   # logical columns keep their unit, as with a formula
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
   n <- nrow(x)
-  refuse_if(!n || !ncol(x), "x", sprintf("%d x %d", n, ncol(x)), "of at least one row and one column")
+  if (!n || !ncol(x)) abort_input("x", sprintf("%d x %d", n, ncol(x)), "of at least one row and one column")
   given <- colnames(x)
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
   if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
@@ -80,7 +80,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   w <- weights
   x_zero <- NULL
   if (!is.null(w) && any(w == 0)) {
-    refuse_if(all(w == 0), "weights", "all zero", "positive for at least one row")
+    if (all(w == 0)) abort_input("weights", "all zero", "positive for at least one row")
     x_zero <- x[w == 0, , drop = FALSE]
     x <- x[w > 0, , drop = FALSE]
     r <- r[w > 0]
@@ -141,33 +141,33 @@ sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 
 # ---- units ----------------------------------------------------------------------------------------------------------
 
-# Returns centre and scale of the response. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)): sd() for equal
-# weights, and unchanged when all weights are multiplied by a number. `size` is the largest number that went into r; it
-# separates a constant from rounding.
-response_unit <- function(r, w, size, center, scale, name) {
-  n <- length(r)
-  total <- if (is.null(w)) n else sum(w)
-  mean_r <- if (is.null(w)) mean(r) else r[1L] + sum(w * (r - r[1L])) / total
-  spread <- max(abs(r - mean_r))
-  q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r # avoids overflow
-  sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
-  unit_of(n, mean_r, sd_r, range(r), size, center, scale, name)
-}
-
 # A single row has no sd, and no hyperparameter can be learned from it.
 one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
                       "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
-# Returns centre and scale as response_unit() does, from the moments of n numbers.
-unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
-  if (n == 1L) sd_r <- NA_real_
+# Returns centre, scale and sd of the response. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)): sd() for equal
+# weights, and unchanged when all weights are multiplied by a number. `size` is the largest number that went into r; it
+# separates a constant from rounding. `known`: list(n, mean, sd, range) of responses that come in parts.
+response_unit <- function(r, w, size, center, scale, name, known = NULL) {
+  if (is.null(known)) {
+    n <- length(r)
+    total <- if (is.null(w)) n else sum(w)
+    mean_r <- if (is.null(w)) mean(r) else r[1L] + sum(w * (r - r[1L])) / total
+    spread <- max(abs(r - mean_r))
+    q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r # avoids overflow
+    sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
+    known <- list(n = n, mean = mean_r, sd = sd_r, range = range(r))
+  }
+  n <- known$n
+  mean_r <- known$mean
+  sd_r <- if (n == 1L) NA_real_ else known$sd
   # called for each transform that is tried: `if` is faster than refuse_if()
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large", "smaller", hint = "Rescale the response or `weights`.",
                 message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
   }
   if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
-  if (scale && diff(range) <= 8 * .Machine$double.eps * size) {
+  if (scale && diff(known$range) <= 8 * .Machine$double.eps * size) {
     abort_input(name, "constant", "of at least two different values to learn from",
                 hint = "Or use `hyper = \"fixed\"` with `kernel`, `noise` and `scale = FALSE`.")
   }
@@ -180,7 +180,7 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
   middle <- if (center) mean_r else 0
   # A response that is not scaled has unit 1, or a power of 2 if the fourth power of its size is near the ends of double
   # precision. Multiplication by a power of 2 is exact.
-  size <- max(abs(range - middle))
+  size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
 }
@@ -197,7 +197,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
   }
-  refuse_if(!is.null(reason), argument, describe(y), "a numeric vector, one response", hint = reason)
+  if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)
 }
 
@@ -213,7 +213,7 @@ check_weights <- function(weights, n) {
 # Checks rows that are used as given, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
-  refuse_if(!nrow(x), "x", "without rows", "of at least one row")
+  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
   list(x = x, y = check_vector(y, "y", nrow(x)),
        weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }
@@ -307,3 +307,9 @@ users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weight
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
+
+# Returns the variables of a formula with the positions of their columns; an empty list for a fit of a matrix.
+placed_variables <- function(frame) {
+  last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
+  Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
+}

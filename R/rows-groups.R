@@ -235,23 +235,8 @@ check_new_levels <- function(variables, x) {
 
 # How the variables of a formula become columns of numbers.
 
-# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric"; NA for values that are no input.
-variable_kind <- function(v) {
-  if (inherits(v, "pfdtc_sphere")) return("sphere")
-  if (inherits(v, c("Date", "POSIXct"))) return("time")
-  if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
-  if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
-  if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
-}
-
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
-
-# Returns the variables of a formula with the positions of their columns; an empty list for a fit of a matrix.
-placed_variables <- function(frame) {
-  last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
-  Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
-}
 
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {

@@ -73,6 +73,15 @@ degrees_of <- function(x, middle = 0) {
 
 # ---- variables of a formula -----------------------------------------------------------------------------------------
 
+# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric"; NA for values that are no input.
+variable_kind <- function(v) {
+  if (inherits(v, "pfdtc_sphere")) return("sphere")
+  if (inherits(v, c("Date", "POSIXct"))) return("time")
+  if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
+  if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
+  if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
+}
+
 # Returns how a place or a time is coded, in the form of coded_variables(); NULL for other variables. Times count days
 # from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {

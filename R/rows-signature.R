@@ -227,11 +227,7 @@ same_rows <- function(a, b) {
 
 # Returns the rows with equal inputs merged, in the order of their inputs.
 ordered_rows <- function(data) {
-  if (is.null(data$group)) {
-    merged <- merge_equal_rows(data$x, data$y, data$weights, most = 1)
-    data[c("x", "y", "weights")] <- merged[c("x", "y", "weights")]
-    if (!is.null(merged$group)) data$group <- merged$group
-  }
+  data <- merge_all_equal_rows(data)
   by <- do.call(order, c(lapply(seq_len(ncol(data$x)), function(j) data$x[, j]), method = "radix"))
   data$x <- unname(data$x[by, , drop = FALSE])
   data$y <- data$y[by]

@@ -84,7 +84,7 @@ model_asked <- function(args) {
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))
-    refuse_if(any(given), "plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
+    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
     return(replace(args, "transform", "plain"))
   }
   like <- check_any_fit(args$like, "like")
@@ -192,7 +192,7 @@ complete_points <- function(data, asked) {
     return(asked)
   }
   z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
-  refuse_if(!nrow(z), "inducing", "without rows", "a matrix of at least one inducing point")
+  if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
   refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m", asked$m,
             sprintf("the %d rows of `inducing`, or left out", nrow(z)))
   if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # columns with the inputs' names may be in any order

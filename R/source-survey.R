@@ -11,8 +11,8 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
   m <- survey$moments
   refuse_if(is.null(m), "data", "a source of no rows that could be used", "of at least one row without missing values")
-  unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
-                  survey$name)
+  m$sd <- sqrt(m$ss / m$total * m$n / (m$n - 1))
+  unit <- response_unit(NULL, NULL, survey$largest, center, scale, survey$name, m)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped

@@ -1,5 +1,10 @@
 # Checks of arguments where users call functions. Each returns the cleaned value or raises an error about the argument.
 
+# Raises the error of abort_input() if `wrong` is TRUE. The other arguments are evaluated only then.
+refuse_if <- function(wrong, argument, got, want, hint = NULL, message = NULL) {
+  if (wrong) abort_input(argument, got, want, hint, message)
+}
+
 # Returns a double matrix made from a matrix, a data frame of numbers or a vector (one column). Column names stay. A
 # double matrix is returned without a copy. Zero rows are allowed; NA only with `allow_na`.
 check_matrix <- function(x, argument, allow_na = FALSE) {
@@ -79,7 +84,7 @@ check_flag <- function(x, argument) {
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
-  refuse_if(is.na(i), argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
+  if (is.na(i)) abort_input(argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
   choices[i]
 }
 
@@ -225,7 +230,7 @@ check_control <- function(control) {
   named <- names(control)
   good <- is.list(control) && !is.object(control) &&
     (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
-  refuse_if(!good, "control", describe(control), "made by pfdtc_control(), or a list with different names")
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
   check_dots_empty(setdiff(named, names(control_checks)), names(control_checks))
   do.call(pfdtc_control, control)
 }

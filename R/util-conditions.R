@@ -9,11 +9,6 @@ abort_input <- function(argument, got, want, hint = NULL, message = NULL) {
   stop(classed(c("pfdtc_error_input", "error"), message, argument = argument, got = got))
 }
 
-# Raises the error of abort_input() if `wrong` is TRUE. The other arguments are evaluated only then.
-refuse_if <- function(wrong, argument, got, want, hint = NULL, message = NULL) {
-  if (wrong) abort_input(argument, got, want, hint, message)
-}
-
 # Raises an error about a computation. `...` are named fields; `class` is one more class, for handlers.
 abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
