@@ -244,7 +244,9 @@ auxiliary_rows <- function(how, data) {
     size <- aux_kinds[[how$kind]]$fill(how, n)$size
     refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
     rows <- sample.int(n, size)
-  } else refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n))
+  } else {
+    refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n))
+  }
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 

@@ -152,10 +152,11 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
 }
 
 # Kernels of one factor without values, by their profiles.
-plain_kernels <- Map(function(profile, label) structure(class = "pfdtc_kernel", list(
-  profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL)),
-  c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
-  c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
+plain_kernels <- Map(function(profile, label) {
+  structure(list(profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL),
+            class = "pfdtc_kernel")
+}, c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
 
 check_inputs <- function(inputs) {
   if (is.null(inputs)) return(NULL)
