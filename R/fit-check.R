@@ -225,6 +225,8 @@ check_same_model <- function(a, b, argument, other) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("one with other %s than `%s`", toString(what), other),
                 sprintf("a fit of the same model as `%s`", other),
+                message = sprintf("`%s` must be a fit of the same model as `%s`. The fits differ in %s.",
+                                  argument, other, paste(what, collapse = " and ")),
                 hint = if ("likelihood" %in% what) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",
                         "hyper = \"fixed\", with the same numbers of trials and offset.")

@@ -17,7 +17,7 @@
 #' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
 #'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
 #' @param average `FALSE`: the integral over a box, instead of the average.
-#' @param than One row, or as many as `newdata` has, to compare with. Offsets count.
+#' @param than One row, or as many as `newdata` has, to compare with. A ratio includes the offsets.
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if

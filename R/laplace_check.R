@@ -2,9 +2,9 @@
 
 #' Compare Laplace's approximation with the true posterior
 #'
-#' A diagnostic, not a bound, except for `elbo`. [certify()] bounds the error of the inducing points, that is the
-#' distance from the *Laplace* posterior of the exact GP. No computable bound of the error of Laplace's approximation
-#' itself is known to us; this function estimates it by importance sampling from the fit's posterior.
+#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. The estimates are no
+#' bounds, except for `elbo`: we know of no computable bound of this error. [certify()] bounds another error, that of
+#' the inducing points: the distance from the *Laplace* posterior of the exact GP.
 #'
 #' @param fit A fit by [pfdtc()] with a `family` that is not Gaussian, with its data kept
 #'   (`keep_data = TRUE`).

@@ -377,7 +377,7 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("Response: as given; every transform tried%s gains less than %g nats of log marginal likelihood.",
+      sprintf("Response: as given; every transform tried%s gains less log likelihood than its penalty, %g nats.",
               if (length(choice$refused)) " and not refused" else "", price * transform_parameters)
     } else {
       sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
@@ -388,7 +388,7 @@ because_response <- function(choice, open, price) {
     if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
       "smooth noise was refused by held-out rows."
     } else {
-      sprintf("smooth noise gains less than %g nats.", 2 * price)
+      sprintf("smooth noise gains less than %g nats, the penalty of two parameters.", 2 * price)
     }) else
       sprintf("Noise: smooth in the inputs; it gains %s nats over constant noise, net of a penalty of %g.",
               gain("trend"), price * length(trend$v))

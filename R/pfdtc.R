@@ -105,7 +105,7 @@ check_names_first <- function(names, method) {
 
 #' The elements of a fit
 #'
-#' A fit is a plain list. This page has the elements that users read. Methods are the safer way to most of them.
+#' A fit is a plain list. This page has the elements that users read. Where a method returns the same, prefer it.
 #'
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
@@ -113,24 +113,24 @@ check_names_first <- function(names, method) {
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
 #'     `transform`, `noise_trend`; `noise_tail`, the variance of the log noise that inputs do not explain. `response`, a
-#'     data frame of the transforms and noise models compared: `merit`, log density of the given responses less at least
-#'     2 for each of the `parameters`; `chosen`; `refused`, for poor predictions of held-out rows; `tail`, the
-#'     `noise_tail` learned with it.
+#'     data frame of the transforms and noise models compared: `merit`, log density of the given responses minus a
+#'     penalty of 2 or more for each of the `parameters`; `chosen`; `refused`, `TRUE` if held-out rows are predicted
+#'     poorly; `tail`, the `noise_tail` learned with it.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a penalty for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within
-#'     `attr(learned, "same")` of the best agree. `pilot`, the trace of a pilot.
+#'     `attr(learned, "same")` nats of the best count as equal. `pilot`, the optimisation of `hyper = "pilot"`.
 #'   * `evidence`, see [logLik()][gp_fit-methods]. `small_n`: below 50 rows, leave-one-out log densities of the `fit`,
 #'     a `linear` model and the `mean`.
-#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m` and `m_asked`; `moved`;
-#'     `jitter`; `inducing_method`; `unexplained`, mean residual prior variance over that of the noise (`Inf`: unknown).
-#'   * Neighbours: `neighbours`, their number; `near`; `trial`, `gain` and `se` in log density of inducing points alone
-#'     over neighbours at held-out rows.
+#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m`, their number; `m_asked`;
+#'     `moved`; `jitter`; `inducing_method`; `unexplained`, mean of residual prior / noise variance (`Inf`: unknown).
+#'   * Neighbours: `neighbours`, their number; `near`, what predictions need of them; `trial`, by how much (`gain`, with
+#'     standard error `se`) inducing points alone have a larger log density at held-out rows.
 #'   * `factors`: sums and Cholesky factors of the posterior; `NULL` with neighbours.
 #'   * Optimisation: `trace`, a data frame (compare objectives of one `round` only); `convergence`, 0 done, 1 `maxit`, 2
 #'     time, 51 failed evaluations, 52 interrupt; `message`, `maxit`; `evaluations` and `seconds` by stage.
 #'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of
-#'     the certificate; `needs`, advice if `tol` was not met; `tried`, the candidates. `reference` is kept.
+#'     the certificate; `needs`, advice if `tol` was not met; `tried`, the candidates. `reference`, see [reference()].
 #'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples

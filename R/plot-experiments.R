@@ -37,17 +37,17 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' plot_divergence_error(results, divergence = c("own", "exact"), method = "pf",
 #'   dataset = NULL, m = NULL, ...)
 #' \method{autoplot}{pfdtc_experiment}(object, figure = c("rmse", "kl", "divergence", "trace"), ...)
-#' @param fits A fit, a list of fits, or as `results`.
-#' @param results,object A result of [run_experiment()], or the name of its file; for `plot_trace()` and
-#'   `plot_divergence_error()` with `trace`.
+#' @param fits A fit, a list of fits, or what `results` accepts.
+#' @param results,object A result of [run_experiment()], or the name of its file. `plot_trace()` and
+#'   `plot_divergence_error()` need one that was made with its argument `trace`.
 #' @param against Horizontal axis. `"error"` is the root mean square error of the mean.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
 #'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
 #' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
 #'   distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
-#' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
-#'   posterior.
+#' @param divergence Should the pF divergence be computed under the auxiliary distribution of the fit (`"own"`, for
+#'   `method = "pf"`) or under the `"exact"` posterior?
 #' @param datasets,methods,method,dataset,m What to show. Default: all; with a trace the first data set and number of
 #'   points in it.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
@@ -57,8 +57,8 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #'   `what`, `error`, and attribute `slope`, the coefficients of the two lines. For `plot_trace()`: `fit`,
 #'   `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
-#' distribution. Where the objective is renewed ([aux_refresh()], `hyper = "joint"`) a new line begins, and nothing is
-#' subtracted. The line of a non-Gaussian fit is its last search for hyperparameters.
+#' distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
+#' time, and the lowest value is not subtracted. The line of a non-Gaussian fit is its last search for hyperparameters.
 #'
 #' `plot_rmse()` draws errors against the number of inducing points: a line for each method joins medians over the
 #' repetitions, and bars show their range. `plot_kl()` draws Kullback-Leibler divergences likewise, or a point for each

@@ -193,8 +193,8 @@ fit_fields <- list(
     # the log density of an exact model is infinite, and of a constant one -1e299
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
     line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf: few rows
-    sprintf("leave-one-out log density, nats per row: %s; %smean alone %s", nats(fit$small_n$fit), line %||% "",
-            nats(fit$small_n$mean))
+    sprintf("leave-one-out log density, nats per row: this fit %s, %smean alone %s", nats(fit$small_n$fit),
+            line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
 

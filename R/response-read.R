@@ -18,7 +18,7 @@ nb <- function(theta = NULL) {
 #' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
 #' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
 #' @param theta a positive number; `NULL`: learned.
-#' @param p,phi the power, between 1 and 2, and beside a given `p` the dispersion; `NULL`: learned.
+#' @param p,phi the power, between 1 and 2, and the dispersion, which may be given only with `p`; `NULL`: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
 #' from \eqn{f = 0} by steps that each raise the posterior density. [certify()] gives a range around this mode in which

@@ -175,8 +175,8 @@ reason_not_numeric <- function(x) {
 #'
 #' Options of the computation. Only `priors`, `fix` and `restarts` change the model.
 #'
-#' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number
-#'   above 0 always moves the points, 0 never does. Default: 200 if an argument requires moved points, else 50.
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of `hyper = "pilot"`. A number
+#'   above 0 always moves the points, 0 never does. Default: 200 if an argument asks for moved points, else 50.
 #' @param reltol an optimisation ends after three iterations in a row that each reduce the objective by less than this
 #'   share of its total reduction.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, multiplied
@@ -189,7 +189,7 @@ reason_not_numeric <- function(x) {
 #' @param restarts number of starts of the search for hyperparameters. Default: 8 (9 with two inputs, 10 with one).
 #' @param priors use weak priors on the hyperparameters? See `vignette("defaults")`.
 #' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
-#' @param tol_quantile quantile over the training inputs for `tol` of [pfdtc()]: 1 is the maximum.
+#' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace keep the inducing points every `trace` iterations; 0: never.
 #' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` and of
 #'   [cross_validate()] (class `pfdtc_message_progress`).
