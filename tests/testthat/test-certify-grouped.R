@@ -24,17 +24,19 @@ contains <- function(inside, fit, sd, slack = 1e-9) {
         inside$sd_lower <= sd + slack & sd <= inside$sd_upper + slack)
 }
 
-# Mode and sd of f by Newton's method with dense matrices.
+# Mode and sd of f by Newton's method with dense matrices. No step changes f by more than 2: a full step from f = 0 may
+# lead to exp(f) of 1e14, from where Newton's method does not come back in double precision.
 dense_mode <- function(fit, y, new, slopes) {
   kernel <- model_of(fit)$kernel
   K <- native_kernel_matrix(kernel, fit$data$x, fit$data$x)
-  f <- numeric(length(y))
+  f <- a <- numeric(length(y))
   for (step in 1:50) {
     at <- slopes(f + fit$center)
     root <- sqrt(at$W)
     L <- t(chol(diag(length(y)) + root * t(root * K)))
     b <- at$W * f + at$g
-    a <- b - root * backsolve(t(L), forwardsolve(L, root * (K %*% b)))
+    change <- drop(b - root * backsolve(t(L), forwardsolve(L, root * (K %*% b)))) - a
+    a <- a + change * min(1, 2 / max(abs(K %*% change)))
     f <- drop(K %*% a)
   }
   x <- suppressMessages(new_rows(fit, new, stats::na.pass))$x
