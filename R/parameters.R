@@ -227,7 +227,8 @@ mean_columns <- function(mean, data, argument = "mean") {
   unknown <- setdiff(labels, names)
   if (length(unknown)) {
     abort_input(argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
-                message = sprintf("`%s` may use only inputs of the fit: %s.", argument, list_quoted(unique(names))),
+                message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],
+                                  list_quoted(unique(names))),
                 hint = "Transform inputs in the formula of the fit.")
   }
   sort(unique(unlist(lapply(labels, function(name) {

@@ -85,7 +85,8 @@ test_that("fits of row sources keep the size of their offset, and rows that are 
   d$y <- d$o + sin(1:24)
   size <- function(rows) sqrt(sum((d$w * d$o^2)[rows]))
   of <- function(rows, ...) {
-    pfdtc(y ~ x, in_blocks(d[rows, ]), weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed", ...)
+    pfdtc(y ~ x, in_blocks(d[rows, ]), weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01,
+          hyper = "fixed", ...)
   }
   fit <- of(1:24)
   expect_equal(fit$frame$offset_size, size(1:24), tolerance = 1e-12) # sums in another order
