@@ -192,6 +192,7 @@ learn_stage <- function(data, s, state) {
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
     found$noise <- factor * found$noise
+    if (!is.null(found$learned)) attr(found$learned, "factor") <- factor
   }
   with_values <- function(found) {
     found$kernel <- name_lengthscales(found$kernel, data$x)

@@ -97,8 +97,9 @@ learned_density <- function(fit) {
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
   s$steps$max_seconds <- Inf
-  about <- list(names = free, unit = 1, at = model_theta(model)[names %in% free])
+  about <- list(names = free, unit = 1)
   if (fit$hyper == "evidence") return(c(about, with_fixed_seed(density_of_evidence(fit, data, s))))
+  about$at <- model_theta(model)[names %in% free]
   # the exact log marginal likelihood or the ELBO, without priors
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
@@ -112,22 +113,27 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# Returns the density that learn_evidence() maximises, or that of some rows if the kernel was chosen on some.
+# Returns the density that learn_evidence() maximises, or that of some rows if the kernel was chosen on some. Its
+# maximum is at variances without the factor for few rows, see learn_stage(); natural() multiplies by that factor.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
   some <- !is.null(gained$rows) && gained$what %in% c("additive", "pairwise")
   if (some) pool <- some_of_pool(pool, gained$rows)
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
-  theta <- model_theta(model_of(fit))
+  model <- model_of(fit)
+  factor <- attr(fit$learned, "factor") %||% 1
+  wider <- log(factor) * c(kernel_parameters(model$kernel)$what == "variance", TRUE)
+  theta <- model_theta(model) - wider
   all <- function(par) replace(theta, problem$free, par)
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
   near <- if (!pool$few) problem$neighbours(theta, rows, learning_sizes$whole[["near"]])
   evaluate <- if (pool$few) exact_density(problem)$evaluate else function(theta) problem$vecchia(theta, rows, near)
   times <- if (pool$few) 1 else pool$n / length(rows) / pool$share
   prior <- function(par) problem$prior(all(par))$value
-  list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-       upper = problem$upper[problem$free], exact = pool$few && !some, prior = prior, value = function(par) {
+  list(at = theta[problem$free], natural = function(par) problem$natural(all(par) + wider),
+       lower = problem$lower[problem$free], upper = problem$upper[problem$free], exact = pool$few && !some,
+       prior = prior, value = function(par) {
          now <- evaluate(all(par))
          if (is.finite(now$value)) times * now$likelihood + prior(par) else -Inf
        }, information = function() {

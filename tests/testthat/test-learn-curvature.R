@@ -31,6 +31,27 @@ test_that("vcov() is the inverse curvature of the dense log evidence in the logs
   expect_close(unname(vcov(as_learned(gp_exact, "joint")$fit)), unname(V), 1e-9)
 })
 
+test_that("the curvature is that at the maximum, although few rows have larger variances", {
+  d <- with_seed(3, data.frame(x = stats::runif(12)))
+  d$y <- with_seed(4, sin(6 * d$x) + 0.3 * stats::rnorm(12))
+  fit <- with_seed(1, suppressWarnings(suppressMessages(pfdtc(y ~ x, d, transform = "auto"))))
+  factor <- attr(fit$learned, "factor")
+  expect_gt(factor, 1.3) # 12 / (12 - 3) at least
+  learned <- with_seed(1, learned_density(fit))
+  top <- learned$value(learned$at)
+  sds <- sqrt(diag(stats::vcov(fit)))
+  for (i in seq_along(learned$at)) for (side in c(-0.2, 0.2)) {
+    expect_lt(learned$value(learned$at + side * sds[i] * (seq_along(learned$at) == i)), top + 1e-6)
+  }
+  # hyperparameters of the mixture have the factor of the fit
+  model <- model_of(fit)
+  expect_equal(learned$natural(learned$at)$noise, model$noise, tolerance = 1e-12)
+  expect_equal(kernel_values(learned$natural(learned$at)$kernel), kernel_values(model$kernel), tolerance = 1e-12)
+  new <- data.frame(x = seq(0, 1, by = 0.1))
+  sd_of <- function(...) predict(fit, new, se.fit = TRUE, type = "response", ...)$se.fit
+  expect_gt(mean(sd_of(hyper_uncertainty = TRUE)), mean(sd_of()))
+})
+
 test_that("priors are added as learning adds them", {
   with <- as_learned(gp_exact, priors = TRUE)
   without <- as_learned(gp_exact)
