@@ -90,7 +90,9 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 #' @rawNamespace S3method(report,gp_hurdle)
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
-  table <- Map(function(one, part) transform(one$table, what = paste(part, what, sep = ".")), each, names(each))
+  table <- Map(function(one, part) {
+    replace(one$table, "what", list(paste(part, one$table$what, sep = ".")))
+  }, each, names(each))
   structure(list(text = paste("Is a response above 0?", each$zero$text, "Responses above 0:", each$positive$text),
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }

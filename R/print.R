@@ -262,8 +262,9 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
+  transformed <- "fit_lower" %in% names(x)
   of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
-    sprintf(" (%s times the sd of the modelled response)", number(largest / unit))
+    sprintf(" (%s times the sd of the %sresponse)", number(largest / unit), if (transformed) "transformed " else "")
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
   ratio <- ratio[is.finite(ratio)]
@@ -271,6 +272,7 @@ certificate_fields <- function(x) {
   c("Exact mean" = if (any(known)) paste0("within ", number(largest), of_sd, " of `mean`"),
     "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
       sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
+    Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
       paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
               if (isTRUE(attr(x, "moved"))) paste("predict() moves f from the mode to the posterior mean, so that its",

@@ -92,7 +92,7 @@ measures <- list(
 # the package learns something new: the response and kernel that a fit finds (21,500 lines of R), then groups, classes,
 # other responses, places, times and decisions (27,200), certified classes, hurdles, Tweedie responses (28,350; then
 # 26,620 in fewer functions), exact averages of classes and dates in files (26,715).
-ceiling <- c("R lines" = 26340, "R lines of code" = 19380, "R lines of help" = 1900, "R files" = 100,
+ceiling <- c("R lines" = 26350, "R lines of code" = 19390, "R lines of help" = 1900, "R files" = 100,
              "named functions" = 1592, "lines that write into settings" = 2, "lines of help shown, all pages" = 3500,
              "lines of help shown, pfdtc()" = 150, "C lines" = 13400,
              "calls in a default fit of 1,000 rows" = 1800, "files in it" = 35, "changes of file in it" = 960)

@@ -12,8 +12,12 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   expect_match(told, "\\b8\\b.*\\b3 passes.*12.3 s")
   largest <- max(x$mean_error)
   expect_match(gsub("\\s+", " ", text), fixed = TRUE,
-               sprintf("within %s (%s times the sd of the modelled response)", number(largest),
+               sprintf("within %s (%s times the sd of the response)", number(largest),
                        number(largest / sd(cars$dist))))
+  expect_false(grepl("transformed", text))
+  logs <- gp_exact(dist ~ speed, cars, transform = "log", kernel = kernel_se(5, 1), noise = ~ 1)
+  said_logs <- paste(utils::capture.output(print(certify(logs, cars[1:2, ]))), collapse = " ")
+  expect_match(said_logs, "sd of the\\s+transformed response.*`median` and `fit`\\s+of the response")
   ratio <- list(min(x$sd_lower / x$sd), max(x$sd_upper / x$sd))
   expect_match(text, sprintf("between %s and %s times `sd`", number(ratio[[1]]), number(ratio[[2]])), fixed = TRUE)
   expect_match(text, "\\b47\\b")
