@@ -82,6 +82,8 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     const size_t size = (size_t)p->Z.n * p->X.n;
     if (profile->metric != METRIC_PRODUCT && !factor_has_levels(f))
         return;
+    if (p->dZ == NULL && f->n_parameters == 0)
+        return;
     kernel_term(k, t, i, 0, p->Z, p->X, p->w);
     multiply(size, p->K_bar, p->w);
     if (profile->metric == METRIC_LEVELS) {
@@ -93,10 +95,12 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
         factor_own_slope(f, j, p->Z, p->X, p->S);
         p->dtheta[f->at + j] += dot(size, p->S, p->w);
     }
+    if (p->dZ == NULL)
+        return;
     factor_statistic(f, p->Z, p->X, p->S);
     profile->value_slope((int)size, f->power, factor_shape(f), p->S);
     multiply(size, p->S, p->w);
-    factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
+    factor_pull(f, p->Z, p->X, p->w, p->dZ, NULL);
 }
 
 static void pull_term(const struct kernel *k, const struct term *t, const double *values,

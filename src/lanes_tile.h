@@ -34,6 +34,40 @@ TARGET INSIDE void NAME(dots)(int n, const VECTOR *x, const VECTOR *const *y, VE
     to[3] = s3;
 }
 
+/* Computes the dot products of four x with four y, so that each loaded value is used four times. */
+TARGET INSIDE void NAME(tile)(int n, const VECTOR *const *x, const VECTOR *const *y,
+                              VECTOR *to)
+{
+    const VECTOR *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *y0 = y[0], *y1 = y[1],
+                 *y2 = y[2], *y3 = y[3];
+    VECTOR s00 = {0}, s01 = {0}, s02 = {0}, s03 = {0}, s10 = {0}, s11 = {0}, s12 = {0},
+           s13 = {0}, s20 = {0}, s21 = {0}, s22 = {0}, s23 = {0}, s30 = {0}, s31 = {0},
+           s32 = {0}, s33 = {0};
+    for (int k = 0; k < n; k++) {
+        const VECTOR a = y0[k], b = y1[k], c = y2[k], d = y3[k];
+        s00 += x0[k] * a;
+        s01 += x0[k] * b;
+        s02 += x0[k] * c;
+        s03 += x0[k] * d;
+        s10 += x1[k] * a;
+        s11 += x1[k] * b;
+        s12 += x1[k] * c;
+        s13 += x1[k] * d;
+        s20 += x2[k] * a;
+        s21 += x2[k] * b;
+        s22 += x2[k] * c;
+        s23 += x2[k] * d;
+        s30 += x3[k] * a;
+        s31 += x3[k] * b;
+        s32 += x3[k] * c;
+        s33 += x3[k] * d;
+    }
+    const VECTOR sums[16] = {s00, s01, s02, s03, s10, s11, s12, s13,
+                             s20, s21, s22, s23, s30, s31, s32, s33};
+    for (int i = 0; i < 16; i++)
+        to[i] = sums[i];
+}
+
 TARGET INSIDE double NAME(total)(VECTOR v)
 {
     const double *lane = (const double *)&v;
@@ -205,15 +239,20 @@ TARGET static void NAME(moments)(int n, int p, const double *times, const double
     }
     if (information == NULL)
         return;
-    for (int j = 0; j < p; j++)
+    for (int j = 0; j < p; j += 4)
         for (int l = j; l < p; l += 4) {
-            const VECTOR *column[4];
-            VECTOR sums[4];
-            for (int r = 0; r < 4; r++) /* repeats the last if there are fewer than 4 */
+            const VECTOR *row[4], *column[4];
+            VECTOR sums[16];
+            for (int r = 0; r < 4; r++) { /* repeats the last if there are fewer than 4 */
+                row[r] = CONST_VECTORS(Q) + (size_t)n * (j + r < p ? j + r : p - 1);
                 column[r] = CONST_VECTORS(Q) + (size_t)n * (l + r < p ? l + r : p - 1);
-            NAME(dots)(n, CONST_VECTORS(Q) + (size_t)n * j, column, sums);
-            for (int r = 0; r < 4 && l + r < p; r++)
-                information[(size_t)j * p + l + r] += NAME(total)(rate * sums[r]);
+            }
+            NAME(tile)(n, row, column, sums);
+            for (int a = 0; a < 4 && j + a < p; a++)
+                for (int b = 0; b < 4 && l + b < p; b++)
+                    if (l + b >= j + a)
+                        information[(size_t)(j + a) * p + l + b] +=
+                            NAME(total)(rate * sums[4 * a + b]);
         }
 }
 
