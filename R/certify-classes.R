@@ -236,7 +236,7 @@ certify_classes <- function(fit, new, effort, m2) {
                       sd_upper = at(inside$sd_upper), response = fitted$share[, k],
                       response_lower = inside$share_lower[, k], response_upper = inside$share_upper[, k],
                       mode = mode[, k], mode_lower = inside$mode_lower[, k], mode_upper = inside$mode_upper[, k])
-    data.frame(row = seq_along(new$index), class = factor(levels[k], levels), one[new$index, ])
+    data.frame(row = seq_along(new$index), class = factor(rep(levels[k], length(new$index)), levels), one[new$index, ])
   }))
   out <- out[order(out$row, out$class), ]
   if (!is.null(new$names)) out$row <- new$names[out$row]

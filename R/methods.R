@@ -237,7 +237,7 @@ draws_at <- function(object, rows, nsim, type, training) {
   size <- 1
   if (type == "response" && !response$conjugate) {
     check_distribution(object, "object")
-    draws <- response$link$inv(draws)
+    draws[] <- response$link$inv(draws)
     if (training) {
       data <- training_data(object)
       padded <- function(v) stats::napredict(object$na.action, v)

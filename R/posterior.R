@@ -242,11 +242,12 @@ covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
 }
 
 # Returns the rows to predict at: list(x, the distinct inputs; index, the row of x of each row, NA if unknown; offset;
-# names).
+# names). If no row is known, x has one that no index names, so that no computation is without rows.
 new_rows <- function(fit, newdata, na.action, re = TRUE) {
   new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
   index[new$keep] <- seq_len(sum(new$keep))
+  if (!nrow(new$x)) new$x <- rbind(new$x, if (is.null(fit$inducing)) 0 else fit$inducing[1L, ])
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 

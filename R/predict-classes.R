@@ -80,10 +80,11 @@ say_class <- function(fit, response, f, names, ask) {
     return(stats::setNames(factor(levels[best], levels, ordered = is_ordered(response)), names))
   }
   if (ask$interval == "prediction") {
-    inside <- t(apply(p, 1L, function(row) {
-      before <- cumsum(sort(row, decreasing = TRUE)) - sort(row, decreasing = TRUE)
-      (before < ask$level)[rank(-row, ties.method = "first")]
-    }))
+    inside <- p > 0
+    for (i in seq_len(nrow(p))) {
+      sorted <- sort(p[i, ], decreasing = TRUE)
+      inside[i, ] <- (cumsum(sorted) - sorted < ask$level)[rank(-p[i, ], ties.method = "first")]
+    }
   } else {
     loo <- loo_shares(fit)
     own <- loo$p[cbind(seq_along(loo$y), loo$y)]
@@ -91,7 +92,7 @@ say_class <- function(fit, response, f, names, ask) {
     inside <- p >= if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
     inside[cbind(known, best[known])] <- TRUE
   }
-  structure(matrix(inside, nrow(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
+  structure(matrix(inside, nrow(p), ncol(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
 }
 
 # Returns list(p, y): leave-one-out probabilities and classes of the training rows.

@@ -76,16 +76,19 @@ place_noise_trend <- function(trend, x, lengthscale) {
 
 # Returns the Matern 3/2 correlation of rows of x with Z.
 smooth_values <- function(smooth, x) {
-  x <- x / rep(smooth$lengthscale, each = nrow(x))
+  x <- at_most_far(x / rep(smooth$lengthscale, each = nrow(x)))
   z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
-  r <- sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0))
+  r <- pmin(sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0)), 1e3)
   (1 + r) * exp(-r)
 }
+
+# Limits scaled inputs to numbers whose products are finite.
+at_most_far <- function(u) pmin(pmax(u, -1e100), 1e100)
 
 # Returns the features of the rows of x, the linear part first.
 noise_basis <- function(trend, x) {
   linear <- x[, trend$columns, drop = FALSE]
-  linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
+  linear <- at_most_far((linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x)))
   if (is.null(trend$smooth)) return(linear)
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }

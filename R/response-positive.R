@@ -62,7 +62,8 @@ tweedie_cdf <- function(theta, y, mu, s) {
     n <- sum$n
     exp(-at$rate) + sum$by * rowSums(stats::dpois(n, at$rate) * stats::pgamma(y / at$scale, n * at$size))
   }
-  if (!length(y) || all(s == 0)) return(pmin(given(mu), 1))
+  if (!length(mu)) return(mu)
+  if (all(s == 0)) return(pmin(given(mu), 1))
   width <- min(sqrt(of$phi * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(of$p - 2)) / s)
   grid <- seq(-6.5, 6.5, by = min(1, max(0.8 * width, 0.03))) # steps of 1 have an error of 3e-9
   weight <- stats::dnorm(grid) / sum(stats::dnorm(grid))
@@ -316,7 +317,7 @@ as_log_odds <- function(at, center) {
 
 # Returns probabilities (n x K) from log odds (n x (K - 1)).
 softmax_of <- function(odds) {
-  odds <- cbind(0, odds)
+  odds <- cbind(numeric(nrow(odds)), odds)
   top <- odds[cbind(seq_len(nrow(odds)), max.col(odds, "first"))]
   p <- exp(odds - top)
   p / rowSums(p)

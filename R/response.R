@@ -49,7 +49,7 @@ new_moments <- function(response, f) {
 # Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
 class_shares <- function(response, mu, s = NULL) {
   upto <- shares_upto(response, mu, s)
-  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
+  out <- upto - cbind(numeric(nrow(upto)), upto[, -ncol(upto), drop = FALSE])
   dimnames(out) <- list(names(mu), response$levels)
   out
 }
@@ -60,7 +60,7 @@ shares_upto <- function(response, mu, s = NULL) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
       predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
   }, mu)
-  matrix(upto, length(mu))
+  matrix(upto, length(mu), length(response$levels))
 }
 
 # Returns the variance of the number of the class, averaged over f ~ N(mean, sd^2).
@@ -207,8 +207,12 @@ response_scale <- function(response, type, f) {
     return(scale(response_moments(response, f$mean, f$var, f$noise), given, cov))
   }
   if (!response$conjugate) {
-    median <- function(v) response$quantile(0.5, response$link$inv(v), f$size, response$theta)
-    return(scale(list(mean = response_quantile(response, 0.5, f)), function(v) shares(response, median(v), f)))
+    median <- function(v) {
+      shares(response, where_known(list(mean = v, size = f$size), function(at) {
+        response$quantile(0.5, response$link$inv(at$mean), at$size, response$theta)
+      }), f)
+    }
+    return(scale(list(mean = response_quantile(response, 0.5, f)), median))
   }
   if (type == "median") scale(list(mean = back(f$mean)), back) else scale(new_moments(response, f), given)
 }

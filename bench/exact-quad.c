@@ -11,9 +11,10 @@
 typedef __float128 quad;
 
 /* A kernel as numbers: how many terms; of each its variance and how many factors; of each its profile (below), how
- * many inputs and how many parameters, the parameters, and of each input its column, lengthscale and centre. */
+ * many inputs and how many parameters, the parameters, and of each input its column, lengthscale and centre (or, in an
+ * additive kernel, the number of its term). */
 enum { SE, MATERN12, MATERN32, MATERN52, RQ, PERIODIC, LINEAR, MEAN, POLYNOMIAL, CONSTANT, WHITE, EXCHANGEABLE,
-       ORDERED, FULL };
+       ORDERED, FULL, GROUP, ADDITIVE };
 
 /* correlation of the levels i >= j: rows of unit length by angles, L L' */
 static quad by_angles(const double *p, int n, int i, int j)
@@ -37,11 +38,71 @@ static quad by_angles(const double *p, int n, int i, int j)
     return sum;
 }
 
+static quad radial(int profile, quad r2)
+{
+    const quad a = sqrtq((profile == MATERN32 ? 3 : profile == MATERN52 ? 5 : 1) * r2);
+    switch (profile) {
+    case SE:
+        return expq(-r2 / 2);
+    case MATERN12:
+        return expq(-a);
+    case MATERN32:
+        return (1 + a) * expq(-a);
+    default:
+        return (1 + a + a * a / 3) * expq(-a);
+    }
+}
+
+/* u'S v in one level, else 0: the design is the intercept (p[0]) and the inputs after the level. S = diag(s) R diag(s)
+ * has s = (1, p[2], ...); R is the identity, or given by angles (p[1]). */
+static quad group_value(const double *p, int n, const double *input, const double *x, int ldx, const double *z, int ldz)
+{
+    if (x[(size_t)input[0] * ldx] != z[(size_t)input[0] * ldz])
+        return 0;
+    const int first = p[0] == 1, size = n - 1 + first;
+    const double *scale = p + 2, *angles = scale + size - 1;
+    quad sum = 0;
+    for (int i = 0; i < size; i++) {
+        for (int j = 0; j < size; j++) {
+            const size_t a = first && i == 0 ? 0 : (size_t)input[3 * (i + 1 - first)];
+            const size_t b = first && j == 0 ? 0 : (size_t)input[3 * (j + 1 - first)];
+            const quad u = first && i == 0 ? 1 : x[a * ldx], v = first && j == 0 ? 1 : z[b * ldz];
+            const quad s = (i == 0 ? 1 : (quad)scale[i - 1]) * (j == 0 ? 1 : (quad)scale[j - 1]);
+            sum += u * v * s * (p[1] == 1 ? by_angles(angles, size, i < j ? j : i, i < j ? i : j) : i == j);
+        }
+    }
+    return sum;
+}
+
+/* p: the profile of all inputs together, the ratio of lengthscales, the share of the terms of one input, and of pairs */
+static quad additive_value(const double *p, int n, const double *input, const double *x, int ldx, const double *z,
+                           int ldz)
+{
+    quad r2 = 0, one = 0, squares = 0, both = 0;
+    int terms = 0;
+    for (int q = 0; q < n; q++)
+        terms = input[3 * q + 2] > terms ? (int)input[3 * q + 2] : terms;
+    for (int term = 1; term <= terms; term++) {
+        quad own = 0;
+        for (int q = 0; q < n; q++) {
+            const quad d = (x[(size_t)input[3 * q] * ldx] - (quad)z[(size_t)input[3 * q] * ldz]) / input[3 * q + 1];
+            own += (int)input[3 * q + 2] == term ? d * d : 0;
+        }
+        const quad k = expq(-(quad)p[1] * p[1] * own / 2);
+        r2 += own;
+        one += k;
+        squares += k * k;
+    }
+    if (terms > 1)
+        both = (one * one - squares) / ((quad)terms * (terms - 1));
+    return (radial((int)p[0], r2) + p[2] * one / terms + p[3] * both) / (1 + (quad)p[2] + p[3]);
+}
+
 static quad factor_value(const double **code, const double *x, int ldx, const double *z, int ldz)
 {
     const double *c = *code;
     const int profile = (int)c[0], n = (int)c[1], n_p = (int)c[2];
-    const double *p = c + 3, *input = p + n_p;
+    const double *p = c + 3, *input = p + n_p, *inputs = input;
     quad r2 = 0, s = 0, centred = 1, waves = 0, a, g;
     int equal = 1, i = 0, j = 0;
     for (int q = 0; q < n; q++, input += 3) {
@@ -61,15 +122,10 @@ static quad factor_value(const double **code, const double *x, int ldx, const do
     *code = input;
     switch (profile) {
     case SE:
-        return expq(-r2 / 2);
     case MATERN12:
-        return expq(-sqrtq(r2));
     case MATERN32:
-        a = sqrtq(3 * r2);
-        return (1 + a) * expq(-a);
     case MATERN52:
-        a = sqrtq(5 * r2);
-        return (1 + a + a * a / 3) * expq(-a);
+        return radial(profile, r2);
     case RQ:
         return powq(1 + r2 / (2 * (quad)p[0]), -(quad)p[0]);
     case PERIODIC:
@@ -94,6 +150,10 @@ static quad factor_value(const double **code, const double *x, int ldx, const do
         for (int q = i < j ? i : j; q < (i < j ? j : i); q++)
             g += p[q];
         return expq(-g);
+    case GROUP:
+        return group_value(p, n, inputs, x, ldx, z, ldz);
+    case ADDITIVE:
+        return additive_value(p, n, inputs, x, ldx, z, ldz);
     default:
         return by_angles(p, n, i < j ? j : i, i < j ? i : j);
     }

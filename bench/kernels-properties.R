@@ -30,7 +30,7 @@ one <- function(seed) {
       list(bracket = evidence_bounds(fit)))
   }, pfdtc_error_numerical = identity))
   if (inherits(out, "error")) return(data.frame(seed, refused = TRUE, rows = 0, broken = 0, brackets = 0, ratio = NA))
-  k <- complete_kernel(k, x)
+  k <- kernel_of_model(k, fit, x)
   Ky <- ref_composite(k, x) + diag(noise, n)
   Kx <- ref_composite(k, x, new)
   mean <- drop(crossprod(Kx, solve(Ky, y)))

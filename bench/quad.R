@@ -2,7 +2,7 @@
 # this. Needs gcc with __float128 and libquadmath. Random problems come from the tests' helpers.
 
 tests <- file.path(dirname(self), "..", "tests", "testthat")
-for (name in c("complete_kernel", "factor_parameters", "as_sum")) {
+for (name in c("complete_kernel", "factor_parameters", "as_sum", "place_group", "table_rows", "parameter_count")) {
   assign(name, get(name, asNamespace("pfdtc")))
 }
 for (name in c("setup", "reference", "problems", "kernels", "baselines", "certify")) {
@@ -22,18 +22,23 @@ load_quad <- function(self) {
 }
 
 quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "linear", "mean", "polynomial",
-                   "constant", "white", "exchangeable", "ordered", "full")
+                   "constant", "white", "exchangeable", "ordered", "full", "group", "additive")
 
 # A kernel as exact-quad.c has it; `kernel` of the package or one of helper-reference.R.
 quad_kernel <- function(kernel, x) {
   kernel <- complete_kernel(package_kernel(kernel), x)
   factor <- function(leaf) {
     profile <- if (leaf$profile == "categorical") leaf$correlation else leaf$profile
-    parameters <- switch(profile, rq = leaf$alpha, periodic = leaf$period, polynomial = c(leaf$offset, leaf$degree),
-                         leaf$parameters)
+    if (profile == "pairwise") profile <- "additive"
+    pairs <- if (leaf$profile == "pairwise") leaf$additive.pairs else 0
+    parameters <- switch(
+      profile, rq = leaf$alpha, periodic = leaf$period, polynomial = c(leaf$offset, leaf$degree),
+      group = c(leaf$intercept, leaf$correlation == "full", leaf$scale, leaf$parameters),
+      additive = c(match(leaf$base, quad_profiles) - 1, leaf$additive.ratio, leaf$additive.share, pairs),
+      leaf$parameters)
     n <- length(leaf$inputs)
     lengths <- if (profile == "mean") leaf$rate else if (is.null(leaf$lengthscale)) 1 else leaf$lengthscale
-    centre <- if (profile == "mean") leaf$centre else 0
+    centre <- switch(profile, mean = leaf$centre, additive = term_of_input(leaf), 0)
     c(match(profile, quad_profiles) - 1, n, length(parameters), parameters,
       rbind(leaf$inputs - 1, rep_len(lengths, n), rep_len(centre, n)))
   }
@@ -43,6 +48,11 @@ quad_kernel <- function(kernel, x) {
   as.double(c(length(terms), unlist(lapply(terms, function(term) {
     c(term$variance, length(term$leaves), unlist(lapply(leaves[term$leaves], factor)))
   }))))
+}
+
+# Returns the number of the term that each input of an additive kernel belongs to.
+term_of_input <- function(leaf) {
+  if (is.null(leaf$groups)) seq_along(leaf$inputs) else match(leaf$groups, unique(leaf$groups))
 }
 
 quad_arguments <- function(p, center) {

@@ -110,9 +110,11 @@ attack_functionals <- function(seed, kind = "sums") {
   }, warning = function(w) {
     apart <<- apart + grepl("do not meet", conditionMessage(w))
     invokeRestart("muffleWarning")
-  }), pfdtc_error_numerical = identity))
+  }), pfdtc_error_numerical = identity, pfdtc_error_input = function(e) {
+    if (kind == "slopes" && grepl("have no slopes", conditionMessage(e))) e else stop(e) # groups beside points
+  }))
   if (inherits(out, "error")) return(c(rows = 0, broken = 0, ratio = NA, kriging = NA))
-  k <- complete_kernel(k, x)
+  k <- kernel_of_model(k, fit, x)
   Ky <- ref_composite(k, x) + diag(noise / if (is.null(w)) rep(1, n) else w)
   if (kind == "sums") {
     exact <- ref_functionals(Ky, ref_composite(k, x, new) %*% t(C), diag(C %*% ref_composite(k, new) %*% t(C)), y)

@@ -67,6 +67,13 @@ random_kernel <- function() {
   }
 }
 
+# Returns the kernel of the model that a fit with this kernel has: beside groups alone, it has a wide level too.
+kernel_of_model <- function(kernel, fit, x) {
+  sum <- as_sum(kernel)
+  groups <- vapply(sum$leaves, function(leaf) leaf$profile == "group", NA)
+  complete_kernel(if (all(groups) && length(sum$terms) == length(groups)) fit$kernel else kernel, x)
+}
+
 # by = "profile": each alone, then `count` random ones.
 some_kernels <- function(count, seed = 1) {
   with_seed(seed, {

@@ -210,6 +210,35 @@ test_that("a row whose f is not known predicts NA and changes no other row, what
   }
 })
 
+test_that("no rows, and rows none of which is known, have answers of the usual shape, whatever the response", {
+  d <- data.frame(x = 1:20 / 5, y = exp(sin(1:20 / 5)), n = rep(0:4, 4))
+  d$o <- factor(rep(1:3, c(7, 7, 6)), ordered = TRUE)
+  d$k <- factor(d$o, ordered = FALSE)
+  with <- function(...) pfdtc(..., data = d, kernel = kernel_se(1, 1), hyper = "fixed")
+  fits <- list(with(y ~ x, noise = 0.01), with(y ~ x, transform = "log", noise = 0.01), with(n ~ x, family = poisson()),
+               with(n > 1 ~ x, family = binomial()), with(n ~ x, family = replace(tweedie(), "theta", list(c(1, 1)))),
+               with(o ~ x, family = ordinal()), with(k ~ x, family = multinomial()))
+  size <- function(p) c(NROW(p), dim(p)[-1L])
+  asked <- expand.grid(type = c("latent", "response", "median", "quantile", "class", "terms", "derivative"),
+                       interval = c("none", "credible", "prediction"), stringsAsFactors = FALSE)
+  for (fit in fits) {
+    for (i in seq_len(nrow(asked))) {
+      ask <- function(x) {
+        tryCatch(do.call(predict, c(list(fit, data.frame(x = x), wrt = "x"), asked[i, ])),
+                 pfdtc_error_input = function(e) NULL) # this response has no such answer
+      }
+      one <- ask(2)
+      if (is.null(one)) next
+      expect_identical(size(ask(numeric())), replace(size(one), 1L, 0L))
+      unknown <- ask(c(NA_real_, NA_real_))
+      expect_identical(list(size(unknown), all(is.na(unknown))), list(replace(size(one), 1L, 2L), TRUE))
+    }
+    expect_identical(dim(simulate(fit, 2, newdata = d[0L, ])), c(0L, 2L))
+    found <- certify(fit, d[0L, ])
+    expect_identical(list(nrow(found), names(found)), list(0L, names(certify(fit, d[1L, ]))))
+  }
+})
+
 test_that("short names of \"confidence\" mean the credible interval, as in predict.lm()", {
   fit <- fit_cars()
   new <- data.frame(speed = 10)

@@ -129,6 +129,16 @@ test_that("a fit with sizes of noise is certified, saved, cross-validated, exten
   expect_gt(width[3L], 1.5 * width[1L])
 })
 
+test_that("smooth noise is finite and constant far away from the data", {
+  fit <- with_seed(1, pfdtc(y ~ a, trend_data(40), kernel = trend_kernel(), noise = ~ smooth(a)))
+  for (side in c(-1, 1)) {
+    far <- data.frame(a = side * c(1e6, 1e150, 1e200, 1e300))
+    band <- predict(fit, far, interval = "prediction")
+    expect_identical(unname(band[-1L, ]), unname(band[c(1L, 1L, 1L), ]))
+    expect_true(all(band[, "lwr"] < band[, "fit"] & band[, "fit"] < band[, "upr"]))
+  }
+})
+
 test_that("sizes of noise are refused where they are not learned", {
   d <- trend_data(40)
   expect_error(pfdtc(y ~ a, d, noise = ~ nobody), "noise.*nobody", class = "pfdtc_error_input")
