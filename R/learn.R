@@ -242,6 +242,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   v <- rep(0.3, max(part))
   own <- seq_along(theta)
   now <- c(theta, numeric(length(part)))
+  most_deviation <- max((pool$y - mean(pool$y))^2)
   best <- NULL
   for (round in seq_len(noise_trend_sizes[["rounds"]])) {
     steps <- if (round == 1L) c(10L, 6L) else 6L
@@ -260,6 +261,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
         numeric(length(gamma) + 1L)
       }
       trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
+      trend$most <- min(max(log(most_deviation) - now[[problem$last]], 0), most_trend)
       best <- list(theta = now[own], value = run$value + occam, trend = trend)
     }
     old <- v

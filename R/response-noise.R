@@ -101,15 +101,17 @@ noise_parts <- function(trend) {
 # Largest difference of a log noise variance from that in the middle of the inputs: a factor of 1,100 in variance.
 most_trend <- 7
 
-within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
+within_trend <- function(log_factor, most = most_trend) pmin(pmax(log_factor, -most_trend), most)
 
-# Returns the factor that multiplies the noise variance s2; 1 without a trend. Smooth noise is never outside its range
-# at the training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet
-# regions with few rows the log noise is uncertain.
+# Returns the factor that multiplies the noise variance s2; 1 without a trend. The noise sd is at most the largest
+# deviation of a response from their mean (`trend$most`, a log factor): the density of every residual falls beyond it.
+# Smooth noise is never outside its range at the training rows. Its factor is exp(m + v / 2), where
+# log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet regions with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
-  factor <- exp(within_trend(drop(B %*% trend$gamma) + trend_spread(trend, B) / 2))
+  log_factor <- drop(B %*% trend$gamma) + trend_spread(trend, B) / 2
+  factor <- exp(within_trend(log_factor, trend$most %||% most_trend))
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 

@@ -125,6 +125,7 @@ covariance_back <- function(transform, mean, cov, noise) {
 # Returns list(mean, sd, c, between): the mean of y cut for its mean, sd and c of y cut for its sd (hermite_back()), and
 # the difference of the means.
 parts_back <- function(transform, mean, var, order) {
+  var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
   part$between <- numeric(length(mean))
   sd <- sqrt(var)

@@ -27,7 +27,7 @@ draw_map <- function(fit) {
 
 file <- file.path(folder, "README-quakes.png")
 bmp(file, 840, 355, res = 84)
-par(mfrow = c(1, 2), mar = c(3.5, 3.5, 2, 1), mgp = c(2.2, 0.7, 0), cex = 0.85)
+par(mfrow = c(1, 2), mar = c(4.5, 3.5, 2, 1), mgp = c(2.2, 0.7, 0), cex = 0.85)
 plot(fit, inputs = "long")
 draw_map(fit)
 invisible(dev.off())

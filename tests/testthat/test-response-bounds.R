@@ -35,6 +35,8 @@ test_that("mean and sd of a response that is cut are those by quadrature", {
         expect_equal(got$sd, sqrt(square), tolerance = 1e-7)
       }
     }
+    several <- c(-2, 0.7, 9) # one variance for all, as plot() gives the noise of residuals
+    expect_identical(moments_back(t, several, 0.1), moments_back(t, several, rep(0.1, 3)))
   }
 })
 

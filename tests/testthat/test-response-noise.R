@@ -150,3 +150,14 @@ test_that("sizes of noise are refused where they are not learned", {
   one <- with_seed(1, pfdtc(y ~ a, d, kernel = trend_kernel(), noise = ~ 1))
   expect_identical(coef(one), coef(with_seed(1, pfdtc(y ~ a, d, kernel = trend_kernel()))))
 })
+
+test_that("the noise sd is at most the largest deviation of a response from their mean, where rows are few too", {
+  set.seed(1)
+  fit <- pfdtc(depth ~ lat + long, quakes, transform = "none") # without the bound the sd is 1,321 at row 702
+  expect_false(is.null(fit$noise_trend$smooth))
+  new <- expand.grid(lat = seq(-40, -10, 2), long = seq(165, 189, 2))
+  sd <- sqrt(c(noise_at(fit, as.matrix(quakes[c("lat", "long")])), noise_at(fit, as.matrix(new))))
+  widest <- max(abs(quakes$depth - mean(quakes$depth)))
+  expect_lt(max(sd), 1.05 * widest) # the variances of kernel and noise have a factor for few rows, 1.02 here
+  expect_gt(max(sd), 0.9 * widest)
+})
