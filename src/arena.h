@@ -1,18 +1,18 @@
 #pragma once
 
-/* Memory that the caller gives, from which pieces are taken.  Threads never take from it. */
+/* Scratch memory of the caller, which routines take in pieces.  Only the main thread may take from an arena. */
 #include <stddef.h>
 
 struct arena {
-    double *base;              /* `size` doubles that are used first, or NULL */
-    size_t size, used;         /* used: doubles taken so far */
-    double *(*more)(size_t n); /* gives further memory; may not return */
+    double *base;              /* memory of `size` doubles, used first; or NULL */
+    size_t size, used;         /* `used` counts the doubles taken so far */
+    double *(*more)(size_t n); /* allocates n more doubles; may raise an R error */
 };
 
 static inline double *arena_take(struct arena *arena, size_t n)
 {
     const size_t before = arena->used;
-    arena->used += (n + 7) / 8 * 8; /* pieces of whole cache lines */
+    arena->used += (n + 7) / 8 * 8; /* rounds up to whole cache lines */
     return arena->used <= arena->size ? arena->base + before : arena->more(n);
 }
 

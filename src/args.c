@@ -5,7 +5,7 @@
 #include "args.h"
 #include "linalg.h"
 
-/* Returns the place of the element of that name, -1 if there is none. */
+/* Returns the place of the element with a name, or -1. */
 static R_xlen_t find(SEXP list, const char *name)
 {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
@@ -109,8 +109,8 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* list(profile, columns from 1, number, isotropic, power, correlation, table), without its parameters.
- * number: 2 for a column with the numbers of levels, else 1; or NULL */
+/* Reads a factor without its parameters: list(profile, columns from 1, number, isotropic, power, correlation,
+ * table). number is NULL, or 2 for a column with numbers of levels and 1 for other columns. */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
@@ -142,7 +142,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Copies the parameters of a factor from those of its kernel, and sets what depends on them. */
+/* Gives a factor its parameters among `values` of the kernel, and fills its table. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -154,7 +154,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* list(factors, terms = list(factors from 1, ...), values), values in the order of kernel_places() */
+/* Reads list(factors, terms = list(factors from 1, ...), values), with values in the order of kernel_places(). */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -178,7 +178,7 @@ struct kernel arg_kernel(SEXP list)
     return k;
 }
 
-/* Keeps a copy of x until the door returns. */
+/* Returns a copy of x that lives until .Call returns. */
 static void *keep(const void *x, size_t size)
 {
     return memcpy(R_alloc(1, (int)size), x, size);
@@ -291,7 +291,7 @@ struct stats arg_sums(SEXP list, int M, int q)
     return s;
 }
 
-/* ---- scratch and results -------------------------------------------------------------------- */
+/* ---- memory and results ---------------------------------------------------------------------- */
 
 double *room(size_t n)
 {

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * What every door needs: unpackers that return something safe or raise, naming the argument;
- * and scratch.  A raise here is a broken promise of the R code, which has checked what users
- * gave; nothing needs undoing, since all memory is R's.
+ * What the entry points of .Call share: functions that unpack arguments, memory, and results.  An unpacker checks its
+ * argument, and raises an R error with the argument's name.  Such an error is a bug of the R code, which has checked
+ * what users gave.  Nothing needs to be undone, because all memory is R's.
  */
 #include <stddef.h>
 #define R_NO_REMAP
@@ -17,7 +17,7 @@
 #include "pass.h"
 #include "posterior.h"
 
-/* Returns the element of that name; raises an error if the list has none. */
+/* Returns the element with a name.  Raises an error if the list has none. */
 SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
@@ -25,24 +25,24 @@ int arg_integer(SEXP x, const char *argument);
 /* Returns an integer of at least 0. */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
-/* Returns the doubles of a matrix, and its dimensions. */
+/* Returns the doubles of a matrix, and sets its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* Returns arg_matrix() of a matrix, checked to have all columns that the kernel reads. */
+/* As arg_matrix(), and checks that the matrix has all columns that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
-/* Returns the doubles of a vector of that length. */
+/* Returns the doubles of a vector with a given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
-/* Returns arg_vector(), or NULL for R's NULL. */
+/* As arg_vector(), but returns NULL for R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
-/* Return a number, or a vector of that length, that is an element of a named list. */
+/* Return a number, or a vector with a given length, that is an element of a named list. */
 double list_number(SEXP list, const char *name);
 const double *list_vector(SEXP list, const char *name, size_t length);
 
-/* Returns a copy of integers from `least` to `most`, less 1, so that they count from 0.  If `least` is
- * 0, the integer 0 means that there is none. */
+/* Returns a copy of integers from `least` to `most`, minus 1, so that they count from 0.  If `least` is 0, the
+ * integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* The memory behind returned pointers lives until the door returns. */
+/* The memory of the results of these functions lives until .Call returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -51,36 +51,37 @@ struct model *arg_model(SEXP list);
 /* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
  * the model's kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* Returns arg_rows() with a y that is not NULL. */
+/* As arg_rows(), and checks that y is not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
-/* Returns rows without response and scales. */
+/* Returns rows without responses and scales. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* Returns inducing points z without L. */
+/* Returns inducing points z, without L. */
 struct inducing arg_points(const struct model *model, SEXP list);
 /* Returns inducing points with L, C and beta. */
 struct posterior *arg_posterior(SEXP list);
-/* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: a double) */
+/* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);
-/* Returns a pass over rows, with inducing points z or NULL. */
+/* Returns a pass over rows, with inducing points z, which may be NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
 /* Returns a pass over new rows x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums of ffi_sums(), perhaps added up over several parts. */
+/* Returns the sums of ffi_sums(), which R may have added up over parts of the rows. */
 struct stats arg_sums(SEXP list, int M, int q);
 
-/* ---- scratch and results -------------------------------------------------------------------- */
+/* ---- memory and results ---------------------------------------------------------------------- */
 
-/* Returns scratch that R frees when the function called by .Call() returns. */
+/* Returns memory that R frees when .Call returns. */
 double *room(size_t n);
 int *room_for_integers(size_t n);
-/* Returns an arena of room().  It uses `scratch` first if that is a vector of doubles. */
+/* Returns an arena of such memory.  The arena uses `scratch` first if that is a vector of doubles. */
 struct arena *door_arena(SEXP scratch);
 
-/* Makes a list for the result of a door, which the caller protects.  The functions below add an element, or set one of
- * that name, and return its memory if it is an array.  The optional names, NULL behind the last, are elements that may
- * stay NULL, so that `$` of R does not find longer names in their place.  The door returns packed(), which unprotects. */
+/* Creates a result list for an entry point.  Names that may stay NULL are declared, because R's `$` matches partially.
+ * The list of names ends with NULL.  The caller protects the list; packed() returns it without its empty places, and
+ * unprotects it.  The functions below add an element, or set the element with a name.  If it is an array, they return
+ * its memory. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
@@ -88,9 +89,9 @@ double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
-/* Sets `status` and the element `name`: to x, or after a failure to Inf.  Returns the status. */
+/* Sets `status`, and the element `name` to *x or, after a failure, to Inf.  Returns the status. */
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
-/* Makes the elements L and C (M x M) and beta of a posterior. */
+/* Creates the elements L and C (M x M) and beta [M] of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
 /* Sets G, Ay, yy, k_sum, t (at least 0) and log_weights. */
 void pack_sums(SEXP list, const struct stats *s);

@@ -15,7 +15,7 @@ static const struct {
 int blas_threads(int n)
 {
     int before = 0;
-    void *loaded = dlopen(NULL, RTLD_LAZY); /* the program and what came with it */
+    void *loaded = dlopen(NULL, RTLD_LAZY); /* the program and its libraries */
     if (loaded == NULL)
         return 0;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0] && before == 0; i++) {

@@ -1,10 +1,9 @@
 #pragma once
 
 /*
- * The number of threads of the loaded BLAS (OpenBLAS, MKL), by its own function, which is looked up
- * at run time.  Nothing is linked, and with another BLAS nothing happens.  Do not call it from
- * several threads at once.
+ * Sets the number of threads of the loaded BLAS (OpenBLAS or MKL).  The function that does it is looked up at run
+ * time, so nothing is linked.  Other libraries are left alone.  Several threads must not call this at once.
  */
 
-/* Sets the number if n >= 1; returns the number before, or 0 if it is not known. */
+/* Sets the number if n >= 1.  Returns the earlier number, or 0 if it is unknown. */
 int blas_threads(int n);

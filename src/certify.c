@@ -13,8 +13,7 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
-/* Returns max(x, 0). NaN, the result of an overflow, stays: fmin() and fmax() then take another
- * bound. */
+/* Returns max(x, 0).  NaN, the result of an overflow, stays NaN; then fmin() and fmax() choose another bound. */
 static double positive(double x)
 {
     return x <= 0.0 ? 0.0 : x;
@@ -26,8 +25,8 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds of var_exact - var_SoR, with what is known of E-norms: eta >= |h_x|_E, the allowances
- * kappa_x and kappa_h, and the errors of h_x'e_x and of |e_x| in the norm of B^{-1} */
+/* Bounds on var_exact - var_SoR.  eta >= |h_x|_E; kappa_x and kappa_h are allowances for E-norms; then there are
+ * the errors of h_x'e_x, of e_x'B^{-1}e_x and of |e_x| in the norm of B^{-1}. */
 struct left {
     double low, high;
 };
@@ -60,13 +59,13 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     const double high = p2_high - q_low * q_low / (1.0 + ratio);
     known.low = fmax(known.low, low);
     known.high = fmin(known.high, high);
-    if (known.high < known.low) /* apart by rounding */
+    if (known.high < known.low) /* only rounding can have done this */
         known.high = known.low;
     return known;
 }
 
-/* one point, given its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2; crossing may be
- * NULL.  size >= prior: what k(x, x) is to rounding */
+/* Certifies one point from its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2.  crossing may be NULL.
+ * Rounding errors of k(x, x) are proportional to size >= exact_prior. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -74,13 +73,13 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* relative error of s2 I + G as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by
-     * inner sqrt(s2) |C_x| / 2 at most, |A'(s2 I + G)^{-1}|_2 being 1 / (2 sqrt(s2)) */
+    /* relative error of s2 I + G, as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by at most inner
+     * sqrt(s2) |C_x| / 2, since |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)) */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
-    if (!(inner < 0.25)) { /* beyond what double precision can tell */
+    if (!(inner < 0.25)) { /* double precision cannot tell more than the prior */
         certificate.mean_error =
             or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;
@@ -95,15 +94,15 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* A kernel that is wrong by 4 eps, all values to the same side: |K|_2 <= |G|_2 + |E|_2 */
+    /* If all kernel values are wrong by 4 eps to the same side: |K|_2 <= |G|_2 + |E|_2 */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 
     certificate.mean_error = wide * s->w_E;
-    certificate.mean_error += sqrt(CC) * s->beta_error; /* beta */
+    certificate.mean_error += sqrt(CC) * s->beta_error; /* error of beta */
     certificate.mean_error +=
-        s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
-    certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* a'beta */
+        s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* error of a */
+    certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* error of a'beta */
     certificate.mean_error += k_error * s->w_norm;
     certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
     certificate.mean_error = or_else(fmin(certificate.mean_error, everything), INFINITY);
@@ -203,7 +202,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     out.var_upper = fmin(out.J, up * x->prior);
     out.var_lower = 0.0;
     out.q = out.J;
-    if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* beyond what double precision can tell */
+    if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* beyond double precision */
         return out;
 
     const double h_error =

@@ -1,36 +1,37 @@
 #pragma once
 
 /*
- * Certificates: how far the exact Gaussian process can be from a posterior on inducing points.
- * With E = K - A'A, v = (y - A'beta) / s2, w = (K + s2 I)^{-1} y, h_x = A'C_x,
- * C_x = (s2 I + G)^{-1} a, any eta >= |h_x|_E and lam >= |E|_2 (proofs in the theory vignette):
+ * Certificates: bounds on the distance between the exact GP and a posterior on inducing points.  With E = K - A'A, B =
+ * A'A + s2 I, |u|_E^2 = u'E u, v = (y - A'beta) / s2, w = (K + s2 I)^{-1} y, C_x = (s2 I + G)^{-1} a, h_x = A'C_x, any
+ * eta >= |h_x|_E and lam >= |E|_2 (proofs in the theory vignette):
  *
  *     |mean_DTC(x) - mean_exact(x)| <= (sqrt(E(x,x)) + eta) |w|_E
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
  *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
  *
- * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is
- * var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p.  Where h_x'e_x and e_x'B^{-1}e_x are known,
+ * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is var_SoR + p'(I +
+ * R_X'B^{-1}R_X)^{-1} p.  If h_x'e_x and e_x'B^{-1}e_x are known,
  *
  *     |p|^2 = E(x,x) - 2 h_x'e_x + |h_x|_E^2,
- *     q = |e_x - E h_x|^2 in the norm of B^{-1}  is within sqrt(lam / s2) eta of |e_x| in it,
+ *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Section 10 of the vignette has the allowances for rounding.  Every E-norm of u is known up to
- * kappa = sqrt(slack k) |u|: bounds are taken with all norms enlarged by kappa, and an inner product <u, w>_E errs by
- * |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  Sums of n numbers err by sqrt(n) eps of their size, four times that being
- * allowed; kernel values by 4 eps, all to one side.
+ * Section 10 of the vignette has the allowances for rounding.  An E-norm of u has an error of at most kappa =
+ * sqrt(slack k) |u|, so bounds are taken with all norms enlarged by kappa.  An inner product <u, w>_E has an error of
+ * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  A sum of n numbers has an error of about sqrt(n) eps of its
+ * size; four times that is allowed.  Kernel values may be wrong by 4 eps, all to one side.
  */
 #include "posterior.h"
 
-/* Bounds for a posterior that hold at all x.  Every number is rounded up. */
+/* Numbers for bounds that hold at all x.  Every number is rounded up. */
 struct norms {
     double weight; /* largest row weight */
-    double most; /* largest k(x, x) of the rows and the points; what rounding does to them
-                    * is at most what it does where k is the larger of this and k(x, x) */
-    double spread;     /* N over the rows of the smallest group that Psi is made of */
-    double slack;      /* of E-norms, relative to k: see above */
-    double growth;     /* rounding of the sums over rows, relative to their size */
+    /* largest k(x, x) of the rows and the inducing points; where k(x, x) is smaller, rounding errors are bounded
+     * with this number in its place */
+    double most;
+    double spread;     /* N over the number of rows in the smallest group of Psi */
+    double slack;      /* allowance for E-norms, relative to k: see above */
+    double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'(Q + s2 I)^{-1} y */
     double t;          /* >= tr E */
     double lam;        /* >= |E|_2 */
@@ -45,21 +46,21 @@ struct norms {
     const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
-/* Sums over all rows that narrow the bounds at a point, as computed */
+/* Sums over all rows that narrow the bounds at a point x, as computed by crossing_run() (norms.h). */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* struct crossing for many points, [n] each */
+/* The same sums for many points, [n] each. */
 struct crossings {
     const double *cross, *gain, *size;
 };
 
 struct certificate {
     double mean_error;           /* >= |mean_DTC - mean_exact| */
-    double var_lower, var_upper; /* var_exact lies between */
+    double var_lower, var_upper; /* bounds on var_exact */
 };
 
 /*
@@ -71,45 +72,46 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
  *
- * For rounding, with tau = slack k max w_n, (1 - tau / s2) B is below K + s2 I, and the exact variance errs by slack k
- * + tau |w_exact|^2, s2 |w_exact|^2 <= J.  h errs by units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|,
- * J by units k (1 + ...)^2, units = (4 + 2 sqrt(n_c) + n_c / 64) eps.
+ * Allowances for rounding: with tau = slack k max w_n, (1 - tau / s2) B is below K + s2 I, and the exact variance has
+ * an error of at most slack k + tau |w_exact|^2, where s2 |w_exact|^2 <= J.  With units = (4 + 2 sqrt(n_c) + n_c / 64)
+ * eps, h has an error of units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|, and J of units k (1 + sum_S
+ * sqrt(w_n) |w|)^2.
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR */
     double size;          /* sum of the sizes of the terms of prior */
-    double J, wh, ww, w1; /* of local.h */
+    double J, wh, ww, w1; /* see struct kriging in local.h */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
     double JQ;            /* |a - A w|^2 + s2 |w|^2 */
 };
 
 struct kriging_bounds {
     double J, q;                 /* >= J, >= |h|^2 in the norm of (K + s2 I)^{-1} */
-    double var_lower, var_upper; /* var_exact lies between */
+    double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* n_c: weights a point; sum_w: of the weights of all rows */
+/* n_c: number of weights of a point; sum_w: sum of the weights of all rows */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 
-/* allowance for E-norms: kappa^2 = slack k |u|^2, of a posterior on M points and N rows */
+/* Returns the allowance `slack` for E-norms (kappa^2 = slack k |u|^2), for M inducing points and N rows. */
 double certify_slack(int M, int N);
 
-/* Results at new rows, by row: mean, sor_variance and unexplained as predicting_sink() gives them. */
+/* Results at new rows, by row.  mean, sor_variance and unexplained are those of predicting_sink(). */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f); `to` receives them from `first` on.  All bounds above hold with
- * l(k(Z, .)) for k(Z, x) and Var l(f) for k(x, x).  A (M x n) = L^{-1}
- * l(k(Z, .)); prior: the variances; size: (sum |c_i| sqrt(k(x_i, x_i)))^2 >= prior where l(f) =
- * sum c_i f(x_i), which rounding is relative to.  work: 3 M n */
+/* Certifies n linear functionals l(f); results are stored from place `first` on.  All bounds above hold with l(k(Z,
+ * .)) for k(Z, x) and Var l(f) for k(x, x).  A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior:
+ * rounding errors are proportional to it, and for l(f) = sum c_i f(x_i) it is (sum |c_i| sqrt(k(x_i, x_i)))^2.  work:
+ * 3 M n */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,
                       const struct certified *to);
 
-/* The sink that certifies f at new rows.  certify_size() returns the doubles of its scratch. */
+/* A sink that certifies f at new rows.  certify_size() returns the doubles of its scratch. */
 size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;

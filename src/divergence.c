@@ -4,7 +4,7 @@
 
 /* ---- R = W_x' - y' of a block --------------------------------------------------------------- */
 
-/* scratch: panel_size() */
+/* Computes R (q x n); work: panel_size() */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -20,7 +20,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns the rows of a block, which are kept or computed now; scratch: panel_size() and q n. */
+/* Returns R of a block, which is kept or computed now; work: panel_size() and q n */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -40,7 +40,7 @@ static size_t rows_size(const struct divergence *d)
 
 /* ---- sums over the rows ---------------------------------------------------------------------- */
 
-/* sums: those of stats.h, U (M x q) = A (W_x - A'T) */
+/* The sums are those of stats.h, and U (M x q) = A (W_x - A'T). */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -56,7 +56,7 @@ static void sums_add(const void *self, const struct visit *v)
         residual_rows(d, b, room, kept);
 }
 
-/* sums: (I), V (M x M) = A E A' where p = 1 */
+/* The sums are (I) and, if p = 1, V (M x M) = A E A'. */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -91,7 +91,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* sums: C(X) */
+/* The sum is C(X). */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -128,7 +128,7 @@ static void open_rows(struct divergence *d)
     d->R = arena_take(d->pass.plan.arena, (size_t)d->pass.kept * q * d->pass.plan.block);
 }
 
-/* Returns a sink that visits every block and reads all other blocks beside it. */
+/* Returns a sink that visits every block, and reads all other blocks for each. */
 static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t n_sums,
                               double *sums)
 {

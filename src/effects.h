@@ -1,45 +1,46 @@
 #pragma once
 
 /*
- * Grouped effects beside a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are inducing
- * variables that leave nothing unexplained, so every formula holds with A+ = (A; Lam'Z') in the place of A.
- * The levels of the first grouping are eliminated: they meet only within a level.  The effects of the
- * other groupings are features beside A, F = (A; Z_2'), m = M + q_2 of them.  With row weights w,
+ * Grouped effects and a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are like inducing
+ * variables without residual prior variance, so every formula holds with A+ = (A; Lam'Z') in the place of A. The
+ * levels of the first grouping are eliminated, because each row has one level only, and so the levels separate.  The
+ * effects of the other groupings are features like A: F = (A; Z_2') has m = M + q_2 rows.  With row weights w,
  *
  *     H = sum w F z' (m x q),   n_l = sum w z_1 z_1' of a level l,   r = sum w z y,
  *     T_l = I + Lam_1'n_l Lam_1 / s2 = K K',   U_l = K^{-1} Lam_1',   V_l = U_l'U_l,
  *     eliminated = sum_l H_l V_l H_l' / s2^2,   b_l = V_l (r_l - H_l'gamma) / s2,
  *     Cov(b_l | y) = V_l + V_l H_l'W W'H_l V_l / s2^2,
  *
- * where gamma is the mean of F's coefficients and W W' their posterior covariance (both made in R).  At a row
+ * where gamma is the mean of F's coefficients and W W' is their posterior covariance (both computed in R).  At a row
  * with F_0 = F - H_l V_l z_1 / s2
  *
- *     mean = F'gamma + z_1'b_l,   variance = E(x, x) + |W'F_0|^2 + |U_l z_1|^2,
+ *     mean = F'gamma + z_1'b_l,   variance = E(x, x) + |W'F_0|^2 + |U_l z_1|^2.
  *
- * and a level that the rows do not have adds |Lam'z|^2.
+ * A level that is not in the data adds |Lam'z|^2 to the variance.
  */
 #include "stats.h"
 
 /* A grouping.  In Z, a row has its design variables in the columns of its level. */
 struct grouping {
-    int column, levels, p; /* of X with the level, 1 to `levels`; columns of a level */
-    const int *design;     /* [p] columns of X, -1 for an intercept */
-    const double *root;    /* p x p lower: Lam of a level */
-    int first;             /* column of Z */
+    /* column of X with levels 1 to `levels`; number of effects of a level */
+    int column, levels, p;
+    const int *design;  /* columns of X [p], -1 for an intercept */
+    const double *root; /* Lam of a level: p x p, lower */
+    int first;          /* first column in Z */
 };
 struct effects {
-    int M, n, q, m;                  /* groupings; columns of Z; features F */
+    int M, n, q, m; /* numbers of inducing points, groupings, columns of Z, features F */
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
-/* The largest number of columns of Z in which a row may have entries. */
+/* The largest number of entries of a row of Z. */
 enum { most_entries = 256 };
 
-/* Computes the entries of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
- * Returns the number of entries. */
+/* Computes the entries of row x in Z, and their columns, which are -1 if the level is not in the data.  Returns the
+ * number of entries. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
-/* Returns the number of doubles of the sums: those of stats.h, H, n and r. */
+/* Returns the number of doubles of the sums: the sums of stats.h, H, n and r. */
 size_t effects_size(const struct effects *e);
 struct effect_sums {
     const double *H, *n, *r;
@@ -47,8 +48,8 @@ struct effect_sums {
 struct effect_sums effects_sums(const struct effects *e, const double *sums);
 
 /*
- * S (lower triangle, size x size) += sum_l V_l'V_l, V p x start[levels].  V_l are its columns from
- * start[l] to start[l + 1], which stand for columns `column` (ascending in a level) of a sparse matrix.
+ * Adds sum_l V_l'V_l to the lower triangle of S (size x size).  V (p x start[levels]) is a row of matrices V_l, from
+ * column start[l] to start[l + 1].  Its columns belong to rows and columns `column` of S, ascending in a level.
  */
 void level_products(int p, int levels, const int *start, const int *column,
                     const double *V, int size, double *S);
@@ -59,17 +60,17 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* Adds over the levels of the first grouping.  sums: eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2 (m),
- * sum_l r_l'V_l r_l / s2^2 and log det T */
+/* A sink over the levels of the first grouping.  Its sums are eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2
+ * (m), sum_l r_l'V_l r_l / s2^2 and log det T. */
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;
-    double s2, *U; /* p x p of each level, written */
+    double s2, *U; /* result: p x p for each level */
 };
 size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);
 
-/* Computes b (p) and its covariance (p x p) for each level of the first grouping.  W: m x m */
+/* A sink that computes b (p) and its covariance (p x p) for each level of the first grouping.  W: m x m */
 struct solving {
     const struct effects *effects;
     struct effect_sums from;
@@ -79,14 +80,14 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* Predicts at new rows; `features` (m x n) = W'F_0 and `own` (p x n) = U_l z_1 unless NULL; unexplained = E(x, x)
- * plus the variance of new levels */
+/* A sink that predicts at new rows.  Unless NULL, features (m x n) = W'F_0 and own (p x n) = U_l z_1.  unexplained
+ * is E(x, x) plus the variance of new levels. */
 struct effect_predicting {
     const struct effects *effects;
     const struct inducing *z;
     struct effect_sums from;
     double s2;
-    const double *U, *gamma, *W, *b; /* b: [q] of all groupings */
+    const double *U, *gamma, *W, *b; /* b [q] of all groupings */
     double *mean, *variance, *unexplained, *features, *own;
 };
 struct sink effect_predicting_sink(const struct effect_predicting *self);

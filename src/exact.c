@@ -14,12 +14,12 @@ static double noise_of(const struct exact *e, int i)
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* Computes the factor L of K, which must have been computed, and alpha. */
+/* Factorises K, which is in e->L, and computes alpha. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
     double *K = e->L, *alpha = e->alpha;
-    for (int i = 0; i < n; i++) /* alpha: the diagonal, at first */
+    for (int i = 0; i < n; i++) /* alpha has the diagonal, at first */
         alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
@@ -31,7 +31,7 @@ static enum status factor(struct exact *e)
     }
     if (chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
-    for (int i = 0; i < n; i++) { /* a pivot that is nothing but rounding */
+    for (int i = 0; i < n; i++) { /* a pivot may be nothing but rounding */
         const double pivot = K[(size_t)i * n + i];
         if (pivot * pivot <= 8.0 * DBL_EPSILON * alpha[i])
             return STATUS_EXACT_NOT_PD;
@@ -58,8 +58,8 @@ enum status exact_run(struct exact *e, double *value)
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i
  *
- * K_bar is symmetric, so each block of columns needs the rows from its first column on only.  Rows
- * below the block count twice.  v->sums has dtheta, then noise.
+ * K_bar is symmetric, so each block of columns needs only the rows from its first column on.  Rows below the block
+ * count twice.  v->sums has dtheta, then noise.
  */
 static void pulling_add(const void *self, const struct visit *v)
 {

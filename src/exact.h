@@ -14,17 +14,16 @@ struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL */
-    double *L, *alpha;     /* room for them: N x N, [N] */
-    double
-        *precision; /* [N] room for the diagonal of (K + s2 W^{-1})^{-1}, with slopes */
+    double *L, *alpha;     /* results: N x N, [N] */
+    double *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if slopes are wanted */
 };
-/* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
+/* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}).  pass.rows have a response. */
 enum status exact_run(struct exact *e, double *value);
-/* Computes the slopes of that value: dtheta [n_theta] in the kernel's log parameters, and *noise in
- * log s2. */
+/* Computes the derivatives of that value: dtheta [n_theta] in the kernel's log parameters, and *noise in log s2.
+ * Sets precision. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* New rows, results by row: the sink of a pass with the rows X as its points; without z->L means
+/* A sink that predicts at new rows.  The points z of the pass are the rows X.  Without z->L it computes means
  * alone, and variances are NaN. */
 struct exact_predicting {
     const struct inducing *z;

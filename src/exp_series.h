@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2.  EXP_Q is q for a
- * double or a vector of doubles; the relative error of exp(r) is 1.6e-17.
+ * exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2.  EXP_Q(r) is q(r) for
+ * a double or a vector of doubles.  The relative error of exp(r) is 1.6e-17.
  */
 #define EXP_Q(r)                                                                         \
     (0x1.0000000000001p-1 +                                                              \
@@ -17,8 +17,8 @@
                                              r * 0x1.af38a9b0ec855p-26)))))))))
 
 #define LOG2_E 0x1.71547652b82fep0
-/* log 2 is the sum of two parts.  k times the first part is exact. */
+/* log 2 = LOG_2_HIGH + LOG_2_LOW.  The product k LOG_2_HIGH is exact. */
 #define LOG_2_HIGH 0x1.62e42fee00000p-1
 #define LOG_2_LOW  0x1.a39ef35793c76p-33
-/* x + TO_INTEGER has the integer nearest to x in its last digits. */
+/* x + TO_INTEGER has the integer nearest to x in its last bits. */
 #define TO_INTEGER 0x1.8p52

@@ -41,7 +41,7 @@ int factor_is_mean(const struct factor *f)
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
 }
 
-/* Returns input j of a METRIC_PRODUCT factor in its own units. */
+/* Returns input j of a METRIC_PRODUCT factor, centred and scaled. */
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
@@ -64,8 +64,7 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* A rate is finite, so a difference of 0 stays 0 for lengthscales below 6e-309. Other
- * differences become infinite. */
+/* A rate is finite, so a difference of 0 stays 0 for lengthscales below 6e-309.  Other differences become infinite. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
@@ -78,7 +77,7 @@ double factor_period(const struct factor *f)
     return f->parameter[1];
 }
 
-/* ---- statistics ------------------------------------------------------------------------ */
+/* ---- arguments of profiles ------------------------------------------------------------------- */
 
 static void add_levels_apart(int M, double rate, double x, const double *restrict z,
                              double *restrict r2)
@@ -234,7 +233,7 @@ double factor_input_curvature(const struct factor *f, int j)
     return rate * rate;
 }
 
-/* u(x)' S u(z) */
+/* Returns u(x)' S u(z). */
 static double effects_product(const struct factor *f, const struct rows *x,
                               const struct rows *z)
 {
@@ -243,7 +242,7 @@ static double effects_product(const struct factor *f, const struct rows *x,
     for (int b = 0; b < p; b++) {
         const double xb = effect_of(f, b, x), zb = effect_of(f, b, z);
         const double *row = f->table + (size_t)b * p;
-        for (int a = 0; a < b; a++) /* the same bits with x and z in either order */
+        for (int a = 0; a < b; a++) /* gives the same bits if x and z are exchanged */
             sum += row[a] * (effect_of(f, a, x) * zb + xb * effect_of(f, a, z));
         sum += row[b] * (xb * zb);
     }
@@ -301,7 +300,7 @@ void factor_self_statistic(const struct factor *f, struct rows X, double *s)
     }
 }
 
-/* Returns the factor with the slope of its table in a log parameter as its table. */
+/* Returns the factor with another table: the derivative of its own in a log parameter. */
 static struct factor table_slope(const struct factor *f, int parameter)
 {
     struct factor other = *f;

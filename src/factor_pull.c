@@ -4,7 +4,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* g -= 2 sum_i w_i u_i / l,  u = (x - z) / l:  d r2 / d z = -2 u / l; w doubled already */
+/* g -= 2 sum_i w_i u_i / l with u = (x - z) / l, since d r2 / d z = -2 u / l.  The caller has doubled w. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -19,8 +19,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_i,m (w u) u, since d r2 / d log l = -2 u^2.  (w u) u is 0 for w = 0, where w u^2
- * could be 0 times infinity. */
+/* Returns sum_i,m (w u) u, since d r2 / d log l = -2 u^2.  (w u) u is 0 for w = 0, where w u^2 could be 0 times
+ * infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -37,7 +37,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Does the same for one row. */
+/* Returns the sum of pull_lengthscale() for one row. */
 static double pull_lengthscale_row(int M, double rate, double x, const double *restrict z,
                                    const double *restrict w)
 {
@@ -50,7 +50,7 @@ static double pull_lengthscale_row(int M, double rate, double x, const double *r
     return sum;
 }
 
-/* Does the same for a column with the numbers of levels. */
+/* Returns the sum of pull_lengthscale() for a column with the numbers of levels. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {
@@ -76,7 +76,7 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
             double x[FACTOR_ROWS], *slope = dtheta;
             if (slope != NULL)
                 slope += f->at + (f->isotropic ? 0 : j);
-            for (int a = 0; a < FACTOR_ROWS; a++) /* a missing row repeats one */
+            for (int a = 0; a < FACTOR_ROWS; a++) /* missing rows repeat the first */
                 x[a] = xs[a < rows ? a : 0];
             if (dZ != NULL && rate > 0.0)
                 pull_points(M, rate, x, z, w, dZ + (size_t)f->column[j] * M);
@@ -128,7 +128,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* METRIC_PRODUCT, and METRIC_GROUP between rows of the same level */
+/* Handles METRIC_PRODUCT, and METRIC_GROUP between rows of the same level. */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Adjoints and slopes of the statistics of a factor (factor.h).  A statistic is the number of a pair
- * of rows that the factor is a function of, such as a squared distance, x'z or u'S u.
+ * Adjoints of the arguments of a factor (profile.h), for derivatives in inputs and parameters.  "Pull" means the
+ * pullback of reverse-mode differentiation: from derivatives in a result to derivatives in what it is computed from.
  */
 #include "factor.h"
 
@@ -10,9 +10,8 @@
 enum { FACTOR_ROWS = 4 };
 
 /*
- * Applies the adjoint S_bar of the statistics S (M x n) of the pairs of rows of Z and X, with
- * dF = sum(S_bar * dS).  Adds to dZ (M x columns, leading dimension M, NULL to skip) and to dtheta
- * (NULL to skip).  S_bar has room for FACTOR_ROWS - 1 more rows, and is overwritten.
+ * Adjoint of the arguments S (M x n) of the rows of Z and X, dF = sum(S_bar * dS).  Adds to dZ (M x columns, leading
+ * dimension M) and to dtheta; either may be NULL.  S_bar has room for FACTOR_ROWS - 1 more rows, and is overwritten.
  */
 void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S_bar,
                  double *dZ, double *dtheta);

@@ -1,27 +1,28 @@
 #pragma once
 
-/* The doors that R calls.  Arguments of the same name are the same everywhere:
+/* The entry points that R calls by .Call.  Arguments of the same name are the same everywhere:
  *   model      list(kernel, noise, jitter)
  *   points     a model with inducing points z
- *   posterior  points with L, C and beta, and G where a door says so
- *   rows       list(x, y, scale): scale has the roots of the weights or is NULL; y is NULL where it is not read
+ *   posterior  points with L, C and beta, and with G if the entry point says so
+ *   rows       list(x, y, scale): scale has the square roots of the weights or is NULL; y is NULL if it is not read
  *   control    see arg_plan()
- * The result of a door whose computation can fail has the element `status`, an enum status.  A door writes to no
+ * The result of a computation that can fail has the element `status`, an enum status.  An entry point writes to no
  * argument but `scratch`.  Numbers of rows and columns count from 1. */
 #include "args.h"
 #include "likelihood.h"
 
-/* Returns the likelihood (likelihood.h) in which every term counts once. */
+/* Returns the Vecchia likelihood (likelihood.h), in which every term counts once. */
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);
-/* Reads the numbers of neighbours, at most n: of a row near the data and of a row far from them, or one for both. */
+/* Reads one or two numbers of neighbours, and bounds them by n: for a row near the data, and for a row far from
+ * them. */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
 /* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
-/* The doors of each file, with their names without ffi_ and their numbers of arguments. The
- * comment above each function describes its result. */
+/* The entry points of each file: names without ffi_, and numbers of arguments.  The comment above each function
+ * describes its result. */
 /* clang-format off */
 #define DOORS(door)                                                                     \
     /* kernel */ door(kernel_matrix, 4) door(kernel_diagonal, 2) door(kernel_slopes, 4) \

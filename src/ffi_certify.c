@@ -5,8 +5,8 @@
 #include "local.h"
 #include "norms.h"
 
-/* Returns list(T1, kappa, Psi, lam, vv, spread), which bound |v|_E, |h_x|_E and |E|_2, from groups of t1_rows and
- * t2_rows rows in the given order.  0 rows leave that bound infinite. */
+/* Returns list(T1, kappa, Psi, lam, vv, spread), bounds on |v|_E, |h_x|_E and |E|_2 (norms.h), from groups of
+ * t1_rows and t2_rows rows in the given order.  With 0 rows a bound is infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -30,7 +30,8 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     return packed(result);
 }
 
-/* Returns list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new). */
+/* Returns list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2) at the rows of x_new, see crossing_run() in
+ * norms.h. */
 SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -43,7 +44,7 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return packed(result);
 }
 
-/* Reads the numbers of certify.h from a posterior with G and from list(weight, ...). */
+/* Reads struct norms (certify.h) from list(weight, ...) and a posterior with G. */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
@@ -67,7 +68,7 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* Makes a result with n certificates, whose memory is `to`. */
+/* Creates a result with n certificates, whose memory is `to`. */
 static SEXP pack_certified(int n, struct certified *to)
 {
     SEXP result = PROTECT(pack(NULL));
@@ -101,9 +102,9 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
                                 arg_count(list_get(list, "terms"), "terms")};
 }
 
-/* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x.  posterior has G;
- * crossing is the result of ffi_cross() at these rows, or NULL.  `of`: functionals of f instead, without `cross`, or
- * NULL. */
+/* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x, see certify.h.
+ * posterior has G; crossing is the result of ffi_cross() at these rows, or NULL.  Unless NULL, `of` has functionals of
+ * f, without `cross`, which replace f at the rows. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {
@@ -127,7 +128,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
     return packed(result);
 }
 
-/* Reads the groups of new rows. Group i begins at start[i] and ends before start[i + 1]. */
+/* Reads the groups of new rows.  Group i begins at start[i] and ends before start[i + 1]. */
 static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
     if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||
@@ -146,10 +147,10 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-/* Local kriging at groups of rows of x_new.  Group i has the rows from start[i] to start[i + 1] - 1, which count from
- * 0, and uses the rows near[members[, i]] of the data.  Returns list(W, J, q, ww, var_lower, var_upper), see local.h
- * and certify.h.  W has the weights of these data rows, a column for each row of x_new.  `of`: functionals of f, one for
- * each row of x_new, whose values are not used then; or NULL. */
+/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging at groups of rows of x_new, see local.h and
+ * certify.h.  Group i has the rows from start[i] to start[i + 1] - 1, which count from 0, and uses the rows
+ * near[members[, i]] of the data.  W has the weights of these data rows, a column for each row of x_new.  Unless NULL,
+ * `of` has functionals of f, one for each row of x_new, whose values are then not read. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

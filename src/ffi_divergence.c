@@ -10,7 +10,7 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
     return d;
 }
 
-/* Returns list(status, value): s2^2 d_pF^2, computed from pairs of rows, without cancellation. */
+/* Returns list(status, value): s2^2 d_pF^2 without cancellation, from pairs of rows (divergence.h). */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
     const struct model *model = arg_model(points);
@@ -22,14 +22,14 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
     return packed(result);
 }
 
-/* Returns the constant C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K). */
+/* Returns the constant C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K), see divergence.h. */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(arg_model(model), rows, aux, control);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-/* Returns the transpose of W_x of aux, q x N, with scaled columns. */
+/* Returns the values of aux at the rows: the transpose of W_x, q x N, with scaled columns. */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

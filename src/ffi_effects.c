@@ -20,8 +20,7 @@ static struct grouping arg_grouping(SEXP list, int columns, int first)
     return g;
 }
 
-/* Reads the groupings of rows with this number of columns, which stand beside M inducing
- * points. */
+/* Reads the groupings of rows that have this number of columns, for a posterior with M inducing points. */
 static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
@@ -51,9 +50,9 @@ static const double *arg_effect_sums(const struct effects *e, SEXP sums)
     return arg_vector(sums, "sums", effects_size(e));
 }
 
-/* Doors for grouped effects, see effects.h.  `effects` is a list of groupings list(column, levels, design, root);
- * design has numbers of columns, 0 for an intercept.  The first grouping is eliminated.
- * Returns list(status, jitter, L, sums). */
+/* Returns list(status, jitter, L, sums) for grouped effects, see effects.h.  `effects` is a list of groupings
+ * list(column, levels, design, root); design has numbers of columns, 0 for an intercept.  The first grouping is
+ * eliminated. */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
@@ -89,7 +88,8 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Returns list(eliminated, h, quad, logdet, U).  M is the number of inducing points, columns that of x. */
+/* Returns list(eliminated, h, quad, logdet, U), the results of struct eliminating (effects.h).  M is the number of
+ * inducing points, and columns the number of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -110,7 +110,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     return packed(result);
 }
 
-/* list(sums, U, gamma, W) */
+/* Reads list(sums, U, gamma, W). */
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
@@ -139,7 +139,8 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     return packed(result);
 }
 
-/* Returns list(mean, sor_variance, unexplained) with features and own if `keep`.  posterior has also L and b. */
+/* Returns list(mean, sor_variance, unexplained), with features and own if `keep`, see struct effect_predicting in
+ * effects.h.  posterior is list(sums, U, gamma, W, L, b). */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -170,7 +171,7 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
     return packed(result);
 }
 
-/* ---- the nearest-neighbour likelihood with the effects integrated out ------------------------- */
+/* ---- the Vecchia likelihood with the effects integrated out ----------------------------------- */
 
 /* Checks that every row has a level of each grouping. */
 static void check_levels(const struct effects *e, const struct source *rows)
@@ -184,8 +185,8 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
-/* Returns list(status, value, score, information, V, b) as ffi_vecchia(), with effects integrated out: integrated.h.
- * V and b are those of the whitened effects. */
+/* Returns list(status, value, score, information, V, b) as ffi_vecchia() does, with the effects integrated out
+ * (integrated.h).  V and b are the covariance and mean of the whitened effects. */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
@@ -210,9 +211,10 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     return packed(result);
 }
 
-/* ---- beside nearest neighbours ---------------------------------------------------------------- */
+/* ---- effects and nearest neighbours ---------------------------------------------------------- */
 
-/* Returns list(P, v, yy, log_d), see integrated.h.  near is list(u, d, rows, r) as ffi_near() returns them. */
+/* Returns list(P, v, yy, log_d), see struct decorrelated in integrated.h.  near is list(u, d, rows, r) from
+ * ffi_near(). */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -241,7 +243,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     SEXP result = PROTECT(pack(NULL));
     double *P = pack_matrix(result, "P", k, k);
     copy((size_t)k * k, sums, P);
-    for (int j = 0; j < k; j++) /* the blocks of A~ and Z~ are in the upper triangle */
+    for (int j = 0; j < k; j++) /* the upper triangle has been computed */
         for (int i = j + 1; i < k; i++)
             P[(size_t)j * k + i] = P[(size_t)i * k + j];
     copy((size_t)k, sums + (size_t)k * k, pack_vector(result, "v", k));
@@ -250,8 +252,8 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads where the columns of each level begin among `entries` columns; the last number is their
- * end. */
+/* Reads where the columns of each level begin among `entries` columns.  The last number is where the last level
+ * ends. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);
@@ -281,7 +283,8 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
     return result;
 }
 
-/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b, the inverse or NULL; reads lower A. */
+/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b and, if `invert`, the inverse of I + A.
+ * Only the lower triangle of A is read. */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

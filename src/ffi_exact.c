@@ -2,9 +2,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, alpha, value, noise) of the exact GP, which reads weights in place of the scales: value = -log
- * evidence.  Without slopes also L; with them theta, noise and precision: the gradient in the log kernel parameters and
- * in log s2, and the diagonal of the inverse. */
+/* Returns list(status, alpha, value, noise, ...) for the exact GP, where value is minus the log marginal likelihood.
+ * weights replace the scales of the rows.  Without slopes the list has L.  With slopes it has theta and noise, the
+ * derivatives in the log kernel parameters and in log s2, and precision, the diagonal of (K + noise)^{-1}. */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};
@@ -25,7 +25,7 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
     return packed(result);
 }
 
-/* Returns the training rows as inducing points, with their Cholesky factor L or NULL. */
+/* Reads the training rows as inducing points, with their Cholesky factor L or NULL. */
 static struct inducing arg_training(SEXP posterior)
 {
     struct inducing z = arg_points(arg_model(posterior), posterior);
@@ -33,7 +33,7 @@ static struct inducing arg_training(SEXP posterior)
     return z;
 }
 
-/* Returns list(mean, variance) at the rows of x_new.  posterior has the rows x as points, L and alpha. */
+/* Returns list(mean, variance) at the rows of x_new.  posterior has the training rows z, L or NULL, and alpha. */
 SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 {
     const struct inducing z = arg_training(posterior);

@@ -51,7 +51,8 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     return K;
 }
 
-/* Returns list(prior, size): the prior variance of the slope at the rows of x.  Its rounding is relative to size. */
+/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x.  Rounding errors of `prior` are
+ * proportional to `size`. */
 SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -70,14 +71,14 @@ static void interrupt_now_and_then(int m)
         R_CheckUserInterrupt();
 }
 
-/* Changes row numbers that count from 0 to numbers that count from 1. */
+/* Adds 1 to row numbers, so that they count from 1. */
 static void from_1(int n, const int *row, int *to)
 {
     for (int i = 0; i < n; i++)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): the rows that greedy selection takes, and the trace that is left after each. */
+/* Returns list(pivots, t): the rows that greedy selection takes, and tr E after each (select.h). */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -95,7 +96,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return packed(result);
 }
 
-/* Returns the numbers of the columns of V that reduce tr(P E) most, see select.h. */
+/* Returns the numbers of the columns of V that reduce tr(P E) most, see struct guided_state in select.h. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
@@ -133,13 +134,13 @@ SEXP ffi_status(SEXP status)
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
 }
 
-/* Sets linalg_own() and returns its value before. */
+/* Calls linalg_own(), and returns the earlier choice. */
 SEXP ffi_linalg_own(SEXP lanes)
 {
     return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
 }
 
-/* Sets the threads of the BLAS to n, unless n = 0.  Returns their number before, 0 if it is unknown. */
+/* Sets the number of threads of the BLAS to n, unless n = 0.  Returns the earlier number, or 0 if it is unknown. */
 SEXP ffi_blas_threads(SEXP n)
 {
     return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));

@@ -5,9 +5,9 @@
 #include "program.h"
 #include "softmax.h"
 
-/* ---- what one process and K classes share ------------------------------------------------------- */
+/* ---- shared by one latent function and K classes --------------------------------------------- */
 
-/* Returns a pass over x that is run many times; slopes (`want` 2) read K as well. */
+/* Returns a pass over x that runs several times.  Derivatives (`want` 2) read K as well. */
 static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
 {
     struct pass pass = pass_at(x, z, control);
@@ -24,7 +24,7 @@ static enum status factor_points(SEXP result, struct model *model, struct induci
                            pack_matrix(result, "L", z->M, z->M));
 }
 
-/* u [n] = that of `start`, or 0 */
+/* Sets u [n] to the element beta of `start`, or to 0 if that is NULL. */
 static void start_at(SEXP start, size_t n, double *u)
 {
     SEXP from = list_get(start, "beta");
@@ -43,7 +43,7 @@ static void pack_run(SEXP result, enum status status, const struct inducing *z,
     pack_number(result, "steps", mode->steps);
 }
 
-/* ---- one process --------------------------------------------------------------------------------- */
+/* ---- one latent function --------------------------------------------------------------------- */
 
 static struct sites arg_sites(SEXP list, int N)
 {
@@ -96,8 +96,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves to `start`, then to the mode, and from there to the variational posterior.  A `start` with G is near that
- * posterior and not near the mode. */
+/* Moves from `start` to the mode and, if wanted, from there to the variational posterior.  If `start` has G, it is
+ * already near the variational posterior, and the mode is left out. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;
@@ -119,7 +119,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
                                               : status;
 }
 
-/* Adds the log evidence of the mode, then its penalty and its gradient if they are wanted. */
+/* Adds the log marginal likelihood, and if they are wanted its penalty and its gradient. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     pack_number(result, "evidence", laplace_evidence(l));
@@ -135,14 +135,14 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* Computes Laplace's approximation on z, or the variational one, see laplace.h.
+/* Computes Laplace's approximation on z, or the variational posterior, see laplace.h.
  *   sites  list(name, y, size, weight, offset, shape, variational); size and weight are NULL if all are 1
  *   start  list(beta = u, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter)
- *   want   0: the mode; 1: also the penalised log evidence; 2: also its gradient
+ *   want   0: the mode and its log marginal likelihood; 1: also the penalty; 2: also the gradient
  * Returns list(status, jitter, L, C, G, beta = u, residual, evidence, penalty, decrement, steps, f, g, W, left, q, p,
  * theta, constant, quadrature, slopes = s, shift = zeta), the last two if want > 0.  f includes the offset.
- * `evidence` leaves out the penalty and the constants of l.  A variational posterior has its lower bound as
- * `evidence`, penalty 0, and the error of its averages as `quadrature`. */
+ * `evidence` is log Z without the constants of l; for a variational posterior it is the lower bound, and `quadrature`
+ * estimates the error of its averages. */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -165,7 +165,8 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns the forms C_x'P C_x, C_x = (C C')^{-1} a, at each row of x for each M x M matrix P: length(P) x nrow(x). */
+/* Returns the quadratic forms C_x'P C_x, C_x = (C C')^{-1} a, for each M x M matrix P of a list, at each row of x:
+ * length(P) x nrow(x). */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -184,7 +185,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
-/* Returns the log likelihood of the rows of x at f = a'u, a = L^{-1} k(Z, x), for each row u of U. */
+/* Returns, for each row u of U, the log likelihood of the rows of x at f = a'u, where a = L^{-1} k(Z, x). */
 SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -201,7 +202,7 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     return value;
 }
 
-/* Returns l, g, W and l3 of the sites at f, 4 x length(f). */
+/* Returns l, g, W and l3 of each row at f, 4 x length(f). */
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
@@ -253,7 +254,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     return result;
 }
 
-/* Adds the log evidence of the mode, then its penalty and its gradient if they are wanted. */
+/* Adds the log marginal likelihood, and if they are wanted its penalty and its gradient. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
     pack_number(result, "evidence", newton_evidence(&l->mode));
@@ -268,7 +269,7 @@ static void class_evidence(struct softmax *l, int want, SEXP result)
                          pack_vector(result, "constant", l->K));
 }
 
-/* Moves to `start`, then to the mode. */
+/* Moves from `start` to the mode. */
 static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 {
     const size_t dim = (size_t)l->z.M * l->q;
@@ -283,10 +284,10 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
     return softmax_mode(l, list_number(stop, "enough"), maxit);
 }
 
-/* Computes Laplace's approximation for K classes, see softmax.h.  sites is list(y, weight, center [K], contrasts
+/* Computes Laplace's approximation for K classes, see softmax_rows.h.  sites is list(y, weight, center [K], contrasts
  * [K x q]), where y counts classes from 0.  Returns list(status, jitter, L, C, beta, residual, evidence, penalty,
- * decrement, steps, probability, left, S, inverse, slopes, shift, theta, constant [K]): the elements from left to shift
- * if want > 0, theta and constant if want > 1. */
+ * decrement, steps, probability, left, S, inverse, slopes, shift, theta, constant [K]): the elements from left to
+ * shift if want > 0, theta and constant if want > 1. */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -306,7 +307,8 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns list(mean, S, left) at the N rows of x: mean has a column for each of beta, S is N x q^2, left has N. */
+/* Returns list(mean, S, left) at the N rows of x: mean has a column for each column of beta, S is N x q^2, left has
+ * N. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(arg_model(points), points);

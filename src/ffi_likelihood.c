@@ -32,10 +32,11 @@ void pack_vecchia(SEXP result, const struct vecchia *whole)
          pack_matrix(result, "information", whole->p, whole->p));
 }
 
-/* Returns list(status, value, score, information, residual, variance): the sum of times * log p(y_i | neighbours) over
- * the rows `targets`; with slopes its gradient in the log kernel parameters and log s2 and the expected information;
- * without them y_i less its conditional mean, and its conditional variance.
- * neighbours is s x |targets|, with numbers of rows, or 0 if a target has fewer. */
+/* Returns list(status, value, score, information, residual, variance) of the Vecchia likelihood.  value is the sum of
+ * times * log p(y_i | neighbours) over the rows `targets`.  With slopes, score is its gradient in the log kernel
+ * parameters and log s2, and information the expected information.  Without slopes, residual is y_i minus its
+ * conditional mean, and variance its conditional variance.  neighbours is s x |targets|, with numbers of rows, or 0 if
+ * a target has fewer. */
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {
@@ -66,8 +67,7 @@ void arg_neighbours(SEXP s, int n, int *few, int *most)
     *most = last < n ? last : n;
 }
 
-/* Returns the rows of `x` with the numbers `query_rows`, or the rows of `query` if that is
- * NULL. */
+/* Returns the rows of x with the numbers `query_rows`, or the rows of `query` if that is NULL. */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)
 {

@@ -1,7 +1,7 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Makes a field from a model, its points and its rows.  The caller sets the targets and results. */
+/* Reads a model, its inducing points and its rows.  The caller sets the targets and results. */
 static struct near_field arg_field(const struct model *model, SEXP points, SEXP rows,
                                    SEXP s)
 {
@@ -12,16 +12,16 @@ static struct near_field arg_field(const struct model *model, SEXP points, SEXP 
     return f;
 }
 
-/* Stores u of every target, and the rows that u refers to. */
+/* Creates the elements u and rows, with the neighbours of every target (near_field.h). */
 static void pack_kept(SEXP result, struct near_field *f)
 {
     f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);
     f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
-/* Returns the posterior with each row decorrelated from its s nearest earlier rows: list(status, jitter, L, C, beta,
- * minus_log), with u, d and rows if `keep`, and r if keep = 2.  C C' = I + sum a~a~'; minus_log is minus the log
- * density of the scaled y. */
+/* Returns list(status, jitter, L, C, beta, minus_log): the posterior with each row conditioned on its s nearest
+ * earlier rows, see near_posterior.h.  u, d and rows are added if `keep`, and r if keep = 2.  minus_log is minus the
+ * log density of the scaled y. */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -46,7 +46,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     return packed(result);
 }
 
-/* Prepares the prediction of new rows; their means and variances go into `result`. */
+/* Prepares predictions at new rows.  Their means and variances go into `result`. */
 static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP x_new,
                                              SEXP control, SEXP result)
 {
@@ -63,8 +63,7 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-/* Reads neighbours that R has chosen: list(rows), or list(rows, cross, features, prior) for
- * functionals. */
+/* Reads neighbours that R has chosen: list(rows), or list(rows, cross, features, prior) for functionals. */
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
@@ -79,9 +78,9 @@ static void arg_given(struct near_field *f, SEXP given)
     f->prior = list_vector(given, "prior", n);
 }
 
-/* Returns list(status, mean, var_near, var_far), and if `keep` u, rows, r, at the rows of x_new, each with its s
- * nearest rows of x.  `given` = list(rows) names the neighbours (s x n, 0 behind the last).  `given` = list(rows,
- * cross, features, prior) has functionals in place of f at the rows of x_new, see near.h. */
+/* Returns list(status, mean, var_near, var_far), and if `keep` u, rows and r, at the rows of x_new, each with its s
+ * nearest neighbours among the rows.  `given` = list(rows) has the neighbours (s x n, 0 behind the last) instead.
+ * `given` = list(rows, cross, features, prior) has functionals in place of f at the rows of x_new, see near.h. */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {
@@ -97,7 +96,7 @@ SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP
     return packed(result);
 }
 
-/* Returns ffi_near_predict() with `covariance`, the joint covariance of f at the rows of x_new. */
+/* Returns what ffi_near_predict() returns, and `covariance`, the joint covariance of f at the rows of x_new. */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
 {
     SEXP result = PROTECT(pack(NULL));

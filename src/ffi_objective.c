@@ -10,8 +10,8 @@ static const struct objective *arg_objective(SEXP name)
     return found;
 }
 
-/* objective: list(name, aux, Wt, share), with NULL for missing parts; rows: list(x, y, scale), or NULL where
- * none are read */
+/* Reads an objective list(name, aux, Wt, share), with NULL for missing parts, its inducing points and the rows, or
+ * NULL if none are read. */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)
 {
@@ -51,11 +51,11 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     }
 }
 
-/* Returns list(status, value, gradient, theta, noise, used): an objective; its gradients in z (M x d) and, where they
- * exist, in the log kernel parameters and log s2; and the number of doubles of scratch used.
+/* Returns list(status, value, gradient, theta, noise, used): an objective, its derivatives in z (M x d) and, if they
+ * exist, in the log kernel parameters and log s2, and the number of doubles of scratch used.
  * objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
- *   pf      s2^2 d_pF^2 - C(X) under aux; Wt has the values of aux at the rows, or is NULL
+ *   pf      s2^2 d_pF^2 - C(X) for aux; Wt has the values of aux at the rows, or is NULL
  *   white   pf, where aux is white noise of variance share * s2 at the rows; C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
@@ -74,8 +74,8 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
-/* The next three doors are the steps of ffi_evaluate() for rows in parts.  This one returns sums over some rows:
- * list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except AKA, which needs all
+/* The next three functions are the steps of ffi_evaluate() for rows in parts.  This function returns sums over some
+ * rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except AKA, which needs all
  * pairs of rows.  AKA is NULL unless aux has p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
@@ -86,7 +86,8 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK && (status = evaluation_sums(&e)) == STATUS_OK) {
         pack_sums(result, s);
-        pack_number(result, "t", s->t); /* below 0 by rounding, as it is added up */
+        /* t may be below 0 by rounding, because it is added up */
+        pack_number(result, "t", s->t);
         copy(M * s->q, s->AW, pack_matrix(result, "AW", s->M, s->q));
         pack_number(result, "n", s->n);
         if (s->q > 0 && e.panel.aux->p)
@@ -96,8 +97,8 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     return packed(result);
 }
 
-/* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from ffi_gradient(),
- * or NULL to compute it from the sums, which loses digits if the fit almost interpolates. */
+/* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from
+ * ffi_gradient(). If it is NULL, it is computed from the sums, which loses digits if the fit almost interpolates. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =
@@ -120,8 +121,8 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
     return packed(result);
 }
 
-/* Returns list(status, gradient, theta, rss) for some rows; parts add up.  Exactly one call has the k_sum of all rows,
- * and adds the part of the gradient that comes from the points.  The others have NULL. */
+/* Returns list(status, gradient, theta, rss) for some rows; parts add up.  Exactly one call gets the k_sum of all
+ * rows, and adds the part of the gradient that comes from the inducing points.  The other calls get NULL. */
 SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {

@@ -1,8 +1,8 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  fitc is 1 for FITC's
- * weights (pass.h), else 0.  log_weights is the sum of the logarithms of the weights that were used. */
+/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  fitc is 1 for FITC's weights
+ * (pass.h), else 0.  log_weights is the sum of the logs of the weights that were used. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
     struct model *model = arg_model(points);
@@ -20,7 +20,7 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     if (status == STATUS_OK)
         status = evaluation_sums(&e);
     if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
-        evaluation_gradient(&e); /* the residuals alone */
+        evaluation_gradient(&e); /* computes only rss */
         pack_factors(result, e.z.M, &L, &C, &beta);
         copy(M * M, e.L, L);
         copy(M * M, e.summary.C, C);
@@ -63,7 +63,7 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
     return packed(result);
 }
 
-/* Returns the covariance of f at the rows of x: of SoR if `sor`, else of DTC. */
+/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC. */
 SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor)
 {
     const struct posterior *p = arg_posterior(posterior);

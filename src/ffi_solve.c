@@ -4,11 +4,11 @@
 #include "near.h"
 
 /*
- * What solving (K + s2 I) w = y by conjugate gradients takes: products with K, streamed over
- * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
+ * Products for solving (K + s2 I) w = y by conjugate gradients: with K, over pairs of row blocks, and with the
+ * preconditioner B^{-1} = (A'A + s2 I)^{-1}.
  */
 
-/* Returns K V without scales, V is N x m, or the part number `share`, from 0 to shares - 1, of a sum that equals it. */
+/* Returns K V without scales, where V is N x m; or part `share`, from 0 to shares - 1, of a sum that equals K V. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
                         SEXP control)
 {
@@ -43,8 +43,9 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + G)^{-1} Ay, and returns the weights of the columns of A' in A'beta.  Without whitening Ay
- * is a sum over k(Z, X) and becomes L^{-1} Ay, and the weights belong to k(X, Z): A'beta = k(X, Z) L^{-T} beta. */
+/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights for the product A'beta.  If `whiten`, they are beta.
+ * Otherwise Ay is a sum over k(Z, X), which becomes L^{-1} Ay, and the weights are L^{-T} beta, since A'beta = k(X, Z)
+ * L^{-T} beta. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -60,8 +61,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y, v = B^{-1} y.  With whiten = 0 they come from sums of
- * kernel values in O(N M), which is accurate enough for a preconditioner. */
+/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0 it sums kernel
+ * values in O(N M), which is accurate enough for a preconditioner. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -83,7 +84,8 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     return packed(result);
 }
 
-/* Returns F v, or F'v: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), with u, d and rows of ffi_near(). */
+/* Returns F v, or F'v if `transpose`: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), with u, d and rows of
+ * ffi_near(). */
 SEXP ffi_decorrelate(SEXP u_, SEXP d, SEXP rows, SEXP v, SEXP transpose)
 {
     int s, N;

@@ -28,7 +28,7 @@ INSIDE double sum_of(int lanes, const double *x)
 
 #ifdef EIGHT_LANES
 #include <immintrin.h>
-/* r0+r1, s0+s1, r2+r3 ..., t0+t1, u0+u1 ..., then quarters and halves of each */
+/* Sums the elements of four vectors: first adjacent elements of each vector, then quarters and halves. */
 FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m512d u,
                                            double *to)
 {
@@ -45,7 +45,8 @@ FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m5
 #include "kinds.h"
 
 struct shape {
-    int lanes, rows, columns, dot_columns; /* of a tile; its dot products' rows are 4 */
+    /* sizes of a tile; tiles of dot products have 4 rows */
+    int lanes, rows, columns, dot_columns;
     void (*pack)(int width, int k, double alpha, const double *from, ptrdiff_t column,
                  double *to);
     void (*multiply)(int k, const double *A, const double *B, double *C);
@@ -67,7 +68,7 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 /* A is packed in parts of WIDE rows and DEEP columns, B in parts of DEEP rows and WIDE columns.
  * These numbers are multiples of the sizes of a tile. */
 #define DEEP      128
-#define SOLVED    208 /* rows of a system solved at a time */
+#define SOLVED    208 /* rows of a triangular system that are solved at a time */
 #define WIDE      144
 #define MOST_ROWS 16
 #define MOST_TILE (MOST_ROWS * 12)
@@ -78,15 +79,15 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Returns the size of parts of n: at most `most`, about equal, and each but the last a multiple
- * of `of`. */
+/* Splits n into parts of about equal size, at most `most`.  Returns the size: a multiple of `of`, but for the last
+ * part. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
     return (each + of - 1) / of * of;
 }
 
-/* A side of a product is a set of vectors: entry p of vector i is x[i * vector + p * entry]. */
+/* A set of vectors, the rows or columns of a matrix: entry p of vector i is x[i * vector + p * entry]. */
 struct side {
     const double *x;
     ptrdiff_t vector, entry;
@@ -114,7 +115,7 @@ static void pack(const struct shape *shape, const struct side *s, int i, int n, 
     }
 }
 
-/* Copies the n vectors of one strip, k entries each, back to their places. */
+/* Copies the n vectors of one strip, with k entries each, back to their places. */
 static void unpack(int n, int k, int width, const double *from, double *x,
                    ptrdiff_t vector, ptrdiff_t entry)
 {
@@ -139,10 +140,10 @@ static void unpack(int n, int k, int width, const double *from, double *x,
 struct target {
     double *C;
     ptrdiff_t row, column;
-    int lower; /* only where the first index is not below the second */
+    int lower; /* 1 if only entries with row >= column are computed */
 };
 
-/* Adds a tile to C from (i, j) on, of which `rows` x `columns` numbers exist. */
+/* Adds the first `rows` x `columns` numbers of a tile to C from (i, j) on. */
 static void add_tile(const struct target *to, int stride, const double *tile, int i,
                      int j, int rows, int columns)
 {
@@ -158,7 +159,7 @@ static void add_tile(const struct target *to, int stride, const double *tile, in
     }
 }
 
-/* Multiplies the packed parts A (m x k) and B (k x n), and adds all tiles to C from (i, j) on. */
+/* Multiplies the packed parts A (m x k) and B (k x n), and adds the product to C from (i, j) on. */
 static void add_tiles(const struct shape *s, const struct target *to, int i, int j, int m,
                       int n, int k, const double *A, const double *B)
 {
@@ -200,8 +201,7 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
 
 /* ---- C += alpha A'A of columns that lie apart --------------------------------------------- */
 
-/* Adds alpha a_i'a_j to the tile of C that begins at (i, j). Columns beyond n repeat the last
- * one. */
+/* Adds alpha a_i'a_j to the tile of C that begins at (i, j).  Columns beyond n repeat the last one. */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {
@@ -233,19 +233,19 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
 
-/* A packed triangle of SOLVED rows has this number of doubles. */
+/* The number of doubles in a packed triangle of SOLVED rows. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
-/* Solves L X = B for m of at most SOLVED rows. The columns of B lie side by side in x, as many
- * at a time as a tile has rows, and the rows of L are the columns of a tile. The result goes to
- * `to`, or the squares of its columns go to `squares`. */
+/* Solves L X = B for a system of m rows, at most SOLVED.  x has as many columns of B as a tile has rows, and L is
+ * packed with rows of L as columns of a tile.  The result goes to `to`, or the squared norms of its columns to
+ * `squares`. */
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {
     double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
     const struct side rows = {L.x, L.row, L.column}, right = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
-         i += s->columns) { /* rows i ... of L, columns before i */
+         i += s->columns) { /* packs L before its diagonal tiles */
         pack(s, &rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
         used += i * s->columns;
     }

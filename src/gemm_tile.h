@@ -1,10 +1,10 @@
 /*
  * gemm.c includes this file once for each kind of vector (kinds.h).  These macros depend on the kind:
- *   COLUMNS      number of columns of a tile, whose rows are two vectors
+ *   COLUMNS      number of columns of a tile, whose columns are two vectors long
  *   EACH(f)      f(0) f(1) ... f(COLUMNS - 1)
  *   DOT_COLUMNS  number of columns of a tile of dot products, which has four rows
  *   EACH_DOT(f)  f(0) ... f(DOT_COLUMNS - 1)
- *   SUMS(r, s, t, u, to)  to [4] = the sums of these vectors
+ *   SUMS(r, s, t, u, to)  to [4] = the sums of the elements of r, of s, of t and of u
  */
 #if KIND == 8
 #define COLUMNS     12
@@ -31,7 +31,7 @@
 
 enum { NAME(columns) = COLUMNS, NAME(dot_columns) = DOT_COLUMNS };
 
-/* Computes C = A B.  A: packed, two vectors a column,  B: packed, COLUMNS a row,  C: as A, COLUMNS columns */
+/* Computes C = A B.  A is packed with two vectors for each of k columns, B with COLUMNS numbers for each of k rows. */
 TARGET static void NAME(multiply)(int k, const double *A, const double *B, double *C)
 {
     const VECTOR *a = (const VECTOR *)A;
@@ -54,7 +54,7 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
 #undef STORE
 }
 
-/* Copies alpha times the k columns of `width` numbers, `column` apart, to columns that touch. */
+/* Copies alpha times k columns of `width` numbers, which begin `column` apart, to adjacent columns. */
 TARGET static void NAME(pack)(int width, int k, double alpha, const double *from,
                               ptrdiff_t column, double *to)
 {
@@ -66,7 +66,8 @@ TARGET static void NAME(pack)(int width, int k, double alpha, const double *from
         }
 }
 
-/* Computes X <- L^{-1} (X - C).  X, C: n rows of two vectors,  L: n x n, lower, stepped */
+/* Computes X <- L^{-1} (X - C).  X and C have n rows of two vectors.  L is lower, with L_ij at L[i * row + j *
+ * column]. */
 TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                                const double *C, double *X)
 {
@@ -84,7 +85,7 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
     }
 }
 
-/* Computes the sums of squares of the n rows of X, each of two vectors. */
+/* Computes the column sums of squares of X, whose n rows are two vectors each. */
 TARGET static void NAME(squares)(int n, const double *X, double *out)
 {
     const VECTOR *x = (const VECTOR *)X;
@@ -97,7 +98,8 @@ TARGET static void NAME(squares)(int n, const double *X, double *out)
     ((VECTOR *)out)[1] = v;
 }
 
-/* Computes a_i'b_j, 4 a column, over the first k entries.  k is a multiple of the lanes. */
+/* Computes the dot products a_i'b_j of 4 vectors a and DOT_COLUMNS vectors b.  Their length k is a multiple of the
+ * lanes. */
 TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
                               double *out)
 {

@@ -1,34 +1,34 @@
 #pragma once
 
-/* Kernel matrices of rows: of pairs of blocks, as a whole, and products with them. */
+/* Kernel matrices of rows: of pairs of blocks or as a whole, and products with them. */
 #include "pass.h"
 
-/* K_cb = k(X_c, X_b) with the blocks' scales on both sides */
+/* Computes K_cb = k(X_c, X_b), with the blocks' scales on both sides. */
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K_cb);
 size_t pairs_size(int n_b, int n_c);
 
-/* out_b (m x n_b) += P_c K_cb for a panel P_c (m x n_c) over the rows of block c */
+/* Computes out_b (m x n_b) += P_c K_cb for P_c (m x n_c), which belongs to the rows of block c. */
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *work, double *out_b);
 
-/* Both products of a pair, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b.
- * m vectors each, with leading dimension ldp. */
+/* Computes both products of a pair of blocks, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb
+ * p_b. Each has m vectors, with leading dimension ldp. */
 size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
                     int m, int ldp, const double *p_b, const double *p_c, double *work,
                     double *out_b, double *out_c);
 
-/* E_cb (n_c x n_b) = K_cb - A_c'A_b, with the same scales in K and in A (M x n_b, M x n_c) */
+/* Computes E_cb (n_c x n_b) = K_cb - A_c'A_b.  K and A (M x n_b, M x n_c) have the same scales. */
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb);
 
-/* sum of K_cb^2, with the same scales */
+/* Returns the sum of K_cb^2, with the blocks' scales. */
 double pairs_sum_squares(const struct kernel *k, const struct block *b,
                          const struct block *c, double *work);
 
-/* The sink of out (n x N) = k(X, x) for n points X and the rows x of the pass. */
+/* A sink for out (n x N) = k(X, x), with n points X and the rows x of the pass. */
 struct kernel_matrix {
     const struct kernel *kernel;
     struct block points;
@@ -36,8 +36,8 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* K V over all pairs of rows of the pass, without scales; with `shares` only over pairs of blocks b
- * and c with (b + c) mod `shares` = `share`.  The shares add up to K V. */
+/* A sink for K V over all pairs of rows of the pass, without scales.  With shares > 1, only pairs of blocks b and c
+ * with (b + c) mod shares = `share`.  The shares add up to K V. */
 struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;
@@ -47,12 +47,12 @@ struct kernel_matvecs {
 };
 struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV);
 
-/* k(x, X) u for the rows x of the pass and other rows X, `block` of these at a time */
+/* A sink for k(x, X) u, with the rows x of the pass and other rows X, `block` of them at a time. */
 struct kernel_cross_matvec {
     const struct kernel *kernel;
     const struct source *others;
     const double *u; /* [others->N] */
     int block;
-    double *out; /* by row */
+    double *out; /* [N] */
 };
 struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self);

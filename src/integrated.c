@@ -4,7 +4,7 @@
 
 /* ---- sums of decorrelated rows ------------------------------------------------------------------ */
 
-/* The rows that a row of F reads, neighbours before the own one.  Returns 1 while there is a place `a`. */
+/* Finds entry a of row t of F: its own row for a = 0, then the neighbours.  Returns 0 if there is no such entry. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -16,18 +16,18 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* z of a row, or Lam'z: columns and values; returns how many there are */
+/* Computes z of a row, or Lam'z: columns and values.  Returns their number. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;
     const int n = effects_row(e, F->rows.X + row, F->rows.ldx, column, value);
     for (const struct grouping *g = e->grouping; g < e->grouping + e->n && F->whiten; g++)
-        for (int j = 0; j < g->p; j++, value++) /* the root is lower */
+        for (int j = 0; j < g->p; j++, value++) /* root is lower triangular */
             *value = dot((size_t)(g->p - j), g->root + (size_t)j * (g->p + 1), value);
     return n;
 }
 
-/* Row t of F Z times sqrt(d_t): columns and values, which may repeat a column; returns their number */
+/* Computes row t of F Z times sqrt(d_t): columns, which may repeat, and values.  Returns their number. */
 static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
     int n = 0, row;
@@ -40,7 +40,7 @@ static int effects_of(const struct decorrelated *F, int t, int *column, double *
     return n;
 }
 
-/* Returns the room for the values of a row of F Z.  Its columns follow, in as much room. */
+/* Returns the doubles for the values of a row of F Z.  Its columns follow, in as many doubles. */
 static size_t row_size(const struct decorrelated *F)
 {
     return ((size_t)F->s + 1) * most_entries;

@@ -1,7 +1,8 @@
 #include "kernel.h"
 #include "linalg.h"
 
-enum { TILE_ROOM = KERNEL_TILE * KERNEL_WIDE + 8 }; /* for vectors that begin in it */
+/* 8 more for vectors that begin in a tile */
+enum { TILE_ROOM = KERNEL_TILE * KERNEL_WIDE + 8 };
 
 struct tile {
     double statistic[TILE_ROOM], exponent[TILE_ROOM], times[TILE_ROOM];
@@ -52,8 +53,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* The values of such a factor are 0 only by underflow, so slopes follow from the kernel matrix
- * alone. */
+/* The values of such a factor are 0 only by underflow, so derivatives need the kernel matrix alone. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -62,7 +62,7 @@ int kernel_is_single(const struct kernel *k)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* Returns 0 if the term has no strips, or there is no room. */
+/* Adds a factor to s.  Returns 0 if it has no closed form or there are too many. */
 static int strips_factor(struct strips *s, const struct factor *f)
 {
     if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
@@ -92,7 +92,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
     return 1;
 }
 
-/* K (M x n) = n_terms terms from t on; 0, and nothing done, where they have no strips */
+/* Computes n_terms terms from t on, K (M x n).  Returns 0 and does nothing if they do not have the form of strip.h. */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {
@@ -103,7 +103,7 @@ static int strips_of_terms(const struct kernel *k, const struct term *t, int n_t
     return 1;
 }
 
-/* a term without its factor `skip` (-1: the whole term) on a tile, in w->statistic */
+/* Computes a term without its factor `skip` (-1: the whole term) for a tile.  The result is in w->statistic. */
 static void term_tile(const struct kernel *k, const struct term *t, int skip,
                       struct rows Z, struct rows X, struct tile *w)
 {

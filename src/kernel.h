@@ -5,20 +5,18 @@
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *
- * a factor being a profile of some inputs (factor.h).  Several terms may share a factor and its
- * parameters.  Other files call cross, diagonal and pull, and need not know whether the prior
- * variance is constant.
+ * where each factor is a profile of some inputs (factor.h).  Several terms may share a factor and its parameters.
  */
 #include "factor.h"
 #include "strip.h"
 
-/* A tile has these numbers of rows of Z and of X, so that their pairs fit into the first cache. */
+/* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X, so that its kernel values fit into the first cache. */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
 struct term {
     double variance;
     int n_factors;
-    const int *factor; /* [n_factors] among the kernel's */
+    const int *factor; /* [n_factors] numbers among the kernel's factors */
     int at;            /* place of the variance in theta */
 };
 
@@ -26,23 +24,23 @@ struct kernel {
     int n_factors, n_terms;
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
-    int n_theta; /* log parameters: for each term those of its new factors, then its variance */
+    int n_theta; /* number of log parameters: a term's new factors, then its variance */
 };
 
-/* Sets the places of the parameters in theta.  The caller keeps the factors and terms. */
+/* Sets the fields of k, and the places of all parameters in theta.  k refers to the caller's factors and terms. */
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
 /* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
 
-/* K (M x n) = k(Z, X) of the M rows Z and the n rows X */
+/* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);
 
 /* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
-/* out (M x n) = a term without its factor `skip` (-1: with all factors), or += if `add` */
+/* Computes a term without its factor `skip` (-1: with all factors) in out (M x n), or adds it if `add`. */
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
                  struct rows Z, struct rows X, double *out);
 
@@ -50,6 +48,7 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int add
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,
                           struct rows X, double *out);
 
+/* Returns factor i of a term. */
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 for a single stationary factor with lengthscales. */
 int kernel_is_single(const struct kernel *k);
@@ -62,15 +61,16 @@ struct strips {
     double rate[STRIP_MOST_INPUTS];
 };
 
-/* Writes n_terms terms from t on. Returns 0 if a term has no strips or there is no room. */
+/* Sets n_terms terms from t on.  Returns 0 if a term does not have this form or there are too many factors or
+ * inputs. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strips *s);
-/* Returns 1 for one term with constant k(x, x). */
+/* Returns 1 if the kernel has one term and k(x, x) is constant. */
 int kernel_is_constant(const struct kernel *k);
 
 /* A Gaussian process with noise, in the units of the scaled data. */
 struct model {
     const struct kernel *kernel;
-    double s2;     /* variance of the noise of a row of weight 1 */
-    double jitter; /* on k(Z, Z), relative to the variance of each point */
+    double s2;     /* noise variance of a row with weight 1 */
+    double jitter; /* added to k(Z, Z), relative to each k(z, z) */
 };

@@ -3,14 +3,13 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Returns the number of rows that pull takes at a time: few if no value is evaluated again. */
+/* Returns the number of rows of X that are processed at a time: few if no kernel value is evaluated again. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* Returns where the sums over pairs of levels of a factor begin, after those of the factors
- * before it. */
+/* Returns the number of sums over pairs of levels for the first n_factors factors. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;
@@ -26,7 +25,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* sums [d x d] += w by the levels of the rows */
+/* Adds w to the sums over pairs of levels [d x d]. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -56,7 +55,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Pulls a stationary factor of a term whose values are k. */
+/* Pulls through a stationary factor of a term whose values are k. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -73,7 +72,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Pulls any other factor, multiplied by the rest of its term. */
+/* Pulls through any other factor.  w is K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -110,7 +109,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
     if (p->dtheta != NULL)
         for (int i = 0; i < p->X.n; i++)
             p->dtheta[t->at] += dot(M, values + i * M, p->K_bar + i * M);
-    for (int i = 0; i < t->n_factors; i++) /* those that read the term's values first */
+    for (int i = 0; i < t->n_factors; i++) /* stationary factors first */
         if (factor_is_stationary(kernel_factor(k, t, i)))
             pull_stationary(kernel_factor(k, t, i), values, p);
     for (int i = 0; i < t->n_factors; i++)
@@ -118,7 +117,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
             pull_other(k, t, i, p);
 }
 
-/* Computes dtheta of the tables from the sums over pairs of levels. */
+/* Adds derivatives in the parameters of tables, from the sums over pairs of levels. */
 static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
 {
     for (int f = 0; f < k->n_factors; f++) {
@@ -170,12 +169,12 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
     fill(size, 0.0, half);
     kernel_pull(k, Z, Z, K, K_bar, rest, half, dtheta);
     if (dZ != NULL)
-        add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column */
+        add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column of k(Z, Z) */
     kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 
-/* Pulls the factors of a term's diagonal that vary, for a tile of rows.  Column j of dX begins at
- * dX + j ld. */
+/* Pulls through the factors of a term's diagonal that are not constant, for a tile of rows.  Column j of dX begins
+ * at dX + j ld. */
 static void pull_varying(const struct kernel *k, const struct term *t, struct rows X,
                          const double *weight, double *dX, int ld, double *dtheta)
 {
@@ -194,7 +193,8 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
         factor_self_statistic(f, X, s);
         f->profile->value_slope(X.n, f->power, factor_shape(f), s);
         for (int j = f->profile->metric == METRIC_GROUP; j < f->d && dX != NULL; j++)
-            for (int a = 0; a < X.n; a++) /* s(x, x) has twice the slope of s(x, z) */
+            /* the derivative of s(x, x) is twice that of s(x, z) */
+            for (int a = 0; a < X.n; a++)
                 dX[(size_t)f->column[j] * ld + a] +=
                     2.0 * s[a] * rest[a] * factor_input_slope(f, j, rows_from(X, a, 1));
     }
@@ -232,7 +232,7 @@ size_t term_slopes_size(const struct kernel *k, int n)
     return (size_t)k->n_theta + kernel_size(k, n);
 }
 
-/* Row a of dK / dtheta_j u is the adjoint u of column a of K. */
+/* The adjoint of column a of K is u, which gives row a of all products dK / dtheta_j u. */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out)
 {

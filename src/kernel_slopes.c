@@ -2,7 +2,7 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* Returns the place of a column among the inputs of a factor, -1 if the factor does not read it. */
+/* Returns the place of a column among the inputs of a factor, or -1 if the factor has no derivative in it. */
 static int input_of(const struct factor *f, int column)
 {
     const enum metric metric = f->profile->metric;
@@ -21,8 +21,9 @@ static double turn_of(const struct factor *f)
 }
 
 /*
- * out (M x n) += w times the slope of the statistic in input j of x:
- *     2 (x - z) / l^2,   (2 turn / l^2) sin(turn (x - z)),   the slopes of x'z and of u'S u
+ * Adds w times the derivative of the factor's argument in input j of x to out (M x n):
+ *     scaled distance 2 (x - z) / l^2,   periodic distance (2 turn / l^2) sin(turn (x - z)),
+ *     x'z and u'S u by factor_input_slope()
  */
 static void add_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       const double *w, double *out)
@@ -33,21 +34,19 @@ static void add_slope(const struct factor *f, int j, struct rows Z, struct rows 
                  *of_x = rows_column(X, f->column[0]);
     for (int i = 0; i < X.n; i++)
         for (int m = 0; m < Z.n; m++, w++, out++)
-            if (metric ==
-                METRIC_SCALED) { /* in this order nothing overflows beside w = 0 */
+            if (metric == METRIC_SCALED) { /* in this order nothing overflows if w = 0 */
                 const double rate = fmin(factor_rate(f, j), 1e290);
                 *out += 2.0 * (*w * ((x[i] - z[m]) * rate)) * rate;
             } else if (metric == METRIC_PERIODIC) {
                 const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
                              apart = remainder(x[i] - z[m], f->parameter[1]);
                 *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
-            } else if (metric != METRIC_GROUP ||
-                       of_x[i] == of_z[m]) { /* the same level */
+            } else if (metric != METRIC_GROUP || of_x[i] == of_z[m]) {
                 *out += *w * factor_input_slope(f, j, rows_from(Z, m, 1));
             }
 }
 
-/* Returns the mixed second derivative of the statistic of (x, x') in x_j and x'_j, at x' = x. */
+/* Returns the mixed second derivative of the argument for (x, x') in x_j and x'_j, at x' = x. */
 static double second_slope(const struct factor *f, int j)
 {
     if (!factor_is_stationary(f))
@@ -62,7 +61,8 @@ struct slopes {
         w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
 };
 
-/* s->out += the share of factor i in the slope of a term:  dg / dS times dS / dx times the others */
+/* Adds to s->out what factor i contributes to the derivative of a term: dg / dS times dS / dx times the other
+ * factors. */
 static void add_factor(const struct kernel *k, const struct term *t, int i, int j,
                        struct rows Z, struct rows X, struct slopes *s)
 {
@@ -102,7 +102,7 @@ void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct row
         }
 }
 
-/* g, dg / dx and d^2 g / (dx dx') at x' = x */
+/* Values at x' = x: g, dg / dx and d^2 g / (dx dx'). */
 struct jet {
     double value, slope, second;
 };
@@ -144,7 +144,7 @@ void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
         double sum = 0.0, roots = 0.0;
         for (const struct term *t = k->term; t < k->term + k->n_terms; t++) {
             struct jet all = {t->variance, 0.0, 0.0};
-            double sds = 0.0; /* sum over factors of sqrt(g'' times the others) */
+            double sds = 0.0; /* sum over factors of sqrt(g'' times the other factors) */
             for (int f = 0; f < t->n_factors; f++) {
                 const struct jet g =
                     factor_jet(kernel_factor(k, t, f), column, rows_from(X, i, 1));

@@ -1,15 +1,15 @@
 /*
- * Includes PAGE once for each kind of vector (vectors.h), after simd.h and vectors.h.  The
- * table KINDS(entry) lists the kinds as entry(1, double), entry(2, two), ...; a narrower kind replaces one
- * that the compiler lacks.  This file includes itself for each kind, with these macros:
- *   KIND            1, 2, 4 or 8
- *   NAME(verb)      the name of a routine for this kind
- *   TARGET          the attribute that makes the compiler build for the processor
- *   VECTOR, BITS    a vector of doubles, and one of as many integers
- *   ROOT(v)         the square roots
- *   SHIFT(v, n)     the bits of v shifted left by n places, read as doubles
+ * Includes the file PAGE once for each kind of vector, like a template.  simd.h and vectors.h must be included before.
+ * Afterwards KINDS(entry) lists the kinds as entry(1, double), entry(2, two), ...; a narrower kind replaces a kind
+ * that the compiler lacks.  This file includes itself for each kind, with these macros for PAGE:
+ *   KIND            number of doubles in a vector: 1, 2, 4 or 8
+ *   NAME(verb)      name of a routine for this kind
+ *   TARGET          attribute that compiles a function for processors with such vectors
+ *   VECTOR, BITS    vector of doubles, and vector of as many integers
+ *   ROOT(v)         square roots
+ *   SHIFT(v, n)     bits of v shifted left by n places, as doubles
  *   UNLESS(v, a, b) 0 where a >= b, else v
- * After exp_series.h the kinds have NAME(value) and NAME(levels).
+ * If exp_series.h is included before, PAGE may also call NAME(value) and NAME(levels).
  */
 #ifdef NAME
 
@@ -23,7 +23,7 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* Returns the distance of two levels from the difference of their numbers (profile.h). */
+/* Returns the distance of two levels, 0 or LEVELS_APART * rate, from the scaled difference of their numbers. */
 TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
 {
     const VECTOR none = {0};
@@ -127,7 +127,7 @@ enum { MOST_LANES = 8, N_KINDS = 4 };
         entry(1, double), KIND_2(entry), KIND_4(entry), KIND_8(entry)                    \
     }
 
-/* Returns the widest kind of this processor with at most so many lanes. */
+/* Returns the place in KINDS of the widest kind that the processor has and that has at most `lanes` doubles. */
 INSIDE int widest_kind(int lanes)
 {
 #ifdef EIGHT_LANES

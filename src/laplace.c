@@ -10,7 +10,7 @@ static int concave(const struct laplace *l)
     return l->sites.response->majorant == NULL;
 }
 
-/* sums: A W A' (lower triangle), A g, sum l; where W may be negative A w A' too, w the majorant */
+/* The sums are A W A' (lower triangle), A g and sum l.  If W may be negative, A w A' follows, with the majorant's w. */
 static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
@@ -21,7 +21,7 @@ static size_t mode_size(const struct laplace *l)
     return majorant_at(l->z.M) + (concave(l) ? 0 : (size_t)l->z.M * l->z.M);
 }
 
-/* A W A' of a block, W of either sign, and A w A' */
+/* Adds A W A' of a block, with W of either sign, and A w A'. */
 static void add_signed(const struct laplace *l, const struct visit *v, double *AW,
                        double *root)
 {
@@ -36,8 +36,7 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
-/* Computes l->q (q_n = |C^{-1} a_n|^2) and l->left (E_nn = k(x_n, x_n) - |a_n|^2, at least 0) for a
- * block. */
+/* Computes q_n = |C^{-1} a_n|^2 and left_n = E_nn for a block. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -85,7 +84,7 @@ double laplace_pass(struct laplace *l)
     return l->sums[majorant_at(M) - 1];
 }
 
-/* Returns Psi at `trial`, after computing G, A g and the rows there. */
+/* Returns Psi at `trial`, and computes G, A g and the arrays of rows there. */
 static double psi_at(void *self)
 {
     struct laplace *l = self;
@@ -100,10 +99,10 @@ int laplace_factor(struct laplace *l, const double *G)
     return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
-/* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
- * majorant's weights, by which Psi falls as well. At a minimum of Psi it has one. Where Psi is all
- * but flat those steps creep: H with the least of 1, 2, 4, ... 1e-6 added that has a factor is
- * closer to it, and leads away from saddles. */
+/* Computes r, C and the step H^{-1} r at `trial`.  If negative W leave H without a Cholesky factor, the majorant's
+ * weights replace W, and Psi falls as well.  At a minimum of Psi, H has a factor.  Where Psi is almost flat, such
+ * steps are tiny.  Then I times the smallest of 1e-6, 2e-6, 4e-6, ... that gives H a factor is added to H, which
+ * also leads away from saddles. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -154,13 +153,13 @@ double laplace_evidence(const struct laplace *l)
 
 /* ---- residual variances, and slopes through W ------------------------------------------------- */
 
-/* Returns the W that counts in the penalty: a row with a negative W adds no information, so 0. */
+/* Returns the W that counts in the penalty: 0 if W is negative, because such a row has no information. */
 static double kept(double W)
 {
     return W > 0.0 ? W : 0.0;
 }
 
-/* sums: A s, the penalty */
+/* The sums are A s and the penalty. */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -179,7 +178,7 @@ static void penalty_add(const void *self, const struct visit *v)
 void laplace_penalty(struct laplace *l, double *zeta)
 {
     const int M = l->z.M;
-    if (l->variational) { /* it is in the bound, whose slopes by way of q are 0 at its top */
+    if (l->variational) { /* part of the bound, which is stationary in q */
         l->penalty = 0.0;
         fill((size_t)M, 0.0, zeta);
         fill((size_t)l->pass->rows->N, 0.0, l->s);
@@ -197,16 +196,15 @@ void laplace_penalty(struct laplace *l, double *zeta)
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A')
  *
- * and of the variational bound the same with s = zeta = 0 and dE = -W / 2.
- *
- * sums: Abar A' (M x M), sum (g + s - W p), dtheta
+ * The variational bound has s = zeta = 0 and dE = -W / 2.  The sums are Abar A' (M x M), sum (g + s - W p), and
+ * dtheta.
  */
 struct pulling_mode {
     struct laplace *l;
     const double *zeta;
 };
 
-/* Computes bar and dE, at the start of the scratch. */
+/* Computes Abar and dE at the start of the scratch. */
 static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
 {
     const struct laplace *l = c->l;

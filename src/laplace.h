@@ -1,21 +1,22 @@
 #pragma once
 
 /*
- * Laplace's approximation of a Gaussian process whose rows have other likelihoods (responses.h),
- * on inducing points, whitened: f_X = A'u, u ~ N(0, I).  With g, W, l3 at the rows,
+ * Laplace's approximation for non-Gaussian likelihoods (responses.h), on whitened inducing points: f_X = A'u, u ~ N(0,
+ * I).  With g, W, l3 at the rows,
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
  *
- * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are shortened until
- * Psi decreases enough lead to the mode from anywhere. Otherwise they lead to one of the modes. A
- * negative W counts as 0 in the last sum of F.
+ * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are shortened until Psi decreases
+ * enough lead to the mode from anywhere.  Otherwise they lead to one of the modes.  A negative W counts as 0 in the
+ * last sum of F.
  *
- * `variational`: q(u) = N(u, H^{-1}) has the largest
+ * If `variational`, q(u) = N(u, H^{-1}) maximises
  *
  *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a'u, q_n + E_nn) under q,
  *
- * a lower bound of the exact process's log evidence: -psi.  l, g and W are then averages over f_n.
+ * a lower bound on the log marginal likelihood of the exact GP, stored as -psi.  l, g and W are then averages over
+ * f_n.
  */
 #include "newton.h"
 #include "pass.h"
@@ -25,42 +26,42 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* a number for each row: f without offset, g, W, l3; E_nn; q = a'H^{-1}a; s, the slope of F in f
-     * through W and E at a fixed u; p = a'zeta, zeta = H^{-1} A s */
+    /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a, s = the derivative
+     * of F in f through W and E at a fixed u, and p = a'zeta with zeta = H^{-1} A s. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     struct newton mode;
-    double *G; /* A W A' (M x M) */
+    double *G; /* A W A', M x M */
     double penalty;
-    int by_majorant; /* the factor has the weights of the majorant */
+    int by_majorant; /* 1 if H was factorised with the majorant's weights */
     int variational;
-    /* set by laplace_open(); `toward` = I + A W A' - H and `work` are for laplace_variational() */
+    /* Allocated by laplace_open().  `toward` = I + A W A' - H, and `work`, are for laplace_variational(). */
     double *sums, *toward, *work;
 };
 
-/* The caller sets z (with L), sites, pass, `variational` and the arrays for rows, the points and the mode. */
+/* The caller sets z (with L), sites, pass, `variational`, and all arrays above `sums` with those of the mode. */
 void laplace_open(struct laplace *l);
 
-/* Moves u towards the mode.  Stops when sqrt(r'H^{-1}r) < enough, after maxit steps, or when no step
- * lowers Psi in double precision.  All results belong to the last u. */
+/* Moves u to the mode, by newton_run(). */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough`. */
+/* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough` or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* For laplace_variational(): the first computes G, A g and the rows at `trial`, and returns sum l. The second
- * computes C from I + G (lower triangle), and returns 1 if that has no factor. */
+/* Two steps of laplace_variational().  laplace_pass() computes G, A g and the arrays of rows at `trial`, and
+ * returns sum l. laplace_factor() computes C from I + G (lower triangle), and returns 1 if I + G is not positive
+ * definite. */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
 /* Computes left, q, s, zeta [M] and `penalty` = sum log(1 + W E) / 2. */
 void laplace_penalty(struct laplace *l, double *zeta);
 
-/* Computes p and the slopes of F in the kernel's log parameters [n_theta]; returns the slope in a
+/* Computes p and the derivatives of F in the kernel's log parameters [n_theta].  Returns the derivative in a
  * constant added to f. */
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
 
-/* For slopes in the kernel's log parameters: the pass of a sink with the sums Abar A' (M x M), `extra` numbers and
- * dtheta; it returns the extra numbers.  Its sink calls laplace_pull() with a block's Abar (`bar`, M x n, which is
+/* Runs the pass for derivatives in the kernel's log parameters.  Its sums are Abar A' (M x M), `extra` numbers and
+ * dtheta.  Returns the extra numbers.  `add` calls laplace_pull() with a block's Abar (`bar`, M x n, which is
  * overwritten) and dE [n]; work: kernel_size() */
 const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
                              size_t per_row, size_t more, int extra, double *sums,
@@ -71,7 +72,7 @@ void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
 /* Returns log Z, or the variational bound. */
 double laplace_evidence(const struct laplace *l);
 
-/* The sink of value [S], sums of l over the rows at S vectors u (the rows of U, S x M). */
+/* A sink for value [S], the sums of l over the rows at S vectors u (the rows of U, S x M). */
 struct paths {
     int M, S;
     const double *U;
@@ -80,8 +81,8 @@ struct paths {
 };
 struct sink paths_sink(const struct paths *self);
 
-/* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
- * (C C')^{-1} a; as a sink */
+/* A sink for quadratic forms C_x'P C_x (n_forms x N), C_x = (C C')^{-1} a.  The matrices P (M x M) are symmetric,
+ * one after the other. */
 struct forms {
     int M, n_forms;
     const double *C, *P;

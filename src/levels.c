@@ -39,7 +39,7 @@ static void exchangeable(int n, double p, double *R)
     }
 }
 
-/* dR_ab / dlog p_j = -p_j R_ab where gap j is between the levels a and b */
+/* dR_ab / dlog p_j = -p_j R_ab if gap j is between the levels a and b, else 0 */
 static void ordered(int n, const double *p, double *score, double *R)
 {
     score[0] = 0.0;
@@ -55,15 +55,15 @@ static void ordered(int n, const double *p, double *score, double *R)
 }
 
 /*
- * R = L L', rows of L on the sphere: L_ij = cos(a_ij) prod_{k<j} sin(a_ik), L_ii = prod_{k<i} sin(a_ik), with
- * angles a = pi p / (1 + p), so that p = 1 is no correlation.
+ * R = L L', where rows of L have length 1: L_ij = cos(a_ij) prod_{k<j} sin(a_ik),  L_ii = prod_{k<i} sin(a_ik). The
+ * angles are a = pi p / (1 + p), so p = 1 gives correlation 0.
  */
 static double angle_of(double p)
 {
     return pi * p / (1.0 + p);
 }
 
-/* Returns the number of the parameter of row i > column j; the order is by columns. */
+/* Returns the number of the parameter for row i > column j.  Parameters are ordered by columns. */
 static int place(int n, int i, int j)
 {
     return j * n - j * (j + 1) / 2 + i - j - 1;
@@ -88,7 +88,7 @@ static void sphere(int n, const double *p, double *L)
     }
 }
 
-/* the slope of L_ic in the angle of row i and column j <= c */
+/* Returns the derivative of L_ic in the angle of row i and column j, for c >= j. */
 static double sphere_slope(int n, const double *p, const double *L, int i, int j, int c)
 {
     const double angle = angle_of(p[place(n, i, j)]), l = L[(size_t)c * n + i];
@@ -145,7 +145,8 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
 {
     const size_t nn = (size_t)n * n;
     const int angles = levels_parameters(kind, n);
-    double *R = table + (size_t)(n - 1) * nn; /* the slopes in the angles follow R */
+    /* R is followed by its derivatives in the angles */
+    double *R = table + (size_t)(n - 1) * nn;
     for (size_t ab = 0; ab < nn; ab++)
         R[ab] = ab % (size_t)(n + 1) == 0 ? 1.0 : 0.0;
     if (kind == LEVELS_FULL)
@@ -158,7 +159,7 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
             for (int j = 0; j < angles; j++)
                 R[(size_t)(j + 1) * nn + ab] *= scale;
         }
-    for (int j = n - 1; j > 0; j--) /* the last slope overwrites R */
+    for (int j = n - 1; j > 0; j--) /* the last derivative overwrites R */
         for (int b = 0; b < n; b++)
             for (int a = 0; a < n; a++) {
                 const size_t ab = (size_t)b * n + a;

@@ -1,20 +1,19 @@
 #include "likelihood.h"
 #include "linalg.h"
 
-/* A block has enough rows to be worth entering a parallel region on a busy machine, and few
- * enough that interrupts are let in. */
+/* Blocks are large enough to pay for a parallel region on a busy machine, and small enough for interrupts. */
 enum { most_rows = 256 };
 
-/* Sums: the arrays of vecchia.h, the value, and how many blocks failed in either way */
+/* The sums are the arrays of struct vecchia, its value, and how many blocks failed in either way. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
-/* The rows of the lanes, each with its s neighbours, are stored as vecchia_add() reads them. */
+/* The rows of the lanes with s neighbours each, as vecchia_add() reads them. */
 struct gathered {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *u, *work;
 };
 
-/* Copies a number of each of the s rows and of row `own` to one lane. */
+/* Copies the entries of column x for the s rows `near` and for row `own` to one lane. */
 static void gather_column(const double *x, int s, const int *near, int own, int lanes,
                           double *to)
 {
@@ -23,7 +22,7 @@ static void gather_column(const double *x, int s, const int *near, int own, int 
     to[s * lanes] = x[own];
 }
 
-/* Copies s rows and row `own` of X, column by column, so that they lie together. */
+/* Copies the s rows `near` and row `own` to one lane, column by column. */
 static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
                    const struct gathered *to)
 {
@@ -60,8 +59,7 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
-/* Adds the terms t, ..., t + n - 1, which have s neighbours each. Lanes beyond n repeat the
- * last term. */
+/* Adds the terms t, ..., t + n - 1, which have s neighbours each.  Lanes beyond n repeat the last term, times 0. */
 static enum status add_terms(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {
@@ -123,7 +121,7 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     const struct kernel *k = l->model->kernel;
     const size_t size = vecchia_size(k, l->q);
     struct plan *plan = &l->pass.plan;
-    if (plan->block > most_rows) { /* blocks of their own length: threads stay */
+    if (plan->block > most_rows) { /* shorter blocks; the threads stay */
         plan->block = most_rows;
         plan->n_blocks = (l->count + most_rows - 1) / most_rows;
     }

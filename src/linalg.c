@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Lanes of gemm.h, 0: the BLAS.  Set once, when the package is loaded. */
+/* Lanes for gemm.h, or 0 for the BLAS.  Set once, when the package is loaded. */
 static int own = 0;
 
 static const double one = 1.0, minus = -1.0;
@@ -30,7 +30,7 @@ int linalg_lanes(void)
     return own ? own : GEMM_LANES;
 }
 
-/* A, or A' where t is not 'N', of leading dimension ld */
+/* Returns A, or A' if t is not "N".  ld is the leading dimension of A. */
 static struct strided entries(const char *t, const double *A, int ld)
 {
     return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
@@ -77,14 +77,14 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-/* y += alpha A x: A's columns are lda apart, and the numbers of x incx */
+/* y += alpha A x.  Columns of A are lda apart, entries of x incx apart. */
 CLONES static void add_Ax(int m, int n, double alpha, const double *A, int lda,
                           const double *x, int incx, double *restrict y)
 {
-    for (int j = 0; j < n; j += 4) { /* four columns while y passes by */
+    for (int j = 0; j < n; j += 4) { /* loads y once for four columns */
         const double *restrict a[4];
         double c[4];
-        for (int q = 0; q < 4; q++) { /* beyond the last one it stands in, times 0 */
+        for (int q = 0; q < 4; q++) { /* missing columns repeat the last one, times 0 */
             const size_t at = (size_t)(j + q < n ? j + q : n - 1);
             a[q] = A + at * lda;
             c[q] = j + q < n ? alpha * x[at * incx] : 0.0;
@@ -164,7 +164,7 @@ int chol_corner(int n, int height, int width, double *A)
     return 0;
 }
 
-/* Computes columns start ... start + width - 1 and updates those after them, without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of L and updates the later columns, without the BLAS. */
 static int chol_own_columns(int n, int start, int width, double *A)
 {
     const int rest = n - start - width;
@@ -328,7 +328,7 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
 
 double dot(size_t n, const double *x, const double *y)
 {
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0; /* four chains: no waits for sums */
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0; /* four sums run in parallel */
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         a += x[i] * y[i];

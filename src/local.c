@@ -4,7 +4,8 @@
 #include "linalg.h"
 #include "local.h"
 
-enum { most_near = 1 << 22 }; /* kernel values of a block of rows and all near ones */
+/* largest number of kernel values of a block with all near rows */
+enum { most_near = 1 << 22 };
 
 /* ---- weights, a group at a time ------------------------------------------------------------- */
 
@@ -21,7 +22,7 @@ static int largest_group(const struct local *l)
     return largest;
 }
 
-struct group { /* scratch of one */
+struct group { /* scratch of one group */
     double *X, *scale, *K, *k, *prior, *rest;
 };
 
@@ -37,7 +38,7 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-/* Computes K of the neighbours of group i, and k(S, x) for its new rows. */
+/* Computes K of the rows S of group i, and k(S, x) for its new rows x. */
 static void group_kernels(const struct local *l, int i, struct group s)
 {
     const struct kernel *k = l->posterior->z.model->kernel;
@@ -74,7 +75,7 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
-/* Computes the weights W (n_c x g) of a group.  If K + s2 I has no factor, s2 is increased. */
+/* Computes the weights W (n_c x g) of a group.  If K + s2 I has no Cholesky factor, s2 is increased. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
                   struct kriging *point)
 {
@@ -84,7 +85,7 @@ static void weigh(int n_c, int g, double s2, struct group s, double *W,
         k_most = fmax(k_most, K[(size_t)r * n_c + r]);
     double jitter = k_most * (n_c + 16.0) * DBL_EPSILON;
     int failed = chol_shifted(n_c, K, s2, C);
-    for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* any w will do */
+    for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* bounds hold for any w */
         failed = chol_shifted(n_c, K, s2 + jitter, C);
     copy((size_t)n_c * g, k_S, W);
     if (failed)
@@ -122,8 +123,8 @@ static void group_add(const void *self, const struct visit *v)
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-/* H (n x g) <- H - (K + s2 I) w for a group, on the rows of a block: H is k(X_b, x) before, K_S (n x n_c) = k(X_b, S).
- * Aw (M x g) += A_b w_b */
+/* H (n x g) <- H - (K + s2 I) w for a group, on the rows of a block.  H is k(X_b, x) before, and K_S (n x n_c) is
+ * k(X_b, S).  Aw (M x g) += A_b w_b */
 static void subtract_weighted(const struct visit *v, int M, int n_c, int g, double s2,
                               const double *K_S, const int *S, const double *W, double *H,
                               double *Aw)
@@ -140,7 +141,7 @@ static void subtract_weighted(const struct visit *v, int M, int n_c, int g, doub
     }
 }
 
-/* sums: A h and A w (M x n_new each), |h|^2 [n_new] */
+/* The sums are A h and A w (M x n_new each), and |h|^2 [n_new]. */
 static void rows_add(const void *self, const struct visit *v)
 {
     const struct local *l = self;
@@ -236,7 +237,7 @@ void local_run(struct local *l, const struct local_bounds *to)
     const int most = most_near / (l->near.N + l->rows_new.n);
     struct arena *arena = l->pass.plan.arena;
     struct pass groups = {.plan = plan_for(&l->pass.plan, l->n_groups, 1)};
-    if (l->pass.plan.block > most) /* fewer rows at a time */
+    if (l->pass.plan.block > most) /* fewer rows in a block */
         l->pass.plan.block = most > 32 ? most : 32;
     l->pass.plan.n_blocks = (l->rows.N - 1) / l->pass.plan.block + 1;
     l->pass.rows = &l->rows;

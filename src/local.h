@@ -1,24 +1,25 @@
 #pragma once
 
 /*
- * Local kriging: weights w on a few rows S, the same rows for a group of near points x,
+ * Local kriging: weights w on a few rows S, which all points x of a group share,
  *
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
- *     h = k(X, x) - (K + s2 I) w
+ *     h = k(X, x) - (K + s2 I) w,
  *
- * with the rows' scales in K, k(X, x) and w.  J reads only S; h is computed on all rows, by block, and summed for
- * certificates.  Bounds from J and h hold for any w, so an inexact solve does no harm.  It takes N |near| kernel
- * values, near being the rows of all S, and 2 N (n_c + M) flops for each new row.
+ * with the rows' scales in K, k(X, x) and w.  J reads only S.  h is computed on all rows, block by block, and summed
+ * for certificates.  Bounds from J and h hold for any w, so an inexact solve does no harm.  With `near` the rows that
+ * are in some S, this needs N |near| kernel values, and 2 N (n_c + M) flops for each x.
  */
 #include "certify.h"
 #include "pass.h"
 
-struct kriging { /* the numbers of one x, as computed; w1: sum over S of scale |w| */
+struct kriging { /* sums of one x, as computed; w1: sum over S of scale |w| */
     double J, wh, ww, w1;
 };
 
-/* Functionals of f in the place of its values at the new rows, unless cross is NULL: covariances with the rows
- * (N x n_new) and with the whitened inducing points (M x n_new), prior variances, sizes, terms of an entry of cross. */
+/* Functionals of f that replace f at the new rows, unless cross is NULL: covariances with f at the rows (N x n_new)
+ * and with the whitened inducing variables (M x n_new), prior variances, sizes (certify.h), and number of terms in
+ * an entry of cross. */
 struct functionals {
     const double *cross, *features, *prior, *size;
     int terms;
@@ -27,23 +28,23 @@ struct functionals {
 struct local {
     const struct posterior *posterior;
     const struct norms *norms;
-    struct source rows;    /* of the data */
-    struct source near;    /* the rows of the data that are in some S, by their numbers */
+    struct source rows; /* data */
+    /* the rows of the data that are in some S, selected by near.order */
+    struct source near;
     struct block rows_new; /* in the order of their groups */
     struct functionals of;
     int n_c, n_groups;
-    const int *start;  /* [n_groups + 1] the group's new rows */
-    const int *member; /* n_c x n_groups: S as places in near.order */
-    int *S;            /* n_c x n_groups: S as rows of the data, from 0: room for it */
-    struct kriging *point; /* [n_new] room */
+    const int *start;      /* first new row of each group [n_groups + 1] */
+    const int *member;     /* S as places in near.order, n_c x n_groups */
+    int *S;                /* S as rows of the data, from 0; the caller's memory */
+    struct kriging *point; /* [n_new] the caller's memory */
     struct pass pass;
     struct block near_rows;
-    double *W;    /* n_c x n_new weights, the caller's */
-    double *sums; /* A h, A w (M x n_new each), |h|^2 */
+    double *W;    /* weights, n_c x n_new; the caller's memory */
+    double *sums; /* A h, A w (M x n_new each), |h|^2 [n_new] */
 };
 
-/* The caller sets all elements down to `point`, W and pass.plan. */
-/* Computes W and the bounds J, q, ww, var_lower, var_upper, [n_new] each. */
+/* Computes W and the bounds, [n_new] each.  The caller sets all elements down to `point`, W and pass.plan. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

@@ -2,7 +2,6 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-/* Returns U as rows. */
 static struct rows rows_of_U(const struct lowrank *aux)
 {
     return matrix_rows(aux->n_u, aux->U);

@@ -17,7 +17,7 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-/* E (n x n, n = s + 1, lower triangle) = E over S and x */
+/* Computes E over S and x (n x n, n = s + 1, lower triangle). */
 static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
@@ -61,7 +61,7 @@ INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, d
         add_scaled((size_t)M, -u[j], a[j], r);
 }
 
-/* u <- L^{-T} u, with L of the first s rows and leading dimension s + 1 */
+/* Solves u <- L^{-T} u.  L is the factor of the first s rows, with leading dimension s + 1. */
 static void solve_transposed(int s, const double *L, double *u)
 {
     for (int j = s - 1; j >= 0; j--) {
@@ -86,7 +86,8 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         /* ( N .; e' . ) -> ( L .; w' . ),   w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
-        if (!(noise <= most)) /* NaN or infinite: s times the largest would always do */
+        /* NaN or infinite, since noise of s times the largest is always enough */
+        if (!(noise <= most))
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);
     }

@@ -2,9 +2,9 @@
 #include "near_field.h"
 #include "linalg.h"
 
-#define WAVE      4096 /* targets in a wave, at most */
-#define FEW       64   /* targets whose neighbours the store has room for */
-#define NEAR_ROWS 256  /* rows in a block, at most */
+#define WAVE      4096 /* largest number of targets in a wave */
+#define FEW       64 /* the store has room for the neighbours of this number of targets */
+#define NEAR_ROWS 256 /* largest number of rows in a block */
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
@@ -31,7 +31,7 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Finds room in the store for all rows that the wave reads; returns 0 if there is none. */
+/* Finds places in the store for all rows that the wave reads.  Returns 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -58,7 +58,7 @@ static void storing_add(const void *self, const struct visit *v)
             X[(size_t)i * columns + c] = b->X[c * b->ldx + i];
 }
 
-/* Directs the pass to the n rows of `order`. */
+/* Lets a pass read the n rows of `order`. */
 static void aim(struct pass *p, struct source *rows, const int *order, int n)
 {
     rows->order = order;
@@ -81,9 +81,9 @@ static void fill_store(struct near_field *f)
     pass_run(&f->fill, row_sink(f, storing_add, 0, 0));
 }
 
-/* ---- a target beside its near rows ---------------------------------------------------------- */
+/* ---- a target with its neighbours ------------------------------------------------------------ */
 
-/* Returns 1 if A of the targets is in the store, too. */
+/* Returns 1 if A of the targets is in the store, as A of neighbours is. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
@@ -117,8 +117,7 @@ struct field_room field_room(const struct near_field *f, int n, double *work)
     return r;
 }
 
-/* Copies the neighbours of target i of the block, and the target itself, to near->X, scale, y
- * and a. */
+/* Copies the neighbours of target i of the block, and the target itself, to `near`. */
 static void collect(const struct near_field *f, const struct visit *v, int i,
                     const int *found, struct near *near)
 {
@@ -185,7 +184,7 @@ static int least_of(double a, double b)
     return (int)(a < b ? a : b);
 }
 
-/* Opens the store, and returns the number of targets in a wave. */
+/* Allocates the store.  Returns the number of targets in a wave. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -205,7 +204,7 @@ static int store_open(struct near_field *f)
     return wave;
 }
 
-/* Returns how threads share a wave of n targets. */
+/* Returns the plan of a wave of n targets, which threads share. */
 static struct plan plan_of_wave(const struct plan *like, int n)
 {
     const int share = n / like->threads + (n % like->threads > 0);
@@ -223,7 +222,7 @@ static void open_pass(struct pass *p, const struct plan *plan, const struct sour
     pass_open(p);
 }
 
-/* Sets all fields that come after near_rows. */
+/* Sets the fields of f that field_run() sets. */
 static void field_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -237,7 +236,7 @@ static void field_open(struct near_field *f)
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
         n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
-        f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
+        f->wave.order = f->stored.order = &f->start; /* any order: rows are copied */
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const struct plan wave = plan_of_wave(&f->plan, n);

@@ -1,13 +1,13 @@
 #pragma once
 
 /*
- * Conditions each target on its nearest rows (near.h). For the sums of the posterior the targets are
- * the rows of the data, and the near rows are earlier ones. For predictions they are new rows.
+ * Conditions targets on their nearest neighbours (near.h).  For the sums of the posterior the targets are the rows of
+ * the data, and their neighbours are earlier rows.  For predictions the targets are new rows.
  *
- * Targets are taken in the order of a tree, in waves of three passes: find the neighbours of a wave;
- * compute A for neighbours that the store lacks; condition each target.  If the store has room for
- * all rows, A is computed once; else the store is emptied when it is full.  Targets of a wave lie
- * together, and so do their neighbours.
+ * Targets are taken in the order of a tree, in waves.  A wave has three passes: find the neighbours of its targets;
+ * compute A for neighbours that the store lacks; condition each target.  If the store has room for all rows, A is
+ * computed once.  Otherwise the store is emptied when it is full.  Targets of a wave lie together, and so do their
+ * neighbours.
  */
 #include "near.h"
 #include "neighbours.h"
@@ -15,48 +15,50 @@
 
 struct store {
     int capacity, used, first_new;
-    int *place;    /* [N] place of each row in the store, or -1  */
-    int *row;      /* [capacity] from 0                        */
-    double *A, *X; /* M x capacity, columns x capacity         */
+    int *place; /* place of each row in the store [N], or -1 */
+    int *row;   /* row at each place [capacity], from 0 */
+    double *A, *X;
 };
 
 struct near_field {
-    struct inducing z; /* field_run() needs its L                                      */
-    struct source rows, targets; /* the data; the targets, perhaps the same rows      */
+    struct inducing z;           /* field_run() needs its L */
+    struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    int s, few;       /* neighbours of a target far from the data, of others; <= rows.N */
+    /* numbers of neighbours of targets far from the data and of others, at most rows.N */
+    int s, few;
     struct plan plan; /* for all targets */
-    /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
+    /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL for its nearest rows */
     const int *given;
-    /* if the targets are functionals and not f(x): their covariances with f at the neighbours
-     * (s x n), features (M x n) and prior variances [n], see near.h; else NULL */
+    /* If the targets are functionals in place of f(x): their covariances with f at the neighbours (s x n), features
+     * (M x n) and prior variances [n], see near.h.  Otherwise NULL. */
     const double *cross, *features, *prior;
-    /* results of every target, in their order, or NULL: u (s x n), r (M x n), and the rows that u
-     * refers to (s x n, from 1, 0 behind the last) */
+    /* Results of every target, in their order, or NULL: u (s x n), r (M x n), and the rows that u refers to (s x n,
+     * from 1, 0 behind the last). */
     double *u, *R;
     int *near_rows;
-    /* the elements below are set by field_run() */
+    /* Set by field_run(): */
     struct tree tree, order;
     struct finding finding;
     struct store store;
-    int most, start, n; /* most targets in a wave; its first target, their number    */
-    int *near;          /* their neighbours, from 1, 0 behind the last              */
+    /* largest number of targets in a wave; first target and number of this wave */
+    int most, start, n;
+    int *near; /* neighbours of the wave, from 1, 0 behind the last */
     struct source wave, stored;
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets; the sink's scratch is field_room(). */
+/* Calls the sink with every block of targets.  The sink's scratch is divided by field_room(). */
 void field_run(struct near_field *f, struct sink sink);
 
-/* Returns the row of the i-th target of the wave. */
+/* Returns the number of target i of the wave among all targets. */
 int field_row(const struct near_field *f, int i);
 
 struct field_room {
-    double *R, *mean, *left, *y; /* for a block of targets */
-    double *u, *work;            /* for one target */
+    double *R, *mean, *left, *y; /* of a block of targets */
+    double *u, *work;            /* of one target */
     struct near near;
 };
 struct field_room field_room(const struct near_field *f, int n, double *work);
-/* Computes r (M x n), mean and residual variance of every target; returns how many failed. */
+/* Computes r (M x n), mean and residual variance of every target of a block.  Returns how many failed. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_room *r);

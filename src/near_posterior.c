@@ -8,7 +8,7 @@
 /* The sums of stats.h are followed by the sum of log d and the number of failures. */
 enum { LOG_D, FAILURES, MORE };
 
-/* a~ = r / sqrt(d),  y~ = (y - u'y_S) / sqrt(d),  d = left + s2:  G += a~ a~',  Ay += a~ y~ */
+/* Adds to G and Ay: a~ = r / sqrt(d),  y~ = (y - u'y_S) / sqrt(d),  d = left + s2 */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -33,7 +33,7 @@ static void summing_add(const void *self, const struct visit *v)
     *yy += sum_squares((size_t)n, r.y);
 }
 
-/* C C' = I + G, beta = (I + G)^{-1} Ay */
+/* Computes C C' = I + G and beta = (I + G)^{-1} Ay. */
 static enum status finish(struct near_posterior *p)
 {
     const int M = p->field.z.M;
@@ -63,7 +63,7 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
 
 /* ---- new rows ------------------------------------------------------------------------------- */
 
-/* mean = u'y_S + r'beta,  var_far = |C^{-1} r|^2 */
+/* Computes mean = u'y_S + r'beta, var_near = left and var_far = |C^{-1} r|^2. */
 static void predicting_add(const void *self, const struct visit *v)
 {
     const struct near_predicting *p = self;
@@ -90,17 +90,17 @@ enum status near_predicting_run(struct near_predicting *p)
 
 /* ---- new rows together ---------------------------------------------------------------------- */
 
-/* Kernel values with all points are computed for at most this number of points at a time. */
+/* Kernel values with all points are computed for this number of points at a time. */
 enum { JOINT_POINTS = 64 };
 
-/* Adds an entry to a column of W at the place *at, which moves on. */
+/* Appends an entry to a column of W, at the place *at. */
 static void add_entry(struct near_joint *j, size_t *at, int point, double weight)
 {
     j->W[*at] = weight;
     j->point[(*at)++] = point;
 }
 
-/* Returns the number of a new point. */
+/* Adds a point, and returns its number. */
 static int add_point(struct near_joint *j, const struct source *from, int row,
                      double noise)
 {
@@ -133,7 +133,7 @@ static void add_points(struct near_joint *j, int *place)
     }
 }
 
-/* covariance += W_b'(K + noise)_b. W for a block b of points */
+/* Adds W_b'(K + noise)_b. W to the covariance, for a block b of points. */
 static void joint_add(const void *self, const struct visit *v)
 {
     const struct near_joint *j = self;
@@ -158,7 +158,8 @@ static void joint_add(const void *self, const struct visit *v)
                 add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
 }
 
-/* Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W, and the variances of the predictions; R is lost */
+/* Computes Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W, with the predicted variances on the
+ * diagonal. R is overwritten. */
 static void finish_joint(struct near_joint *j)
 {
     const struct near_predicting *p = &j->at;

@@ -3,7 +3,7 @@
 #include "neighbours.h"
 #include "simd.h"
 
-#define MOST_INPUTS 64 /* of which floats are made */
+#define MOST_INPUTS 64 /* largest number of coordinates for the test in floats */
 
 struct search {
     const struct tree *tree;
@@ -13,15 +13,15 @@ struct search {
     int *row;
 };
 
-/* Returns the positive one of two numbers, or 0 if neither is positive. This is how far u lies
- * outside an interval, exact and without branches. */
+/* Returns the positive one of two numbers, or 0 if neither is positive.  This is how far u lies outside an
+ * interval; it is exact and has no branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns |u - box|^2. It is summed in the order of the distances themselves, so it never
- * exceeds that of a row in the box. */
+/* Returns the squared distance of u from a box.  It is summed in the order of distances between rows, so it never
+ * exceeds the squared distance of a row in the box. */
 static double box_distance(int d, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -32,8 +32,8 @@ static double box_distance(int d, const double *box, const double *u)
     return sum;
 }
 
-/* Returns 1 if no row in a box at distance `box` can be a neighbour.  The margin is for fused
- * multiply-adds, which may round the distances of the box and of its rows differently. */
+/* Returns 1 if no row in a box at squared distance `box` can be a neighbour.  The margin allows for fused
+ * multiply-adds, which may round distances of the box and of its rows differently. */
 INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
@@ -62,7 +62,7 @@ INSIDE void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
-/* r2 = squared distances of u from the first n of `all` rows */
+/* Computes the squared distances r2 of u from the first n of `all` rows. */
 INSIDE void distances(int d, int all, int n, const double *U, const double *u,
                       double *restrict r2)
 {
@@ -86,9 +86,9 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
             offer(q, r2[i], t->row[start + i]);
 }
 
-/* What |u - x|^2 <= r2 may be when it is computed from x and u less the lower end of x's leaf, as
- * floats: each is off by 2^-24 of itself, and their difference by as much, together at most
- * 2^-22 (|u - x| + width); squares and their sum are rounded d + 2 times, or underflow. */
+/* Returns a bound on the squared distance in floats of rows with |u - x|^2 <= r2.  Relative to the lower end of the
+ * leaf's box, x and u as floats are each off by 2^-24 of themselves.  Their difference is off by as much, together
+ * by at most 2^-22 (|u - x| + width).  Squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
 {
     const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),
@@ -96,8 +96,8 @@ INSIDE float as_float(double r2, double width, int d)
     return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* Lists in `which` the rows of a tile that are at most `most` from u in floats, or at a
- * distance that is no number. Returns how many there are. */
+/* Lists in `which` the rows of a tile whose squared distance from u in floats is at most `most` or NaN.  Returns
+ * how many there are. */
 INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float most,
                         int *which)
 {
@@ -116,7 +116,7 @@ INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float mo
         near[i] = !(r2[i] > most);
     for (int i = 0; i < TILE; i++)
         any |= near[i];
-    if (!any) /* as a rule */
+    if (!any) /* the usual case */
         return 0;
     for (int i = 0; i < TILE; i++) {
         which[count] = i;
@@ -133,7 +133,7 @@ INSIDE double distance(int d, int all, const double *U, const double *u)
     return r2;
 }
 
-/* Computes distances in doubles for rows that the test in floats does not exclude. */
+/* Computes distances in doubles for the rows that the test in floats does not exclude. */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -175,7 +175,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* Searches the leaves of a twig, those with nearer boxes first. */
+/* Searches the leaves of a twig, nearest boxes first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -236,9 +236,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* A row is far from the data if the ball around it up to the nearest row, which is empty, has
- * room for many rows. The shell between the nearest row and the n-th has n - 1 rows, so the
- * ball would have as many for each such volume. */
+/* Returns 1 if a row is far from the data: the ball around it up to its nearest row is empty, but would have many
+ * rows if it were as dense as the shell between the nearest row and the n-th, which has n - 1 rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

@@ -20,8 +20,8 @@ enum status newton_step(struct newton *t)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease, up to the
- * rounding of Psi; 0 where there is none */
+/* Returns the first t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease (Armijo's rule), up to the
+ * rounding of Psi.  Returns 0 if there is none. */
 static double search(struct newton *t, void *self)
 {
     const size_t n = (size_t)t->n;
@@ -50,7 +50,7 @@ enum status newton_run(struct newton *t, void *self, double enough, int maxit)
         const double before = t->decrement, by = search(t, self);
         t->steps++;
         status = t->prepare(self);
-        /* Newton's method converges here, and no step is better: this is double precision's limit */
+        /* Newton's method converges, and no step is better: double precision's limit */
         if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }

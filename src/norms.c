@@ -20,14 +20,14 @@ static void residual_add(const void *self, const struct visit *b)
 
 /* ---- pieces of groups ------------------------------------------------------------------------ */
 
-/* `inner` rows of a group: rows start + i ... of a group of n_b rows from `start` */
+/* A piece of at most `inner` rows: n rows from start + i on, of a group of n_b rows from `start` on. */
 struct piece {
     int start, n_b, i, n;
 };
 
 struct pieces {
     const struct grouping *g;
-    int group_rows, each, n; /* pieces of a group, and in all */
+    int group_rows, each, n; /* pieces of a group, and of all groups */
 };
 
 static struct pieces pieces_of(const struct grouping *g, int group_rows)
@@ -59,8 +59,7 @@ static size_t rows_size(const struct grouping *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* Computes a piece's part of v_b'K_bb v_b: its own rows once, and the rows before it in its
- * group twice. */
+/* Computes a piece's part of v_b'K_bb v_b: its own rows count once, and the rows before it in its group twice. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -88,7 +87,7 @@ static void T1_add(const void *self, const struct visit *to)
     g->vv[to->number] = vv;
 }
 
-/* sum over the groups of sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b; Av: M */
+/* Sums sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b over the groups.  Av: scratch of M */
 static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;
@@ -158,9 +157,9 @@ static double sum_lam(const struct grouping *g, const struct pieces *all)
     return lam;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all bounds ------------------------------------------------------------------------------- */
 
-/* Returns the number of rows in groups of about this size that are as equal as possible. */
+/* Returns the number of rows in a group, if N rows are cut into equal groups of about `rows` rows. */
 static int even_groups(int N, int rows)
 {
     const int groups = N / rows + (N % rows > 0);
@@ -182,7 +181,7 @@ static void norms_open(struct grouping *g)
     g->pass.plan = plan_for(&g->pass.plan, N, g->inner);
     g->pass.rows = &g->rows;
     g->pass.z = &g->z;
-    const size_t most = 3 * ((size_t)N / g->inner + 1); /* pieces, at most */
+    const size_t most = 3 * ((size_t)N / g->inner + 1); /* largest number of pieces */
     g->v = arena_take(arena, (size_t)N);
     g->Av = arena_take(arena, (size_t)g->z.M * (N / g->inner + 1));
     g->vKv = arena_take(arena, most);
@@ -202,7 +201,7 @@ void norms_run(struct grouping *g)
     g->spread = 1.0;
     fill(MM, 0.0, g->Psi);
     if (g->t1 > 0) {
-        const int whole = g->t1 / g->inner * g->inner; /* T1 reads A v by block */
+        const int whole = g->t1 / g->inner * g->inner; /* A v is summed by pieces */
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
                                                : whole > 0 ? whole
                                                            : g->inner);
@@ -229,7 +228,7 @@ struct crossing_rows {
     const double *a; /* L^{-1} k(Z, x) */
 };
 
-/* sums: A e (M x n_new), |e|^2 [n_new] */
+/* The sums are A e (M x n_new) and |e|^2 [n_new]. */
 static void crossing_add(const void *self, const struct visit *v)
 {
     const struct crossing_rows *c = self;

@@ -1,37 +1,36 @@
 #pragma once
 
 /*
- * The table of objectives.  A row turns finished sums into a value and the adjoints of the sums.  An
- * evaluation has three steps: a pass for the sums, the objective, and a pass that multiplies the
- * adjoints with the rows.
+ * The table of objectives.  An objective turns finished sums into a value and the adjoints of the sums.  An evaluation
+ * has three steps: a pass for the sums, the objective, and a pass that multiplies the adjoints with the rows.
  */
 #include "gradient.h"
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
 
-/* The numbers that an objective reads. */
+/* What an objective reads. */
 struct summary {
     const struct inducing *z;
     struct stats stats;
     const struct lowrank *aux; /* NULL if the objective has none */
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
     const double *W0;          /* M x M: A K A', if aux has p = 1 */
-    double share;              /* variance of white noise over s2 */
-    /* from `factor` to `value`: C and beta of the posterior with_residuals, N for white noise */
+    double share;              /* variance of white noise divided by s2 */
+    /* results of `factor`, read by `value`: C and beta of the posterior if with_residuals; N for white noise */
     double *C, *beta, *N;
     struct pf_terms pf;
 };
 
 struct objective {
     const char *name;
-    int with_aux;       /* Does it read sums of an auxiliary distribution's values? */
-    int with_residuals; /* Does its value read |y - A'beta|^2? */
-    int with_theta;     /* Has it a gradient in the hyperparameters? */
-    /* Prepares `value`, and computes the adjoints of the sums unless `adjoint` (zeros before) is NULL. */
+    int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
+    int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
+    int with_theta;     /* 1 if it has a gradient in the hyperparameters */
+    /* Prepares `value`.  Unless `adjoint` is NULL, also computes the adjoints of the sums, which are 0 before. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* Returns the value.  It reads rss if with_residuals.  slope: derivative in log s2, or NULL */
+    /* Returns the value, which reads rss if with_residuals.  Unless NULL, slope gets the derivative in log s2. */
     double (*value)(const struct summary *s, double rss, struct arena *arena,
                     double *slope);
 };
@@ -42,8 +41,7 @@ const struct objective *objective_named(const char *name);
 struct evaluation {
     const struct objective *objective;
     struct inducing z;
-    struct model
-        *model; /* of z: its jitter may be raised to most_jitter; NULL: it is kept */
+    struct model *model; /* the model of z, if its jitter may be raised; or NULL */
     double most_jitter;
     struct source rows;
     struct pass pass;
@@ -51,36 +49,36 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* evaluation_begin() lays out the elements below */
+    /* set by evaluation_begin() */
     struct summing summing;
     struct pairing pairing;
     struct pulling pulling;
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* Runs all steps below for rows in memory: the value and, with a gradient, the slope in log s2.  The caller sets
- * z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.  The value is finite if the
- * status is STATUS_OK. */
+/* Runs all steps below for rows in memory.  Computes the value and, with a gradient, the derivative `slope` in log
+ * s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.  The value
+ * is finite if the status is STATUS_OK. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
-/* Lays out the memory and computes L and T.  Every step below needs this one. */
+/* Allocates memory, and computes L and T.  Every step below needs this step. */
 enum status evaluation_begin(struct evaluation *e);
 /* Computes summary.stats and W0 from the rows. */
 enum status evaluation_sums(struct evaluation *e);
-/* Computes the state and the adjoint from the summary. */
+/* Calls the objective's factor(). */
 enum status evaluation_factor(struct evaluation *e);
-/* Computes the part of the gradient that is a sum over rows (dZ, dtheta, rss: gradient_size()) from the adjoint;
- * without a gradient only rss. */
+/* Computes the part of the gradient that is a sum over rows, from the adjoint: dZ, dtheta and rss, gradient_size()
+ * doubles. Without a gradient it computes rss alone. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds the parts of the gradient that come from the points and from k_sum of all rows. */
+/* Adds the parts of the gradient from the inducing points and from k_sum of all rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
-/* Returns the value.  slope: derivative in log s2, or NULL */
+/* Returns the value.  Unless NULL, slope gets the derivative in log s2. */
 double evaluation_value(struct evaluation *e, double rss, double *slope);
-/* Returns rss as summed over the rows by evaluation_gradient(). */
+/* Returns rss, summed over the rows by evaluation_gradient(). */
 double evaluation_rss(const struct evaluation *e);
-/* Returns rss from the sums of evaluation_sums(), with fewer digits near interpolation; 0 if the objective needs no
- * rss. */
+/* Returns rss from the sums of evaluation_sums(), which loses digits near interpolation; 0 if the objective needs
+ * no rss. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* Returns the doubles of adjoint_memory, which have all that gradients in other processes read. */
+/* Returns the doubles of adjoint_memory, which is all that other processes need to compute gradients. */
 size_t evaluation_adjoint_size(const struct evaluation *e);

@@ -13,14 +13,14 @@ struct plan plan_for(const struct plan *like, int n, int block)
     return plan;
 }
 
-/* ---- memory of a block: kept, or of its thread ------------------------------------------------ */
+/* ---- memory of a block: kept, or in its thread ------------------------------------------------- */
 
 static size_t matrix_size(const struct pass *p)
 {
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* Returns the doubles for K, A and the scales of FITC, without K if no sink reads it. */
+/* Returns the doubles for K (if sinks read it), A and the scales of FITC. */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) + (p->fitc ? (size_t)p->plan.block : 0);
@@ -55,7 +55,7 @@ struct block pass_block(const struct pass *p, int b, double *room)
     return source_block(p->rows, start, n, room);
 }
 
-/* K = k(Z, X_b), and the places of A and of FITC's scales for block b */
+/* Returns the memory of block b: K = k(Z, X_b), then A and the scales of FITC. */
 static double *made_of(const struct pass *p, int b, int slot)
 {
     return b < p->kept ? p->memory + (size_t)b * made_size(p)
@@ -120,7 +120,7 @@ static size_t stride_of(const struct pass *p)
     return (s->n_sums + s->per_row * (size_t)p->plan.block + s->more + 7) / 8 * 8;
 }
 
-/* Returns the sums of a thread, or of a block. */
+/* Returns the sums of thread i, or of block i. */
 static double *sums_of(const struct pass *p, int i)
 {
     if (i == 0)
@@ -148,7 +148,7 @@ static void interrupt(const struct plan *plan)
         plan->interrupt();
 }
 
-/* Gives a few blocks in a row to a slot, because entering a parallel region costs more than a small block on a
+/* Gives a few consecutive blocks to a thread, because entering a parallel region costs more than a small block on a
  * busy machine. */
 static void visit_in_parallel(const struct pass *p)
 {

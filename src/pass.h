@@ -1,13 +1,12 @@
 #pragma once
 
 /*
- * The loop over rows: a source, points Z, and a sink.  K = k(Z, X_b) and A = L^{-1} K diag(scale)
- * of a block are computed once, and kept for the next pass while memory allows.  Only this file
- * decides about threads, interrupts and the order in which sums are added.
+ * The loop over rows, from a source with inducing points Z to a sink.  K = k(Z, X_b) and A = L^{-1} K diag(scale) of a
+ * block are computed once, and kept for the next pass if memory allows.  Only this file decides about threads,
+ * interrupts and the order in which sums are added.
  *
- * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of
- * threads.  Products are the engine's own (gemm.h), in the calling thread: a pass never calls a BLAS
- * that has threads.
+ * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of threads.
+ * Products are the engine's own (gemm.h), in the calling thread: a pass never calls a BLAS that has threads.
  */
 #include "arena.h"
 #include "inducing.h"
@@ -15,37 +14,39 @@
 
 struct plan {
     int N, block, n_blocks, threads;
-    size_t memory;           /* bytes of scratch that may grow with N */
-    void (*interrupt)(void); /* called between some blocks; may not return */
-    struct arena *arena;     /* scratch comes from there */
+    size_t memory;           /* bytes of scratch for kept blocks */
+    void (*interrupt)(void); /* called between some blocks; may raise an R error */
+    struct arena *arena;     /* source of scratch */
 };
 
-/* Returns the plan of another loop with the same threads, over n items in blocks of at most `block`. */
+/* Returns the plan of a loop over n items in blocks of at most `block`, with the same threads. */
 struct plan plan_for(const struct plan *like, int n, int block);
 
 struct pass {
     struct plan plan;
-    const struct source *rows; /* NULL: blocks of items, which the sinks read */
-    const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten */
-    int fitc; /* row n has the weight w s2 / (s2 + w E_nn) (Snelson and Ghahramani 2006) */
-    int wants_K, again; /* keep K as well as A? is this another pass? */
-    int goes_on;        /* add to the sums of earlier passes */
-    int beside;         /* doubles that are kept elsewhere for each row */
-    /* set by the pass: is it laid out; blocks whose K and A are kept; are these computed? */
+    const struct source *rows; /* NULL: the sinks read items without rows */
+    /* NULL: neither K nor A is computed; z->L may be NULL (inducing_whiten) */
+    const struct inducing *z;
+    /* 1: row n has the weight w s2 / (s2 + w E_nn) (Snelson and Ghahramani 2006) */
+    int fitc;
+    int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
+    int goes_on;        /* 1: adds to the sums of earlier passes */
+    int beside; /* doubles for each row of kept blocks that are stored elsewhere */
+    /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether these are
+     * computed. */
     int opened, kept, made;
     double *memory, *thread,
-        *work;          /* of the kept blocks; of each thread, also the sink's */
-    double *block_sums; /* of sinks that add by block */
+        *work;          /* of kept blocks; of each thread; of the sink in each thread */
+    double *block_sums; /* sums of each block, if the sink wants them */
     size_t n_work;
     struct sink sink;
 };
 
-/* Lays out the kept blocks and the memory of the threads, once, and sets `kept`. */
+/* Allocates the kept blocks and the memory of the threads, once, and sets `kept`. */
 void pass_open(struct pass *p);
-/* Calls the sink with every block; plan.interrupt may not return. */
 void pass_run(struct pass *p, struct sink sink);
 
-/* Returns block b of the rows, for sinks that read two blocks.  room: source_size(rows, plan.block) */
+/* Returns block b of the rows, for sinks that read two blocks.  `room` is scratch of source_size(rows, plan.block). */
 struct block pass_block(const struct pass *p, int b, double *room);
-/* Returns A of a block: the kept one, or computed in A (M x n). */
+/* Returns A of a block: the kept A, or A computed in the argument A (M x n). */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

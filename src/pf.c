@@ -2,7 +2,7 @@
 #include "pf.h"
 #include "linalg.h"
 
-/* X <- D^{-1} X = s2 (s2 I + G)^{-1} X */
+/* Computes X <- D^{-1} X = s2 (s2 I + G)^{-1} X. */
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
     solve_chol(M, n, C, X);
@@ -16,8 +16,8 @@ static void transpose(int n, const double *A, double *At)
             At[(size_t)i * n + j] = A[(size_t)j * n + i];
 }
 
-/* Computes root [M], the roots of k(z, z) over the largest k(z, z). Returns the jitter times
- * the largest. */
+/* Computes root [M], the square roots of k(z, z) relative to the largest k(z, z).  Returns the jitter times the
+ * largest. */
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;
@@ -29,7 +29,7 @@ static double jitter_of_points(const struct inducing *z, double *root)
     return z->model->jitter * most;
 }
 
-/* Q = D^{-1} (V - G J G) D^{-1},  G J G = jitter B'B,  B = diag(root) L^{-T} G; V is overwritten */
+/* Computes Q = D^{-1} (V - G J G) D^{-1} with G J G = jitter B'B,  B = diag(root) L^{-T} G.  V is overwritten. */
 static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
                            const double *root, const double *C, double *V, double *B,
                            double *Q)
@@ -45,7 +45,8 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, Q as above.  X: U before, D^{-1} U after; V, B, Q, root, jitter: p = 1 */
+/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, with Q of without_jitter().  X is U before, and D^{-1} U after.  V, B,
+ * Q, root and jitter are for p = 1. */
 static double transfer(const struct inducing *z, const struct stats *s,
                        const struct lowrank *aux, const double *C, double *X, double *V,
                        double *B, double *Q, double *root, double *jitter)
@@ -63,12 +64,12 @@ static double transfer(const struct inducing *z, const struct stats *s,
 }
 
 /*
- * The p = 1 part of the adjoints:
+ * The part of the adjoints for p = 1:
  *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
- * Adds to Hs, to AbarAt the share of E (E W0), and writes E, Lbar's share and, where k(z, z)
- * depends on z, its adjoint: -z->model->jitter diag(L^{-T} G D^{-2} G L^{-1}).
+ * Adds to Hs, and to AbarAt the part E W0 of E.  Writes E, the part of Lbar and, if k(z, z) depends on z, its adjoint
+ * -z->model->jitter diag(L^{-T} G D^{-2} G L^{-1}).
  */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,
@@ -133,14 +134,14 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
            *S1 = C + MM, *S2 = S1 + MM, *X = S2 + MM, *Y = X + Mq, *R = Y + Mq,
            *B = R + Mq, *prior = B + Mq;
     double *Q1 = prior, *share = prior + MM, *scratch = share + MM,
-           *root = scratch + 3 * MM; /* where p = 1 */
+           *root = scratch + 3 * MM; /* for p = 1 */
     const double s2 = z->model->s2;
     double jitter = 0.0;
 
     if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
 
-    copy(Mq, s->AW, R); /* P_r = A R_x: y subtracted from the mean's column */
+    copy(Mq, s->AW, R); /* P_r = A R_x: y is subtracted from the mean's column */
     add_scaled((size_t)M, -1.0, s->Ay, R + (size_t)last * M);
     copy(Mq, s->AW, X); /* X = D^{-1} (P - G T) */
     mult_AB(M, M, q, -1.0, s->G, T, 1.0, X);
@@ -155,7 +156,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     if (adjoint == NULL)
         return STATUS_OK;
 
-    copy(Mq, X, Y); /* Y = D^{-1} X, from here on with the signs */
+    copy(Mq, X, Y); /* Y = D^{-1} X; Y and R have the signs from here on */
     solve_D(M, q, C, s2, Y);
     scale_columns(M, q, aux->sign, Y);
     scale_columns(M, q, aux->sign, R);

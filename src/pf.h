@@ -1,8 +1,9 @@
 #pragma once
 
 /*
- * The preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and
- * an auxiliary distribution nu, up to its constant (mind the factor s2^2):
+ * The preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and an auxiliary
+ * distribution, times s2^2 and up to its constant.  With D = I + G / s2, values w_j and t_j of its functions at the
+ * rows and (whitened) at Z, and r_j = w_j, from which y is subtracted for the mean,
  *
  *     s2^2 d_pF^2 - C(X) = sum_j s_j (-|A r_j|^2 + |D^{-1}(A w_j - G t_j)|^2)
  *                          + p (-tr W0 + tr(D^{-1} V D^{-1}))
@@ -17,16 +18,16 @@ struct pf_terms {
 };
 
 /*
- * T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is read only if aux->p.
- * adjoint == NULL: the value alone.
+ * Computes the terms and, unless `adjoint` is NULL, the adjoints.  T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is
+ * read only if aux->p.
  */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
                         struct arena *arena, struct pf_terms *terms,
                         struct adjoint *adjoint);
 
-/* (II) + (III) from U (M x q) = A (W_x - A'T) and, where aux->p, V (M x M) = A E A', both
- * overwritten: sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}) */
+/* Computes (II) + (III) of divergence.h from U (M x q) = A (W_x - A'T) and, if aux->p, V (M x M) = A E A': sum_j
+ * s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}).  U and V are overwritten. */
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, double *U, double *V,
                         struct arena *arena, double *value);

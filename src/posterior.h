@@ -5,9 +5,9 @@
  *
  *     C C' = s2 I + G,  beta = (s2 I + G)^{-1} A y = A v,  v = (y - A'beta) / s2
  *
- * and, at a point x with a = L^{-1} k(Z, x):
+ * At a point x, with a = L^{-1} k(Z, x):
  *
- *     mean = a'beta,  SoR variance = s2 |C^{-1} a|^2,  E(x, x) = k(x, x) - |a|^2
+ *     mean = a'beta,  variance of SoR (subset of regressors) = s2 |C^{-1} a|^2,  E(x, x) = k(x, x) - |a|^2
  */
 #include "pass.h"
 #include "stats.h"
@@ -18,25 +18,24 @@ struct posterior {
     const double *beta; /* [M] */
 };
 
-/* C and beta from finished statistics */
+/* Computes C and beta from finished sums. */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
-/* The rest of the adjoints of an objective with Abar = H A + factor beta (y - A'beta)', H in
- * adjoint->H:
+/* Computes the other adjoints of an objective with Abar = H A + factor beta (y - A'beta)', from H in adjoint->H:
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
- * scratch: M^2 */
+ * work: M^2 */
 void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 
-/* New rows, results by row; unexplained = E(x, x), not below 0. */
+/* A sink that predicts at new rows.  Results are stored by row; unexplained = E(x, x), at least 0. */
 struct predicting {
     const struct posterior *posterior;
     double *mean, *sor_variance, *unexplained;
 };
 struct sink predicting_sink(const struct predicting *self);
 
-/* rss = |y - A'beta|^2, and v = (y - A'beta) / s2 by row unless NULL, as a sink */
+/* A sink for rss = |y - A'beta|^2.  Unless v is NULL, it gets (y - A'beta) / s2 by row. */
 struct residuals {
     int M;
     const double *beta;
@@ -44,10 +43,10 @@ struct residuals {
 };
 struct sink residuals_sink(const struct residuals *self, double *rss);
 
-/* A y (M) and y'y, one behind the other, as a sink */
+/* A sink for A y (M numbers), followed by y'y. */
 struct sink response_sink(const int *M, double *sums);
 
-/* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
- * has only the last term, and the exact posterior (C = NULL) only the others.  scratch: M n */
+/* Computes the covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a.  SoR has only the last
+ * term. An exact posterior (C = NULL) has only the others.  work: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);

@@ -3,9 +3,9 @@
 #include <string.h>
 #include "profile.h"
 
-/* ---- stationary: g = times exp(-exponent) in a = a(r2), and k' = dk / dr2 from k --------- */
+/* ---- stationary profiles: exponent, times and dk / dr2 by formulas in a = a(r2) and k -------- */
 
-/* A function by its formulas in r2, a, shape[0] and k. */
+/* Defines the functions of a stationary profile.  Formulas may contain r2, a, shape[0] and k. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
     static void name##_split(int n, const double *shape, const double *r2s,              \
                              double *exponent, double *times)                            \
@@ -28,7 +28,7 @@
         }                                                                                \
     }
 
-/* dk / dlog shape of one that has a shape parameter */
+/* Defines dk / dlog shape[0] of a stationary profile. */
 #define SHAPE_SLOPE(name, a_of_r2, slope_of_k)                                           \
     static void name##_shape_slope(int n, const double *shape, const double *ks,         \
                                    const double *r2s, double *out)                       \
@@ -41,7 +41,7 @@
 
 STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
-/* the kink at 0 has the slope 0 */
+/* The derivative at the kink r2 = 0 is set to 0. */
 STATIONARY(matern12, sqrt(r2), a, 1.0, r2 > 0.0 ? -0.5 * k / a : 0.0)
 
 STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
@@ -49,12 +49,12 @@ STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
 STATIONARY(matern52, sqrt(5.0 * r2), a, 1.0 + a + a * a / 3.0,
            k != 0.0 ? -(5.0 / 6.0) * (1.0 + a) * k / (1.0 + a + a * a / 3.0) : 0.0)
 
-/* (1 + a)^-alpha, a = r2 / (2 alpha) */
+/* rational quadratic kernel: k = (1 + a)^-alpha,  a = r2 / (2 alpha),  alpha = shape[0] */
 STATIONARY(rq, r2 / (2.0 * shape[0]), shape[0] * log1p(a), 1.0, -0.5 * k / (1.0 + a))
 SHAPE_SLOPE(rq, r2 / (2.0 * shape[0]),
             isfinite(a) ? shape[0] * k *(a / (1.0 + a) - log1p(a)) : 0.0)
 
-/* ---- of s = x'z ------------------------------------------------------------------------ */
+/* ---- profiles of s = x'z --------------------------------------------------------------------- */
 
 static double to_power(double x, int power)
 {
@@ -64,7 +64,7 @@ static double to_power(double x, int power)
     return out;
 }
 
-/* A function of s by its formula in x = s, the power and the shape parameters. */
+/* Defines a function that replaces each s by a formula in x = s, the power and the shape parameters. */
 #define OF_PRODUCT(name, formula)                                                        \
     static void name(int n, int power, const double *shape, double *s)                   \
     {                                                                                    \
@@ -78,10 +78,10 @@ static double to_power(double x, int power)
 
 OF_PRODUCT(linear_slope, 1.0)
 
-/* Adds 1 to s = x'z: the kernel of a linear mean, a constant plus slopes. */
+/* Adds 1 to s = x'z, which gives the kernel of a linear mean with an intercept. */
 OF_PRODUCT(mean_value, x + 1.0)
 
-/* (s + offset)^power */
+/* polynomial kernel: (s + offset)^power,  offset = shape[0] */
 OF_PRODUCT(polynomial_value, to_power(x + shape[0], power))
 OF_PRODUCT(polynomial_slope, to_power(x + shape[0], power - 1) * power)
 OF_PRODUCT(polynomial_curvature,

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include "program.h"
 
-/* Numbers of operations: a number, f and y; operations on two numbers; functions of one. */
+/* Numbers of operations: three that push a value, five on two values, then functions of one value. */
 enum { NUMBER, LATENT, RESPONSE, ADD, SUBTRACT, TIMES, DIVIDE, POWER, NEGATE };
 
 enum { n_operations = NEGATE + 10, deepest = 64, n_programs = 5, head = 2 + n_programs };
@@ -12,7 +12,7 @@ static int takes(int operation)
     return operation <= RESPONSE ? 0 : operation <= POWER ? 2 : 1;
 }
 
-/* A program is its length and its steps; a NUMBER is followed by its value. */
+/* Returns 1 if the program is valid.  `room` numbers of the array are left from its start on. */
 static int valid_program(const double *program, size_t room)
 {
     int depth = 0;
@@ -60,7 +60,7 @@ static double normal_density(double a)
     return exp(-0.5 * a * a - 0.91893853320467274178);
 }
 
-/* The functions of one number, in their order from NEGATE on. */
+/* The functions of one value, in their order from NEGATE on. */
 static double (*const functions[])(double) = {
     negative, exp, log, sqrt, log1p, expm1, sin, cos, normal_probability, normal_density};
 

@@ -3,12 +3,12 @@
 #include <stddef.h>
 
 /*
- * Functions of f and y as programs for a stack, so that a likelihood of the user's is computed in every thread. An
- * array of numbers has two numbers for its reader, the places of five programs, and the programs. A program is its
- * length and its steps: operations (program.c), where NUMBER is followed by its value.
+ * Functions of f and y as programs for a stack machine, so that all threads can compute a user's likelihood.  An array
+ * has two numbers that scale `strip` (responses.h), the places of five programs, and the programs.  A program is its
+ * length, then its steps.  A step is the number of an operation (program.c); NUMBER is followed by its value.
  */
 
-/* Returns 1 if `programs` has five programs that neither leave the array nor the stack. */
+/* Returns 1 if `programs` has five programs that stay within the array and the stack. */
 int programs_valid(const double *programs, size_t length);
 
 /* Returns the value of program k. */

@@ -10,13 +10,13 @@ static double log_sum(double f)
     return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
 }
 
-/* Log odds f with y successes and n failures have l = y f - (y + n) log(1 + e^f). */
+/* l = y f - (y + n) log(1 + e^f) for log odds f, y successes and n failures */
 static struct site_value odds(double f, double y, double n)
 {
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
     const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
     struct site_value v;
-    /* success and failure have separate terms, so nothing cancels if all or none are successes */
+    /* success and failure have separate terms, so nothing cancels if all are successes or all are failures */
     v.l = f > 0.0 ? -n * f - (y + n) * log1p(e) : y * f - (y + n) * log_sum(f);
     v.g = y * q - n * p;
     v.W = (y + n) * p * q;
@@ -24,13 +24,13 @@ static struct site_value odds(double f, double y, double n)
     return v;
 }
 
-/* binomial, p = 1 / (1 + e^-f) */
+/* binomial with p = 1 / (1 + e^-f) */
 static struct site_value logit(double f, struct observed o)
 {
     return odds(f, o.y, o.size - o.y);
 }
 
-/* negative binomial of mean theta e^f, theta = size */
+/* negative binomial with mean theta e^f, theta = size */
 static struct site_value nb(double f, struct observed o)
 {
     return odds(f, o.y, o.size);
@@ -39,8 +39,8 @@ static struct site_value nb(double f, struct observed o)
 static const double sqrt_half = 0.70710678118654752440,
                     log_root_2pi = 0.91893853320467274178;
 
-/* One trial with success where z is large: r = phi / Phi.  Far below 0 r - x, x = -z, is the continued
- * fraction 1 / (x + 2 / (x + 3 / ...)), without the cancellation of r + z. */
+/* One trial with success probability Phi(z): g = r = phi(z) / Phi(z).  For z far below 0, r + z would cancel.  With
+ * x = -z, r - x is the continued fraction 1 / (x + 2 / (x + 3 / ...)). */
 static struct site_value trial(double z)
 {
     struct site_value v;
@@ -65,7 +65,7 @@ static struct site_value trial(double z)
     return v;
 }
 
-/* binomial, p = Phi(f): y successes, k failures */
+/* binomial with p = Phi(f), y successes and k failures */
 static struct site_value probit(double f, struct observed o)
 {
     const double y = o.y, k = o.size - y;
@@ -84,9 +84,9 @@ static struct site_value probit(double f, struct observed o)
     return v;
 }
 
-/* Quasi-log-likelihood of a response with mean e^f and variance e^(p f) / c:
- * c (y e^(a f) / a - e^(b f) / b), a = 1 - p and b = 2 - p.  If a or b is 0, the quotient
- * e^(0 f) / 0 is replaced by f.  Averages over N(f, v) have e^(a f + a^2 v / 2) in place of e^(a f). */
+/* Quasi-log-likelihood of a response with mean e^f and variance e^(p f) / c: l = c (y e^(a f) / a - e^(b f) / b) with
+ * a = 1 - p and b = 2 - p.  If a or b is 0, f replaces the quotient e^(0 f) / 0.  Averages over N(f, v) have e^(a f +
+ * a^2 v / 2) in place of e^(a f). */
 static double exponential(double a, double f, double v)
 {
     return a == 0.0 ? 1.0 : exp(a * (f + 0.5 * a * v));
@@ -107,7 +107,7 @@ static struct site_value poisson(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0, 1.0);
 }
 
-/* gamma of mean e^f and shape `size` */
+/* gamma with mean e^f and shape `size` */
 static struct site_value gamma_of(double f, double v, struct observed o)
 {
     return power(f, v, o.y, o.size, 2.0);
@@ -118,7 +118,7 @@ static struct site_value tweedie(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0 / o.shape[0], o.shape[1]);
 }
 
-/* w + h - 1, h = w / (e^w - 1), which is minus the slope of log h in log w */
+/* Returns w + h - 1 = -dlog h / dlog w, where h = w / (e^w - 1); by a series for small w. */
 static double h_slope(double w, double h)
 {
     const double w2 = w * w;
@@ -128,7 +128,7 @@ static double h_slope(double w, double h)
                : w + h - 1.0;
 }
 
-/* a Poisson count that is not 0, m = e^f: y f - log(e^m - 1), of mean u = m / (1 - e^-m) = m + h */
+/* Poisson count that is not 0, with m = e^f: l = y f - log(e^m - 1).  Its mean is u = m / (1 - e^-m) = m + h. */
 static struct site_value positive_count(double f, struct observed o)
 {
     const double y = o.y, m = exp(f),
@@ -139,8 +139,8 @@ static struct site_value positive_count(double f, struct observed o)
                                y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
-/* Student's t of nu degrees of freedom and scale s around f, a = nu s^2, r = y - f:
- * -(nu + 1) / 2 log(1 + r^2 / a).  As a function of r^2 it is convex: its tangent bounds it. */
+/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r =
+ * y - f. l is convex in r^2, so its tangent in r^2 is a lower bound on l. */
 static struct site_value student(double f, struct observed o)
 {
     const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
@@ -160,17 +160,18 @@ static double student_majorant(double f, struct observed o)
 }
 
 /*
- * The response y = f + s e is known to be in [L, U]: l = log(F(b) - F(a)) with a = (L - f) / s, b = (U - f) / s, the
- * distribution function F of e and s = shape[1].  If L = U, y is known exactly, and l = log(F'(a) / s).
+ * Censored and interval responses: y = f + s e is known to be in [L, U], and s = shape[1].  With a = (L - f) / s, b =
+ * (U - f) / s and the distribution function F of e, l = log(F(b) - F(a)).  If L = U, y is known, and l = log(F'(a) /
+ * s).
  *
- * in_f() turns the slopes in -f / s of a value into those in f.
+ * in_f() turns derivatives in -f / s into derivatives in f.
  */
 static struct site_value in_f(struct site_value v, double s)
 {
     return (struct site_value){v.l, -v.g / s, v.W / (s * s), -v.l3 / (s * s * s)};
 }
 
-/* F(x) = 1 / (1 + e^-x): the probability is F(b) (1 - F(a)) (1 - e^(a - b)), the density F(a) (1 - F(a)) */
+/* logistic F(x) = 1 / (1 + e^-x): F(b) - F(a) = F(b) (1 - F(a)) (1 - e^(a - b)), and F'(a) = F(a) (1 - F(a)) */
 static struct site_value interval_logistic(double f, struct observed o)
 {
     const double L = o.y, U = o.size, s = o.shape[1];
@@ -185,7 +186,7 @@ static struct site_value interval_logistic(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Gauss and Legendre's rule of 24 nodes on [-1, 1]: the positive nodes, and the weights */
+/* Gauss-Legendre rule with 24 nodes on [-1, 1]: the positive nodes and the weights */
 static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                                  0.3150426796961634,  0.43379350762604513,
                                  0.54542147138883956, 0.64809365193697555,
@@ -198,8 +199,8 @@ static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                         0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
                         0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
 
-/* Sums over [a, b]: with z of the normal distribution cut to it, log P(a < e < b) and the slopes, which are minus
- * the mean, one minus the variance and the third central moment of z.  The density is relative to its largest value,
+/* Returns l = log P(a < e < b) for a normal e, by quadrature.  Its derivatives are minus the mean, 1 minus the
+ * variance, and minus the third central moment of e cut to [a, b].  The density is relative to its largest value,
  * at `top`. */
 static struct site_value cut_normal(double a, double b)
 {
@@ -223,8 +224,8 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* Computes the same for a wide interval with a < 1 and b > -1, whose variance loses no digits
- * by cancellation. */
+/* Returns the same as cut_normal() in closed form, for a wide interval with a < 1 and b > -1.  There nothing
+ * cancels. */
 static struct site_value wide_normal(double a, double b)
 {
     const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),
@@ -244,7 +245,7 @@ static struct site_value interval_normal(double f, struct observed o)
             (struct site_value){-0.5 * a * a - log_root_2pi - log(s), -a, 1.0, 0.0}, s);
     if (isinf(L) && isinf(U))
         return (struct site_value){0.0, 0.0, 0.0, 0.0};
-    /* the density falls by e^-40 inside the interval: the other end changes nothing */
+    /* the density falls by e^-40 inside the interval, so the other end changes nothing */
     if (isinf(L) || (b < 0.0 && (a - b) * (a + b) > 80.0))
         return in_f(trial(b), s);
     if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0)) {
@@ -257,7 +258,7 @@ static struct site_value interval_normal(double f, struct observed o)
                 s);
 }
 
-/* F(x) = 1 - exp(-e^x), with A = e^a and w = e^b - A: -A + log(1 - e^-w), h = w / (e^w - 1) */
+/* Gumbel F(x) = 1 - exp(-e^x): l = -A + log(1 - e^-w) with A = e^a, w = e^b - A and h = w / (e^w - 1) */
 static struct site_value interval_gumbel(double f, struct observed o)
 {
     const double L = o.y, U = o.size, s = o.shape[1], a = (L - f) / s, A = exp(a);
@@ -278,7 +279,7 @@ static struct site_value interval_gumbel(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Evaluates a likelihood of the user by programs for log p, g, W, l3 and a weight. */
+/* Evaluates a user's likelihood: programs 0 to 3 are l, g, W and l3, program 4 is the weight of the majorant. */
 static struct site_value own(double f, struct observed o)
 {
     return (struct site_value){
@@ -294,18 +295,19 @@ static double own_weight(double f, struct observed o)
 /* name, log p, majorant, strip, average, shapes */
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
-    {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi is 0 at +-1.92 +- 2.82 i */
+    {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi has zeros at +-1.92 +- 2.82 i */
     {"log", NULL, NULL, INFINITY, poisson, 0},
     {"nb", nb, NULL, 3.14, NULL, 0},
     {"gamma", NULL, NULL, INFINITY, gamma_of, 0},
     {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
-    {"positive", positive_count, NULL, 1.57, NULL, 0}, /* e^f = 2 pi i has no log p */
+    {"positive", positive_count, NULL, 1.57, NULL, 0}, /* singular at e^f = 2 pi i */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
-    {"normal", interval_normal, NULL, 2.4, NULL, 2}, /* the smallest for ends 3.5 apart */
+    /* the smallest width, for ends 3.5 apart */
+    {"normal", interval_normal, NULL, 2.4, NULL, 2},
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
     {"student", student, student_majorant, 1.0, NULL, 2},
     {"own", own, NULL, 0.5, NULL,
-     -1}, /* no strip is known: averages have an estimate of their error */
+     -1}, /* the strip is a guess; averages estimate their error */
     {"own_expected", own, own_weight, 0.5, NULL, -1}};
 
 const struct response *response_named(const char *name)
@@ -339,8 +341,9 @@ struct site_value sites_at(const struct sites *s, int i, double f)
     return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
-/* The trapezoid rule in units of the sd, as far as 8.5 of them: its error is no more than some
- * e^-30, e^(-2 pi^2 / h^2) where h is 1/2, and by every other term e^-15. */
+/* Averages over N(f, sd^2) by the trapezoid rule, within 8.5 sd.  Its error is about e^-30, because h is at most
+ * strip / 5 and 1/2 in units of the sd.  Every second term alone has an error of e^-15; the difference is the
+ * estimate l3. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =

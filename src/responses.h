@@ -1,55 +1,56 @@
 #pragma once
 
 /*
- * The table of likelihoods of a response y given the latent f.  With log p up to terms without f,
- * and its derivatives
+ * The table of likelihoods of a response y given the latent f.  l(f) is log p(y | f) up to terms without f, and
  *
- *     l(f),  g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
+ *     g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
  *
- * W may be negative for Student's t only, which therefore has `majorant`, a weight w with
+ * If W may be negative, as for Student's t, there is a majorant: a weight w with
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
- * so that steps by it never lower the sum of l's.  log p is analytic in a strip of half width `strip` about the
- * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the
- * scale).  If the width is infinite, averages over a normal f of variance v have the closed form
- * `average`, which for v = 0 takes the place of `at`.
+ * so Newton steps with w in place of W never lower the sum of the l.  (A user's likelihood has its expected W as w.)
+ *
+ * l is analytic in a strip around the real line.  Its half width is `strip`, multiplied by sqrt(shape[0]) shape[1] if
+ * there are shape parameters; the quadrature of averages depends on it.  If the width is infinite, averages over a
+ * normal f of variance v have the closed form `average`, which replaces `at` by its value for v = 0.
  */
 
 struct site_value {
     double l, g, W, l3;
 };
 
-/* A response.  `size` is the number of trials (binomial), theta (negative binomial), the shape (gamma) or the upper end
- * of an interval whose lower end is y; 1 for other likelihoods. */
+/* An observed response.  `size` is the number of trials (binomial), theta (negative binomial), the shape (gamma) or
+ * the upper end of an interval with the lower end y.  For other likelihoods it is 1. */
 struct observed {
     double y, size;
-    const double *shape; /* further parameters, see struct sites */
+    const double *shape; /* shape parameters, see struct sites */
 };
 
 struct response {
     const char *name;
-    struct site_value (*at)(double f, struct observed o); /* NULL: by `average` */
-    double (*majorant)(double f, struct observed o);      /* NULL: log-concave */
+    struct site_value (*at)(double f, struct observed o); /* NULL if `average` is used */
+    double (*majorant)(double f, struct observed o);      /* NULL if l is concave */
     double strip;
-    struct site_value (*average)(double f, double v,
-                                 struct observed o); /* NULL: by quadrature */
-    int shapes; /* number of elements of `shape`; -1: a program (program.h) */
+    /* NULL: averages are computed by quadrature */
+    struct site_value (*average)(double f, double v, struct observed o);
+    int shapes; /* number of shape parameters; -1 if `shape` has programs (program.h) */
 };
 
 /* Returns the likelihood with a name ("logit", "gamma", ...), or NULL. */
 const struct response *response_named(const char *name);
 
-/* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */
+/* Responses of N rows with one likelihood.  offset is added to f; l and its derivatives are multiplied by weight. */
 struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
-    /* student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; or NULL */
+    /* NULL, or for student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale */
     const double *shape;
 };
 /* Returns l, g, W and l3 of row i at f + offset. */
 struct site_value sites_at(const struct sites *s, int i, double f);
+/* Returns the weight of the majorant of row i. */
 double sites_majorant(const struct sites *s, int i, double f);
-/* Returns averages of l, g, W over N(f, v); l3 is an estimate of the error of the average of l. */
+/* Returns the averages of l, g and W over N(f, v).  l3 estimates the error of the average of l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);

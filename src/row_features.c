@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include "row_features.h"
 
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014): one to one, and every bit of x
- * moves half of the bits of the result. */
+/* The finaliser of splitmix64 (Steele, Lea and Flood 2014).  It is one to one, and every bit of x changes half of
+ * the bits of the result. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -12,14 +12,13 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Returns x, rounded to 40 binary digits, and its exponent as one integer, the same on every
- * machine. */
+/* Returns x, rounded to 40 binary digits, as one integer that is the same on every machine. */
 static uint64_t digits_of(double x)
 {
     int exponent = 0;
     const double fraction = frexp(x, &exponent); /* 0, or 1/2 <= |fraction| < 1 */
     double digits = nearbyint(ldexp(fraction, 40));
-    if (fabs(digits) == ldexp(1.0, 40)) { /* rounded up to the next power of two */
+    if (fabs(digits) == ldexp(1.0, 40)) { /* rounded up to a power of two */
         digits /= 2.0;
         exponent++;
     }
@@ -34,7 +33,7 @@ void row_features(int N, int d, const double *X, int n_features, double *F)
         for (int i = 0; i < N; i++) {
             uint64_t h = mix((uint64_t)j + UINT64_C(0x9E3779B97F4A7C15));
             for (int c = 0; c < d; c++) {
-                h += UINT64_C(0x9E3779B97F4A7C15); /* the order of columns counts */
+                h += UINT64_C(0x9E3779B97F4A7C15); /* makes the order of columns count */
                 h = mix(h ^ digits_of(X[(size_t)c * N + i]));
             }
             F[(size_t)j * N + i] = ldexp((double)(h >> 11), -52) - 1.0;

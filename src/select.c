@@ -42,7 +42,7 @@ int select_step(struct select_state *s, double tolerance)
     for (int i = 0; i < n; i++) {
         a[i] /= root;
         const double left = s->E[i] - a[i] * a[i];
-        /* a row equal to the pivot has residual variance 0, also after rounding */
+        /* a row that equals the pivot has E = 0, also after rounding */
         const int twin = column[i] == s->prior[best] && column[i] == s->prior[i];
         s->E[i] = twin || left < 0.0 ? 0.0 : left;
         t += s->E[i];
@@ -84,7 +84,7 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Gains have an error of some eps * first: larger gains decide, else the residuals v'v. */
+/* Gains have an error of about eps * first.  Larger gains decide; if there are none, the largest v'v does. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;
@@ -118,7 +118,7 @@ int guided_step(struct guided_state *g, double least)
             return 0;
         copy((size_t)r, g->V + (size_t)at * r, b);
         for (int twice = 0; twice < 2;
-             twice++) { /* the second time for rounding's sake */
+             twice++) { /* the second time removes rounding errors */
             mult_Atx(r, m, 1.0, g->B, b, 0.0, row);
             mult_Ax(r, m, -1.0, g->B, row, 1.0, b);
         }
@@ -128,8 +128,8 @@ int guided_step(struct guided_state *g, double least)
     for (int i = 0; i < r; i++)
         b[i] /= length;
 
-    /* `both` gets b'c_i = b'v_i and (P b)'v_i; s gets (P b)'c_i.  c_i = v_i - sum_l b_l s_li is what
-     * the earlier b_l leave of v_i. */
+    /* `both` gets b'c_i = b'v_i and (P b)'v_i; s gets (P b)'c_i.  c_i = v_i - sum_l b_l s_li is what remains of v_i
+     * after the earlier b_l. */
     copy((size_t)r, b, pair);
     mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
     mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);

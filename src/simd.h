@@ -1,6 +1,6 @@
 #pragma once
 
-/* These hints are empty for compilers that do not have them. */
+/* The macros below are empty for compilers that do not support them. */
 
 /* Marks a loop that may be vectorised. */
 #ifdef _OPENMP
@@ -11,10 +11,9 @@
 #define SIMD     PRAGMA(omp simd)
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
-/* Compiles a function a second time for processors with AVX2, if compiler and loader can choose it
- * when it is loaded.  It has no fused multiply-adds, so elements have the same values, and sums are
- * added in another order.  (The address sanitizer is not yet there when
- * loaders choose.) */
+/* Compiles a second version of a function for processors with AVX2; the loader chooses between the two.  Without
+ * fused multiply-adds both compute the same elements, but they add sums in different orders.  Sanitizers start too
+ * late for this choice. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                   \
     defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                          \
     !defined(__SANITIZE_THREAD__)

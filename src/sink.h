@@ -1,17 +1,18 @@
 #pragma once
 
 /*
- * A sink receives every block of a pass over rows (pass.h).  Each thread has its own sums, doubles
- * that are cleared before the pass and added in the order of threads after it.  Other results
- * belong to a block or a row, and have their place by its number.
+ * A sink receives every block of a pass over rows (pass.h).  Each thread adds to its own sums, which are cleared
+ * before the pass and added in the order of threads after it.  Other results belong to a block or a row, and are
+ * stored by its number.
  */
 #include "block.h"
 
 struct visit {
     int number; /* number of the block */
     struct block block;
-    const double *K, *A; /* M x n: k(Z, X_b) where it is kept, L^{-1} K diag(scale) */
-    double *sums, *work; /* the sink's memory in this thread */
+    /* k(Z, X_b) if pass.wants_K, and L^{-1} K diag(scale), each M x n */
+    const double *K, *A;
+    double *sums, *work; /* sums and scratch of this thread */
 };
 typedef void sink_add(const void *self, const struct visit *v);
 
@@ -19,19 +20,21 @@ struct sink {
     const void *self;
     sink_add *add;
     size_t per_row,
-        more; /* doubles of scratch: for each row of a block, and for a block */
+        more; /* doubles of scratch: for each row of a block; for each block */
     size_t n_sums;
-    double *sums; /* [n_sums] the result, also the first thread's */
-    int by_block; /* each block has its own sums, added in the order of blocks whatever the number of threads */
+    double *sums; /* the result [n_sums], also the sums of the first thread */
+    /* 1 if each block has its own sums, added in the order of blocks; then the number of threads does not matter */
+    int by_block;
 };
 
-/* Returns a sink with results for each row or block. */
+/* Returns a sink without sums. */
 static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more)
 {
     return (struct sink){self, add, per_row, more, 0, NULL, 0};
 }
 
+/* Returns a sink with n_sums sums. */
 static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more, size_t n_sums, double *sums)
 {

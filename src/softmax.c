@@ -11,7 +11,7 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* sums: A g (M x q), sum l */
+/* The sums are A g (M x q) and sum l. */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -29,7 +29,7 @@ static void value_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
 
-/* sums: A W_jk A', lower triangles */
+/* The sums are A W_jk A', lower triangles. */
 static void curvature_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -61,7 +61,7 @@ static double psi_at(void *self)
     return 0.5 * sum_squares(dim, l->mode.trial) - value[dim];
 }
 
-/* H - I from the sums, in C: lower triangle */
+/* Copies H - I from the sums to C, lower triangle. */
 static void assemble(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
@@ -85,8 +85,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* Steps with the factor of an earlier H cost a tenth of Newton's: they are taken while they halve the
- * decrement.  The last steps, from `near` on, are Newton's. */
+/* Steps with the factor of an earlier H cost a tenth of Newton's steps.  They are taken while they halve the
+ * decrement. From `near` on, all steps are Newton's. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -148,7 +148,8 @@ static void invert(struct softmax *l)
         }
 }
 
-/* S and left of a block, and with l and its rows bar (M x n) = -sum_jk (H^{-1})_jk A W_jk; work: (M + 1) n */
+/* Computes S and left of a block.  Unless bar is NULL, also computes bar (M x n) = -sum_jk (H^{-1})_jk A W_jk from
+ * l and its rows r.  work: (M + 1) n */
 static void spread(const struct softmax_at *to, const struct visit *v, double *work,
                    const struct softmax *l, const struct class_rows *r, double *bar)
 {
@@ -174,11 +175,11 @@ static void spread(const struct softmax_at *to, const struct visit *v, double *w
     inducing_unexplained(to->z, &v->block, v->A, to->left + first);
 }
 
-/* With D = 1 / (1 + e w p) and den = sum p D,
+/* With e = E_nn w, D = 1 / (1 + e p), den = sum p D and W0 = diag p - p p',
  *
- *     (I + e w W0)^{-1} = diag(D) + e w (D p)(D p)' / den,   log det(I + e w W0) = log den - sum log D,
+ *     (I + e W0)^{-1} = diag(D) + e (D p)(D p)' / den,   log det(I + e W0) = log den - sum log D.
  *
- * W0 = diag p - p p'.  Returns half of the log determinant; D [K]. */
+ * Computes D [K] and den, and returns half of the log determinant. */
 static double penalty_row(const struct softmax *l, double e, const double *p, double *D,
                           double *den)
 {
@@ -192,8 +193,12 @@ static double penalty_row(const struct softmax *l, double e, const double *p, do
     return 0.5 * (sum + log(*den));
 }
 
-/* s_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2 with
- * T = C S C' + e (I + e w W0)^{-1}, in contrasts; x: 2 K + (q + 2) q */
+/* Computes s = C's_f, where e = E_nn and
+ *
+ *     (s_f)_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2,
+ *     T = C S C' + e (I + e w W0)^{-1}.
+ *
+ * x: scratch of 2 K + (q + 2) q */
 static void slope_row(const struct softmax *l, int row, double e, const double *p,
                       const double *mean, double *D, double den, double *x, double *s)
 {
@@ -229,7 +234,7 @@ static void slope_row(const struct softmax *l, int row, double e, const double *
     class_contrasts(l, T, s);
 }
 
-/* Does this for a block of the data.  `bar` is kept for the gradient if its block is. */
+/* Calls spread() for a block of the data. */
 static void spread_rows(const struct softmax *l, const struct visit *v,
                         const struct class_rows *r, double *bar, double *work)
 {
@@ -249,7 +254,7 @@ static double *kept_bar(const struct softmax *l, int block)
                : NULL;
 }
 
-/* sums: A s (M x q), the penalty */
+/* The sums are A s (M x q) and the penalty. */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -290,14 +295,14 @@ void softmax_penalty(struct softmax *l, double *zeta)
  *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
  *     dE = -tr((I + E W)^{-1} W) / 2
  *
- * sums: Abar A' (M x M), the slopes in phi summed over rows [q], dtheta
+ * The sums are Abar A' (M x M), the derivatives in phi summed over rows [q], and dtheta.
  */
 struct pulling_classes {
     struct softmax *l;
     const double *zeta;
 };
 
-/* g + s - W pz of a row, in the place of pz [q]; x: K */
+/* Replaces pz [q] of a row by g + s - W pz.  x: scratch of K */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {

@@ -1,19 +1,19 @@
 #pragma once
 
-/* Finds the mode of softmax_rows.h and computes its log evidence. */
+/* Finds the mode of softmax_rows.h, and its log marginal likelihood. */
 #include "softmax_rows.h"
 
-/* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and points. */
+/* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and inducing points. */
 void softmax_open(struct softmax *l);
-/* Moves u to the mode; see newton.h.  The first steps are by the factor in C if `factor` says so. */
+/* Moves u to the mode, by newton_run().  If `factor` is FACTOR_EARLIER, the first steps use the factor in C. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
-/* Computes the inverse, left, S, s, zeta = H^{-1} A s [M q] and `penalty`. */
+/* Computes inverse, left, S, s, zeta = H^{-1} A s [M q] and `penalty`. */
 void softmax_penalty(struct softmax *l, double *zeta);
-/* Computes the slopes of F in the kernel's log parameters [n_theta] and in b [K]. */
+/* Computes the derivatives of F in the kernel's log parameters [n_theta] and in b [K]. */
 void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
                       double *dcenter);
 
-/* At new rows: mean = A'u (N x n_u), S (N x q x q) and left [N], as a sink */
+/* A sink that predicts at new rows: mean = A'u (N x n_u), S (N x q x q) and left [N]. */
 struct softmax_at {
     const struct inducing *z;
     int q, n_u, N;

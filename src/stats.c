@@ -2,7 +2,7 @@
 #include "stats.h"
 #include "linalg.h"
 
-/* sums: G (lower triangle), Ay, AW, and these */
+/* The sums are G (lower triangle), Ay, AW, and these scalars. */
 enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
 
 size_t stats_size(int M, int q)
@@ -41,7 +41,7 @@ enum status stats_finish(int M, int q, double *sums, struct stats *stats)
     double sum = s[YY] + s[K_SUM] + s[T];
     mirror_lower(M, sums);
     for (size_t i = 0; i < size; i++)
-        sum += sums[i] * 0.0; /* NaN or Inf anywhere makes it NaN */
+        sum += sums[i] * 0.0; /* NaN or Inf anywhere makes `sum` NaN */
     *stats = (struct stats){
         .M = M, .q = q, .G = sums, .yy = s[YY], .k_sum = s[K_SUM], .t = s[T]};
     stats->n = s[ROWS];

@@ -1,6 +1,7 @@
 #pragma once
 
-/* How a numerical routine ended.  Failure is a value: nothing below the doors raises. */
+/* The outcome of a numerical routine.  Routines return failures; only the functions that R calls (ffi.h) raise
+ * errors. */
 enum status {
     STATUS_OK = 0,
     STATUS_KMM_NOT_PD,   /* k(Z, Z) + jitter I has no Cholesky factor */

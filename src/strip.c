@@ -24,7 +24,7 @@ static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* Copies rows i, ..., i + 3 of X side by side. Rows beyond n repeat the last one. */
+/* Copies rows i, ..., i + 3 of X side by side.  Rows beyond n repeat the last one. */
 static void rows_side_by_side(const struct strip_kernel *k, int i, struct rows X,
                               double *x)
 {
@@ -42,7 +42,7 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
     double last[STRIP_MOST_INPUTS * MOST_LANES], x[STRIP_MOST_INPUTS * STRIP_ROWS],
         some[STRIP_ROWS * MOST_LANES], *to[STRIP_ROWS];
     const double *z[STRIP_MOST_INPUTS], *z_last[STRIP_MOST_INPUTS];
-    for (int j = 0; j < k->d; j++) { /* rows beyond a multiple of the lanes: filled up */
+    for (int j = 0; j < k->d; j++) { /* fills up the last vector of rows of Z */
         z[j] = rows_column(Z, k->column[j]);
         z_last[j] = last + MOST_LANES * j;
         for (int l = 0; l < kind.lanes && rest > 0; l++)
@@ -83,7 +83,7 @@ void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
         }
         if (p_x == NULL)
             continue;
-        memcpy(x, p_x + at, sizeof(double) * (size_t)n); /* beyond them: times 0 */
+        memcpy(x, p_x + at, sizeof(double) * (size_t)n); /* missing rows: times 0 */
         kind.spread(whole, k, x, out_z + at);
         for (int r = 0; r < n; r++)
             for (int i = whole; i < M; i++)

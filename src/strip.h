@@ -1,10 +1,10 @@
 #pragma once
 
 /*
- * Kernel values of a few rows with many, and products with them, in the vectors of the processor (at
- * most `lanes` doubles wide).  The kernel is a sum of products of stationary factors, with one
- * exponential for a term.  On one processor the bits do not depend on the strip that a row is in;
- * k(x, z) = k(z, x), and k(x, x) is the variance.
+ * Kernel values of a strip, at most STRIP_ROWS rows, with many other rows, and products with them.  They are computed
+ * in the processor's vectors, at most `lanes` doubles wide.  The kernel is a sum of products of stationary factors,
+ * with one exponential for each term.  On one processor the bits do not depend on the strip that a row is in; k(x, z)
+ * = k(z, x), and k(x, x) is the variance.
  */
 #include "profile.h"
 #include "block.h"
@@ -22,26 +22,28 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* k = sum over terms of variance times factors; a term is 0 where its exp is denormal.  The arrays
- * of factors and inputs follow the order of the terms. */
+/* k = sum over terms of variance times factors.  A term is 0 if its exponential is denormal.  The arrays of factors
+ * and inputs follow the order of the terms. */
 struct strip_kernel {
-    int n_terms, d; /* inputs of all factors: at most STRIP_MOST_INPUTS */
+    /* numbers of terms and of inputs of all factors, at most STRIP_MOST_INPUTS */
+    int n_terms, d;
     const struct strip_term *term;
     const struct strip_factor *factor;
-    const int *column;  /* [d] */
-    const double *rate; /* [d] negative for numbers of levels (profile.h) */
+    const int *column; /* columns of the inputs [d] */
+    /* 1 / lengthscale [d]; negative for numbers of levels (profile.h) */
+    const double *rate;
 };
 
-/* K (M x n) = k(Z, X) of the M rows Z and the n rows X */
+/* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct rows X,
                   double *K);
 
-/* One strip, n from 1 to STRIP_ROWS:  out_x += K'p_z,  and with p_x (else NULL) out_z += K p_x.
- * K: M x n,  m vectors each, ldp apart. */
+/* Multiplies one strip K (M x n, n from 1 to STRIP_ROWS) with m vectors, ldp apart:  out_x += K'p_z, and unless p_x
+ * is NULL out_z += K p_x. */
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
 
-/* out = times exp(-exponent), 0 where exp(-exponent) is denormal.  The arrays have room for a multiple of 8 numbers,
- * which are read and written. */
+/* Computes out = times exp(-exponent), or 0 if exp(-exponent) is denormal.  The arrays are read and written up to
+ * the next multiple of 8 numbers. */
 void strip_finish(int lanes, int n, const double *exponent, const double *times,
                   double *out);

@@ -1,6 +1,6 @@
 /* strip.c includes this file once for each kind of vector (kinds.h). */
 
-/* Adds the exponent of the closed form at r2 to a, and multiplies `times` by the polynomial before exp. */
+/* Multiplies a term by a factor: adds its exponent at r2 to a, and multiplies `times` by its polynomial. */
 TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                               VECTOR *times)
 {
@@ -12,8 +12,8 @@ TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR 
     *a += b;
 }
 
-/* k_r[m] = k(z_m, x_r), r = 0, ..., 3.  z: for each input of the factors its M values, M a multiple of
- * LANES_OF(VECTOR); x: for each input its four values. */
+/* Computes k_r[m] = k(z_m, x_r), r = 0, ..., 3.  For each input of the factors z has M values, a multiple of the
+ * lanes, and x has four values. */
 TARGET static void NAME(values)(const struct strip_kernel *k, int M,
                                 const double *const *z, const double *x, double *k0,
                                 double *k1, double *k2, double *k3)
@@ -59,7 +59,7 @@ TARGET static void NAME(values)(const struct strip_kernel *k, int M,
     }
 }
 
-/* sums[r] = k_r'p, r = 0, ..., 3; M is a multiple of LANES_OF(VECTOR) */
+/* Computes sums[r] = k_r'p, r = 0, ..., 3.  M is a multiple of the lanes. */
 TARGET static void NAME(sums)(int M, const double *const *k, const double *p,
                               double *sums)
 {
@@ -81,7 +81,7 @@ TARGET static void NAME(sums)(int M, const double *const *k, const double *p,
     }
 }
 
-/* out += sum_r k_r x_r */
+/* Computes out += sum_r k_r x_r.  M is a multiple of the lanes. */
 TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
                                 double *out)
 {
@@ -93,7 +93,7 @@ TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
             (*(const VECTOR *)(k2 + m) * x2 + *(const VECTOR *)(k3 + m) * x3);
 }
 
-/* out = times exp(-exponent), 0 where exp(-exponent) is denormal; n is a multiple of LANES_OF(VECTOR) */
+/* Computes out = times exp(-exponent), or 0 if exp(-exponent) is denormal.  n is a multiple of the lanes. */
 TARGET static void NAME(finish)(int n, const double *exponent, const double *times,
                                 double *out)
 {

@@ -2,19 +2,20 @@
 #include "tree.h"
 #include "linalg.h"
 
-#define FEW    16    /* queries that do not pay for ordering the rows */
-#define SAMPLE 64    /* this many rows of a node decide which input is widest */
-#define FAR    1e150 /* coordinates end here: squared distances stay finite */
+#define FEW 16 /* number of queries for which ordering the rows does not pay */
+/* number of rows of a node that are compared to find its widest input */
+#define SAMPLE 64
+#define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
 /* ---- coordinates of a kernel ---------------------------------------------------------------------- */
 
-/* Is the term a linear mean? Its variance is vague, and it does not change which rows are near. */
+/* Returns 1 for a linear mean.  Its prior variance is large, but does not change which rows are neighbours. */
 static int is_mean(const struct kernel *k, const struct term *t)
 {
     return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
 }
 
-/* Returns the share of a term in the prior variance; terms that are not stationary are taken at x'z = 1. */
+/* Returns the share of a term in the prior variance.  Terms that are not stationary count with x'z = 1. */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;
@@ -23,7 +24,7 @@ static double share_of(const struct kernel *k, const struct term *t)
     return k->n_terms == 1 ? 1.0 : t->variance / sum;
 }
 
-/* Returns the mean of -log of the correlation of two different levels. */
+/* Returns the average of -log(correlation) over all pairs of different levels. */
 static double apart(const struct factor *f)
 {
     double sum = 0.0;
@@ -53,10 +54,10 @@ static int add_factor(const struct factor *f, double share, struct coordinate *a
         return n;
     for (int j = 0; j < f->d; j++)
         switch (f->profile->metric) {
-        case METRIC_SCALED: /* never Inf * 0 */
+        case METRIC_SCALED: /* the bound avoids Inf * 0 */
             n = add(at, n, f->column[j], fmin(root * factor_rate(f, j), 1e290), 0.0);
             break;
-        case METRIC_PERIODIC: /* the radius that has these chords */
+        case METRIC_PERIODIC: /* the radius of the circle with these chords */
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
                     f->parameter[1]);
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
@@ -126,7 +127,7 @@ int tree_twigs(const struct tree *tree)
     return tree->levels > TWIG ? tree->levels - TWIG : 0;
 }
 
-/* Returns the number of nodes down to a level. */
+/* Returns the number of nodes on the levels 0, ..., level. */
 static size_t nodes_to(int level)
 {
     return ((size_t)2 << level) - 1;
@@ -138,7 +139,8 @@ static void lay_out(struct tree *t, struct arena *arena)
     t->d = (int)d;
     t->levels = levels_of(t->n);
     const size_t leaves = (size_t)1 << t->levels, nodes = nodes_to(t->levels);
-    t->at = (struct coordinate *)arena_take(arena, 3 * d); /* three doubles each */
+    /* a coordinate has the size of three doubles */
+    t->at = (struct coordinate *)arena_take(arena, 3 * d);
     t->centre = arena_take(arena, d);
     t->U = arena_take(arena, rows * d);
     t->V = (float *)arena_ints(arena, rows * d + TILE);
@@ -161,8 +163,8 @@ void tree_coordinates(const struct tree *tree, struct rows x, double *u)
 
 /* ---- the order of the rows ------------------------------------------------------------------ */
 
-/* Reorders key[0 .. n - 1], and row with it, so that entries before position `middle` are not above
- * what comes from there on (Hoare's selection: equal keys are shared out) */
+/* Reorders key[0 .. n - 1], and row with it, so that entries before position `middle` are at most the entries from
+ * there on.  (Hoare's selection; keys equal to the pivot go to both sides.) */
 static void split_at(int n, int middle, double *key, int *row)
 {
     int low = 0, high = n - 1;
@@ -193,7 +195,7 @@ static void split_at(int n, int middle, double *key, int *row)
     }
 }
 
-/* The input in which the rows (of n) differ most, by some of them.  U: N x d by rows of X. */
+/* Returns the input with the largest range among n rows, judged by a sample.  U is N x d in the order of the data. */
 static int widest_input(int n, const int *row, int N, int d, const double *U)
 {
     const int step = n > SAMPLE ? n / SAMPLE : 1;
@@ -215,7 +217,7 @@ static int widest_input(int n, const int *row, int N, int d, const double *U)
     return widest;
 }
 
-/* Orders the rows of the tree. U is still in the order of the data. */
+/* Orders the rows of the tree.  U is still in the order of the data. */
 static void order_rows(struct tree *t)
 {
     double *key = t->work;
@@ -232,8 +234,7 @@ static void order_rows(struct tree *t)
         }
 }
 
-/* Sorts the rows of a leaf by rank, so that a search can stop at the first rank that is too
- * high. */
+/* Sorts the rows of a leaf by rank, so that a search can stop at the first rank that is too high. */
 static void sort_by_rank(int n, const int *rank, int *row)
 {
     for (int i = 1; i < n; i++) {
@@ -257,13 +258,13 @@ static void take_ranks(struct tree *t, const int *rank)
 
 /* ---- boxes ---------------------------------------------------------------------------------- */
 
-/* Returns the column of coordinate j. */
+/* Returns the column of X for coordinate j. */
 static const double *input(const struct tree *t, const struct source *rows, int j)
 {
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* Fills U again, leaf by leaf. */
+/* Computes U again, leaf by leaf. */
 static void fill_leaves(struct tree *t, const struct source *rows)
 {
     double *u = t->U;
@@ -287,8 +288,8 @@ static void least_and_most(size_t n, const double *x, double *least, double *mos
     *most = high;
 }
 
-/* Computes the boxes of the leaves, of the twigs and of the nodes above. Node i has the
- * children 2 i + 1 and 2 i + 2. */
+/* Computes the boxes of the leaves, of the twigs and of the nodes above.  Node i has the children 2 i + 1 and 2 i +
+ * 2. */
 static void fill_boxes(struct tree *t)
 {
     const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;

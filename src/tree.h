@@ -1,58 +1,57 @@
 #pragma once
 
 /*
- * Rows in the coordinates of a kernel, (x - x_1) / l of one stationary factor: a balanced k-d tree
- * with the bounding box of every node.
+ * A balanced k-d tree of rows in the coordinates of a kernel, with the bounding box of every node.
  *
- * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the
- * tree is an order of the rows and its boxes.  A twig is a node with TWIG levels
- * below, whose leaves' boxes lie side by side.
+ * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the tree is an order of
+ * the rows and the boxes.  A twig is a node TWIG levels above the leaves.  The boxes of its leaves lie side by side.
  *
- * Inputs are centred before they are divided, so that those around 1e8 keep their digits.
+ * Inputs are centred before they are divided by lengthscales, so values around 1e8 keep their digits.
  */
 #include "arena.h"
 #include "block.h"
 #include "kernel.h"
 
-/* Rows have coordinates whose distances follow the kernel: (x - x_1) / l for a lengthscale, a
- * point on a circle for a period, and so on. In a sum of terms, each coordinate is multiplied
- * by the share of its term in the prior variance. One stationary factor has its scaled inputs
- * as coordinates. */
+/* Coordinates of rows, whose distances follow the kernel: (x - x_1) / l for a lengthscale, a point on a circle for
+ * a period, and so on.  If the kernel has several terms, a coordinate is multiplied by the root of the share of its
+ * term in the prior variance. */
 struct coordinate {
     int column;
-    double rate;   /* factor of the difference, or radius of the circle */
-    double period; /* 0: none; < 0: the sine, > 0: the cosine */
+    double rate;   /* factor of x - x_1, or radius of the circle */
+    double period; /* 0 without; sine if < 0, cosine if > 0 */
 };
 
+/* Returns the largest possible number of coordinates. */
 int kernel_n_coordinates(const struct kernel *k);
-/* Fills at [n_coordinates]; returns their number (a column that terms share counts once). */
+/* Fills at [n_coordinates] and returns their number.  Terms that share a column share its coordinates. */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);
 
-#define TWIG 3  /* levels below a twig */
-#define LEAF 64 /* rows in a leaf, at most */
-#define TILE 16 /* rows of V read at once */
+#define TWIG 3  /* levels of leaves below a twig */
+#define LEAF 64 /* largest number of rows in a leaf */
+#define TILE 16 /* rows of V that are read at once */
 
 struct tree {
     const struct kernel *kernel;
     int n, with_ranks; /* number of rows; 1 if they have ranks */
     /* set by tree_build() */
-    int d, levels;         /* coordinates; 2^levels leaves */
-    double *centre;        /* [d] the first row */
-    struct coordinate *at; /* [d] how each is computed */
-    double *U;             /* coordinates, in the order of the tree: n_l x d a leaf */
-    float *V;              /* the same less the leaf's lower ends; TILE more at the end */
-    double *box;           /* [2 d] a node down to the twigs: lower, upper ends */
-    double *low;           /* leaves x d: lower ends of the leaves' boxes */
-    double *high;          /* leaves x d: upper ends */
-    double *width;         /* [leaves] length of the box's diagonal */
-    int *row;              /* [n] the row at each position, from 0 */
-    int *rank;             /* [n] its rank, ascending in a leaf; or NULL */
-    int *least_rank;       /* [nodes]; or NULL */
-    double *work;          /* [n] */
+    int d, levels;         /* number of coordinates; there are 2^levels leaves */
+    double *centre;        /* inputs of the first row [d] */
+    struct coordinate *at; /* how to compute each coordinate [d] */
+    double *U;             /* coordinates leaf by leaf, n_l x d for n_l rows */
+    float *V; /* U minus the lower ends of the leaf's box; TILE numbers more at the end */
+    /* lower and upper ends of the boxes of nodes down to the twigs, [2 d] each */
+    double *box;
+    double *low;     /* lower ends of the leaves' boxes, leaves x d */
+    double *high;    /* upper ends of the leaves' boxes, leaves x d */
+    double *width;   /* diagonal of each leaf's box [leaves] */
+    int *row;        /* row at each position [n], from 0 */
+    int *rank;       /* rank at each position [n], ascending in a leaf; or NULL */
+    int *least_rank; /* smallest rank in each node [nodes]; or NULL */
+    double *work;    /* scratch [n] */
 };
 
-/* Builds the tree for so many queries.  For few queries the rows keep their order, and a query
- * reads all of them.  rank: [n], read if with_ranks.  The caller sets kernel, n, with_ranks. */
+/* Builds the tree for a number of queries.  For few queries the rows keep their order, and a query reads all of
+ * them. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 

@@ -3,16 +3,16 @@
 #include "linalg.h"
 
 /*
- * Steps along the natural gradient, with averages of g and W over q's f at the rows:
+ * Steps along the natural gradient, with averages of g and W over f at the rows under q:
  *
- *     H <- (1 - t) H + t (I + A W A'),   u <- u - t H^{-1} r,   r = u - A g,   by the new H:
+ *     H <- (1 - t) H + t (I + A W A'),   u <- u - t H^{-1} r,   r = u - A g,   with the new H.
  *
- * at t = 1 Newton's with averages. In t the bound rises at 0 by
+ * At t = 1 this is Newton's step with averages.  The derivative of the bound in t at 0 is
  *
- *     r'H^{-1}r + tr (H^{-1} D)^2 / 2,   D = I + A W A' - H,
+ *     r'H^{-1}r + tr (H^{-1} D)^2 / 2,   D = I + A W A' - H.
  *
- * which is above 0 but where q is stationary: steps that are cut raise it. Where every l is concave so
- * is the bound, in u and a factor of H^{-1}, and the only such q is the best one.
+ * It is positive unless q is stationary, so short enough steps raise the bound.  If every l is concave, the bound is
+ * concave in u and a factor of H^{-1}, and the only stationary q is the best one.
  */
 
 /* Returns minus the bound for N(trial, (C C')^{-1}). */
@@ -30,7 +30,7 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Computes r, the target of H, and the slope. */
+/* Computes r, toward, and as decrement the root of the derivative of the bound in t. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -53,8 +53,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* to G + t toward, and u: is the bound higher by a quarter of what its slope says (at the top of a parabola
- * it is by a half), or of a nat? It has an upper bound: of the latter there are only so many. */
+/* Tries the step t, to G + t toward and the u that belongs to it.  Takes it and returns 1 if the bound rises by a
+ * quarter of what its derivative promises (at the top of a parabola it rises by a half), or by a quarter of a nat.
+ * The bound is bounded above, so the latter happens only finitely often. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -76,7 +77,7 @@ static int try_step(struct laplace *l, double t)
     return 0;
 }
 
-/* Moves to c G at the same u. */
+/* Replaces G by c G, at the same u. */
 static enum status start_at(struct laplace *l, double c)
 {
     const size_t M = (size_t)l->z.M;
@@ -87,8 +88,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* The mode's normal distribution may be so wide that averages of e^f are beyond all bounds: a narrower
- * one, by halves, while that is better. */
+/* The normal distribution at the mode may be so wide that averages of e^f overflow.  So G is doubled, which makes q
+ * narrower, while that raises the bound. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);
@@ -112,20 +113,20 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
     enum status status = start(l, maxit > 0 ? 60 : 0);
     while (status == STATUS_OK && l->mode.decrement >= enough && l->mode.steps < maxit) {
         const double before = l->mode.decrement;
-        /* longer again, where the bound has the digits to say whether that is too long */
+        /* tries longer steps again, while the bound has the digits to refuse a step that is too long */
         if (before * before > 1e-10 * fabs(l->mode.psi))
             t = t < 0.5 ? 2.0 * t : 1.0;
         while (t > 1e-12 && !try_step(l, t))
             t *= 0.5;
         l->mode.steps++;
-        if (t <= 1e-12) { /* none: back to where it was */
+        if (t <= 1e-12) { /* no step helps: restores the state at u */
             copy((size_t)l->z.M, l->mode.u, l->mode.trial);
             laplace_factor(l, l->G);
             value(l);
             break;
         }
         status = prepare(l);
-        /* this is double precision's limit */
+        /* double precision's limit */
         if (before < 1e-6 && l->mode.decrement >= before)
             break;
     }

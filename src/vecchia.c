@@ -18,32 +18,31 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* Rows side by side in the lanes, and kernel values of the terms in all lanes, for the slopes. */
+/* The rows in the lanes, and the kernel values of all terms, which derivatives need. */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
     int n;
     const double *X;
-    double
-        *values;   /* the triangle of a term and of S of its factors, behind each other */
-    double *u, *Q; /* [n], n x n_theta                                                */
-    double *work;  /* of one lane */
+    double *values; /* for each term its triangle, then S of each factor (lanes.h) */
+    double *u, *Q;  /* [n], n x n_theta                                                */
+    double *work;   /* scratch of one lane */
 };
 
-/* Returns the number of lower triangular matrices that a term needs. */
+/* Returns the number of triangles for a term. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
 }
 
-/* Returns the doubles of one lane: rows, values, u and q, and more. */
+/* Returns the doubles of scratch of one lane, for rows, values, u, q and term_slopes(). */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
            term_slopes_size(k, (int)n);
 }
 
-/* Returns the doubles of the triangles of all terms in each lane. */
+/* Returns the doubles of the triangles of all terms, for one lane. */
 static size_t values_size(const struct kernel *k, int n)
 {
     size_t size = 0;
@@ -59,7 +58,7 @@ size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, i
            lane_size(k, n);
 }
 
-/* ---- terms that have no strips: lane by lane -------------------------------------------------- */
+/* ---- terms that do not have the form of strip.h: lane by lane -------------------------------- */
 
 static void take_lane(const struct lane_rows *r, int lane, size_t n, const double *from,
                       double *to)
@@ -144,7 +143,7 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* noise u, and noise b_l u */
+/* Computes noise u, and noise b_l u for each l. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -156,7 +155,7 @@ static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* T <- its factor; returns 0 if a lane has none */
+/* Overwrites T by its factor.  Returns 0 if T of a lane is not positive definite. */
 static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
@@ -164,7 +163,7 @@ static int factorise(const struct lane_rows *r, const double *noise, double *T)
     for (int a = 0; a < r->n; a++)
         for (int l = 0; l < lanes; l++) {
             T[(triangle_size(a + 1) - 1) * lanes + l] += noise[a * lanes + l];
-            all += 0.0 * noise[a * lanes + l]; /* infinite noise would go unnoticed */
+            all += 0.0 * noise[a * lanes + l]; /* detects infinite noise */
         }
     r->v->chol(r->n, T);
     const double *D = T + (triangle_size(r->n) - 1) * lanes;

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Vectors of doubles.  Every compiler has vectors of one double, and every processor of a supported kind has vectors of
- * two.  Code for wider vectors, and for products and sums rounded once, is chosen at run time.  gcc on Windows does not
- * align the stack for four lanes, so they are replaced there.  `bits_of_*` has integers of the same size and number.
+ * Types for vectors of doubles.  Compilers like gcc have vectors of two.  Code for wider vectors and for fused
+ * multiply-adds is chosen at run time.  gcc on Windows does not align the stack for `four`, which is `two` there.
+ * `bits_of_*` is a vector of integers with the same size and number of elements.
  */
 #include <stdint.h>
 
