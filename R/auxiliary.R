@@ -140,13 +140,12 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
-# Makes an auxiliary distribution from data: x, y, weights and, if equal rows were merged, group (rows are drawn before
-# merging). `m` is the number of inducing points. `reference` is a reference posterior of the same model, for
-# aux_reference().
+# Makes an auxiliary distribution from data (x, y, weights and group; rows are drawn before merging). `m` is the number
+# of inducing points. aux_reference() needs a `reference` posterior of the same model.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  # W'k(U, x) at the rows is kept if it takes at most half of the scratch memory
+  # Keep W'k(U, x) at the rows if it takes at most half of the scratch memory.
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
@@ -154,7 +153,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns a row of aux_kinds for a distribution that is made from some rows.
+# Returns an element of aux_kinds for a distribution that is made from some rows.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -171,9 +170,9 @@ made_from_rows <- function(what, make) {
 #   text(how)        the description as text
 #   make(how, data, model, m, control, reference)  the distribution, see low_rank_auxiliary()
 #   fill(how, n, m, made)  completes a size that depends on the data, see fill_aux()
-#   keeps_reference  does the fit keep its reference?
+#   keeps_reference  TRUE if the fit keeps its reference
 aux_kinds <- list(
-  # The mean at the rows is that of the exact posterior. The objective does not need its values.
+  # The mean at the rows is the exact posterior mean. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
     sprintf("the exact posterior mean with white noise of %s the observation noise",
             if (how$variance == 1) "the variance of" else sprintf("%s times the variance of", format(how$variance)))
@@ -193,7 +192,7 @@ aux_kinds <- list(
   refresh = list(objective = "pf", text = function(how) {
     sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
-  # the SoR posterior on points `z` that need not be rows
+  # This is the SoR posterior on points `z` that need not be rows.
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
@@ -282,8 +281,8 @@ first_points <- function(post, m, noise) {
 }
 
 # Returns the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
-# by their share of the trace over the rows, w_j = g_j / (1 + g_j/s2). At least m are kept, all that m points can
-# follow. Further ones are kept until the trace left out is at most `tail` times the trace beyond the first m.
+# by their share of the trace over the rows, w_j = g_j / (1 + g_j/s2). It keeps at least m directions, and more until
+# the omitted trace is at most `tail` times the trace beyond the first m.
 leading_directions <- function(G, noise, tail, m) {
   axes <- eigen(G, symmetric = TRUE)
   g <- pmax(axes$values, 0)

@@ -13,8 +13,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # If the jitter of p is below rounding, a posterior on the distinct points replaces p. Its jitter and its residual
-  # prior variance are no smaller, so its eps is larger and still valid.
+  # If the jitter of p is smaller than rounding errors, use a posterior on the distinct points instead. Its jitter and
+  # its residual prior variance are no smaller, so its eps is larger and still valid.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(fast_norms(p)))
   } else {
@@ -22,7 +22,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
     inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
     posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))
   }
-  # a reference whose rows were merged differently bounds y'w for another sum of squares
+  # If the rows were merged differently, y'w refers to another sum of squares and cannot be used.
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
@@ -34,8 +34,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# Returns upper bounds of eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
-# eps_cov^2 <= t / s2. `least` is a lower bound of y'w.
+# Returns upper bounds on eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
+# eps_cov^2 <= t / s2. `least` is a lower bound on y'w.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
   c <- q$upper
@@ -46,8 +46,8 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# Returns the bounds at the rows, in units of y. Each adds three parts: the theorem's bound for the posterior `own`, the
-# rounding error of the predictions of `own`, and their distance from those of p, which is rounding as well.
+# Returns the bounds at the rows, in units of y. Each is a sum of three terms: the theorem's bound for the posterior
+# `own`, the rounding error of its predictions, and their distance from the predictions of p, which is rounding as well.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)
@@ -68,7 +68,7 @@ theorem_frame <- function(p, own, eps, new) {
     mean_bound_sharp = unit * (sqrt(left) * eps$eps_mean + mean_more),
     sd_bound_sharp = unit * (sqrt(k) * eps$eps_cov + sd_more))
   out <- out[new$index, , drop = FALSE]
-  means <- c("mean_bound", "mean_bound_sharp") # adding centre and offset rounds
+  means <- c("mean_bound", "mean_bound_sharp") # adding centre and offset causes rounding errors
   room <- 4 * .Machine$double.eps * (abs(fit$center) + abs(fit$scale * p$mean[new$index]) + abs(new$offset))
   out[means] <- out[means] + room + response_rounding(fit, new$x)
   row.names(out) <- if (!is.null(new$names)) make.unique(as.character(new$names))
@@ -76,8 +76,8 @@ theorem_frame <- function(p, own, eps, new) {
 }
 
 # Bounds the rounding errors of mean, sd, variance and SoR variance at the rows x (section 10 of the theory vignette).
-# The mean has the certificate with |w|_E = 0, and errors of A move it by at most wide kappa_v with wide >=
-# sqrt(E(x, x)) + |h_x|_E. The variance moves by (2 wide + kappa) kappa, and by the error of s2 I + G.
+# The certificate with |w|_E = 0 bounds the rounding of the mean. Errors of A move the mean by at most wide kappa_v,
+# wide >= sqrt(E(x, x)) + |h_x|_E. The variance moves by (2 wide + kappa) kappa, and by the error of s2 I + G.
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -146,7 +146,7 @@ estimate_density_ratio <- function(fit, data, samples) {
   if (n <= dense_draws) check_memory(32 * as.double(n)^2, what)
   given <- subset_posterior(fit, data)
   w <- merged_weights(data)[rest]
-  most <- max(64, 1e7 %/% n) # draws at a time
+  most <- max(64, 1e7 %/% n) # the number of draws at a time
   log_weight <- unlist(lapply(split(seq_len(samples), (seq_len(samples) - 1L) %/% most), function(i) {
     f <- posterior_draws(given, data$x[rest, , drop = FALSE], length(i))
     -colSums(w * (data$y[rest] - f)^2) / (2 * given$model$noise)
@@ -274,8 +274,8 @@ divergence_aux <- function(given, fit, data, model) {
   make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
-# Returns the posterior as p k + sum_j s_j b_j b_j and a mean, with b linear in k(U, .), for y divided by `scale`. The
-# fit's own scale may differ: L and C are proportional to 1 / scale, alpha to scale, and beta has no unit.
+# Returns the posterior as an auxiliary distribution: p k + sum_j s_j b_j b_j and a mean, b linear in k(U, .), for y
+# divided by `scale`. L and C are proportional to 1 / scale, alpha to scale, beta has no unit.
 as_auxiliary <- function(p, model, scale) {
   post <- p$factors
   unit <- p$model$scale / scale

@@ -1,14 +1,14 @@
-# Certificates for several classes: bounds of the distance of the fit's Laplace posterior from that of the exact GP, for
-# contrasts of f and for probabilities. The steps are those of certify-laplace.R with W a matrix at each row:
-# alpha W <= W* <= beta W, where a probability at the exact mode is between alpha and beta times the one at the fit's
-# mode. Contrasts c are columns gamma = C'c in the orthonormal basis, so that |gamma| = |c - mean(c)|.
+# Certifies fits with several classes: bounds the distance between the fit's Laplace posterior and that of the exact GP,
+# for contrasts of f and for probabilities. It follows certify-laplace.R, but W is a matrix at each row: alpha W <= W*
+# <= beta W, if a probability at the exact mode is between alpha and beta times the probability at the fit's mode.
+# Contrasts c are columns gamma = C'c in the orthonormal basis, so that |gamma| = |c - mean(c)|.
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2,
 #
-# with vS(w) the variance at inducing points with weights w W, vS = vS(beta), and lam >= |(w W)^{1/2} E (w W)^{1/2}|.
+# with vS(w) the variance on inducing points with weights w W, vS = vS(beta), and lam >= |(w W)^{1/2} E (w W)^{1/2}|.
 
-# Returns the bounds: the mode at the rows (`at`), |g|_E, |r|, and the posteriors `lo` and `hi` for alpha W and beta W.
+# Returns a list: `at`, the mode at the rows; |g|_E and |r|; `lo` and `hi`, posteriors with weights alpha W and beta W.
 class_bounds <- function(fit, data, rounds = 3L) {
   sites <- sites_of_fit(fit, data)
   at <- mode_again(fit, data, sites)
@@ -24,7 +24,7 @@ class_bounds <- function(fit, data, rounds = 3L) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # E = K - A'A for groups of rows
+  # Compute E = K - A'A for groups of 1,000 rows.
   b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
     x <- data$x[i, , drop = FALSE]
     A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
@@ -34,12 +34,12 @@ class_bounds <- function(fit, data, rounds = 3L) {
     g <- b$g[e$rows, , drop = FALSE]
     sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * b$most * sum(colSums(abs(g))^2))
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
-  size <- sqrt(b$most * sum(at$beta^2)) # of f
-  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # rounding of f
+  size <- sqrt(b$most * sum(at$beta^2)) # a bound on |f|
+  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # a bound on the rounding of f
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # e [n, K] bounds |f* - f|, less its mean over the classes, at each row; each round makes e smaller
+  # The matrix e [n, K] bounds |d - mean(d)| at each row, where d = f* - f over the classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -53,10 +53,10 @@ class_bounds <- function(fit, data, rounds = 3L) {
   with_class_weights(b, e, average = FALSE)
 }
 
-# Adds to b the posteriors with weights c W, c = alpha and beta [n], such that alpha W <= W* <= beta W if |f*_k - f_k -
-# mean over classes| <= e_k. W* is at the exact mode, or with `average` averaged between the two modes, with sums from
-# the right (alpha falls, beta grows). `lam` is an upper bound of the largest eigenvalue of (c W)^{1/2} E (c W)^{1/2}: W
-# <= diag(p), and row sums by groups.
+# Adds to b the posteriors with weights c W, c = alpha and beta [n]. If |d - mean(d)| <= e for d = f* - f over the
+# classes, then alpha W <= W* <= beta W. W* is W at the exact mode or, with `average`, its average between the two
+# modes, by right Riemann sums (alpha decreases, beta increases). `lam` is an upper bound on the largest eigenvalue of
+# (c W)^{1/2} E (c W)^{1/2}, by W <= diag(p) and by row sums of |E| in groups of rows.
 with_class_weights <- function(b, e, average) {
   range_at <- function(t) {
     K <- b$K
@@ -80,7 +80,7 @@ with_class_weights <- function(b, e, average) {
   }
   b$lo <- posterior(pmin(ends[, 1L], 1) * (1 - 1e-12))
   up <- pmax(ends[, 2L], 1) * (1 + 1e-12)
-  # weights far above W may have no Cholesky factor; variances are then bounded by 0 and the evidence by -Inf from below
+  # If weights far above W have no Cholesky factor, bound variances by 0 and the evidence by -Inf.
   b$hi <- tryCatch(posterior(up), pfdtc_error_numerical = function(e) {
     c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
       list(penalty = Inf, times = up, lam = .Machine$double.xmax))
@@ -105,9 +105,9 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns bounds of variances of contrasts, or of sums of such variances: list(lower, upper, points) from the parts `lo`
-# and `hi` that inducing points have at alpha W and at beta W, the residual parts E and the prior ones. `points` is a
-# lower bound of `hi`.
+# Returns bounds on variances of contrasts, or on sums of such variances: list(lower, upper, points). `lo` and `hi` are
+# the variances on inducing points at alpha W and at beta W, E the residual prior variance, `prior` the prior variance.
+# The element `points` is a lower bound on `hi`.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -117,7 +117,7 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds of the averaged probability, `share`, and
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds on the averaged probability, `share`, and
 # of the sd of log p / (1 - p), `odds_sd`.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
@@ -127,7 +127,7 @@ pair_certificate <- function(b, x) {
     native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
   }
   prior <- prior_at(b$model, x)
-  # the mode is bounded with W averaged between the modes, the variance with W at the exact mode
+  # Bound the mode by W averaged between the two modes, and the variance by W at the exact mode.
   mean <- replace(b, c("lo", "hi"), b$mean_bounds)
   S <- lapply(b$mean_bounds, at)
   left <- S$lo$left + b$slack * pmax(b$most, prior)
@@ -144,7 +144,7 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # the contrast of a class with all others has weights from the exact mode; the shares there differ by tanh(e / 4)
+  # Log odds are a contrast whose weights at the exact mode differ from the fit's by up to tanh(e / 4).
   odds_sd <- vapply(seq_len(b$K), function(k) {
     p <- softmax_of(odds$mean)
     c <- -p / rowSums(p[, -k, drop = FALSE])
@@ -162,7 +162,7 @@ pair_certificate <- function(b, x) {
     list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
 }
 
-# Returns bounds of the probabilities averaged over the exact posterior, a column for each class: list(share,
+# Returns bounds on the probabilities averaged over the exact posterior, a column for each class: list(share,
 # share_lower, share_upper). With `reach` o, the largest distance between modes of pairs with the class, and D a bound
 # of the sum of |eigenvalues| by which covariances of contrasts differ,
 #
@@ -175,9 +175,9 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # the error of averages is estimated by the difference from a grid with twice the step, or by four standard errors by
-  # eighths of the lattice; errors of eighths partly cancel, so the latter are too large. A wide distribution may have a
-  # class in a tail of probability 8 / (2 class_draws) without a point of the lattice
+  # Estimate the error of averages by the difference from a grid with twice the step, or by four standard errors over
+  # eighths of the lattice. Errors of eighths partly cancel, so the standard errors are too large. If f has a wide
+  # distribution, a class may have a tail of probability 8 / (2 class_draws) without any point of the lattice.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -193,7 +193,7 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
 }
 
 # Returns list(fitted, inside) at the rows of x, with attributes m2 and t. `fitted` is the certificate on the fit's own
-# points. If these leave prior variance, `inside` is its intersection with the certificate on `m2` of the rows.
+# points. If they leave residual prior variance, `inside` is its intersection with the certificate on `m2` of the rows.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- needs_data(fit, "fit")
   n <- nrow(data$x)
@@ -219,8 +219,8 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(fit$inducing))
 }
 
-# Computes certify() for several classes: the result has a row for each row asked for and each class, with its log odds
-# against the first class, and its probability averaged over f and at the mode.
+# Returns certify() for several classes: a data frame with a row for each new row and class, which has the log odds
+# against the first class, and the probability averaged over f and at the mode.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)
@@ -246,7 +246,7 @@ certify_classes <- function(fit, new, effort, m2) {
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
-# Returns bounds of the probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from the bounds of pairs of classes:
+# Returns bounds on the probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from the bounds on pairs of classes:
 # list(mode_lower, mode_upper), with a column for each class.
 probability_ends <- function(pairs, inside) {
   each <- function(first, second) { # sum over j of exp(f_j - f_k), where the pair is f_j - f_k (first) or f_k - f_j
@@ -260,8 +260,8 @@ probability_ends <- function(pairs, inside) {
        mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
 }
 
-# Returns ends(latent, level) of credible intervals that contain those of the exact GP's Laplace posterior, as
-# class_ends() defines them: list(lwr, upr).
+# Returns a function of (latent, level) that returns list(lwr, upr): the ends of credible intervals that contain those
+# of the exact GP's Laplace posterior, as class_ends() defines them.
 certified_class_ends <- function(fit, rows, effort = "reference") {
   inside <- class_certificate(fit, rows$x, effort)$inside
   at <- function(v) v[rows$index, , drop = FALSE]
@@ -276,7 +276,7 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
   }
 }
 
-# Bounds the exact GP's Laplace evidence.
+# Returns bounds on the exact GP's Laplace approximation of the log marginal likelihood.
 bracket_of_classes <- function(fit) {
   b <- with_fixed_seed(class_bounds(fit, needs_data(fit, "fit")))
   at <- b$at
@@ -287,8 +287,9 @@ bracket_of_classes <- function(fit) {
                 abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
 }
 
-# Returns c(lower, upper) from bounds of log det(I + W^{1/2} K W^{1/2}), `low` (of inducing points, of trace `most`) and
-# `high`. `squares` is g'W^{-1} g at the least W, `size` the size of the numbers added, `off` bounds the rounding of f.
+# Returns c(lower, upper) of the log marginal likelihood from bounds on log det(I + W^{1/2} K W^{1/2}): `low` (on
+# inducing points, whose trace is `most`) and `high`. `squares` is g'W^{-1} g at the smallest W. `size` is that of all
+# terms.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

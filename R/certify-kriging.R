@@ -1,11 +1,11 @@
-# Certificates by local kriging. For any weights w on the rows, with J(w) = k(x,x) - 2 w'k_x + w'(K + s2 I) w and
+# Certifies by local kriging. For any weights w on the rows, with J(w) = k(x,x) - 2 w'k_x + w'(K + s2 I) w and
 # h = k_x - (K + s2 I) w,
 #   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
 #   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r,     r = y - (K + s2 I) v, any v.
 # Kriging weights on the nearest neighbours of x make h small. They are sparse, so that J and h need no pairs of all
-# rows. certify.h has the bounds of the norms and the rounding.
+# rows. certify.h has the bounds on the norms and the rounding.
 
-# Returns the number of neighbours of a group of rows. Tests set the option to 0, which turns off kriging and the exact
+# Returns the number of neighbours of a group of rows. The option 0, for tests, turns off kriging and the exact
 # posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
@@ -24,7 +24,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns a column for each group: the n_c rows of the data that rank first among the neighbours of its members.
+# Returns a matrix with a column for each group: the n_c rows of the data that rank first as neighbours of its members.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
@@ -36,10 +36,10 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Returns kriging weights of functionals and the bounds that they give, in the reference's scale: list(fun, order,
-# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). `order` orders values of f. In this order each has a
-# column of W, weights of the data's rows[, group]. Other functionals come one at a time: their neighbours are those of
-# their rows, and `k` has their covariances with the rows.
+# Returns kriging weights of functionals and the bounds that follow, in the reference's scale: list(fun, order, group,
+# rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Column i of W has the weights of the data's rows[, group[i]] for
+# value order[i] of f. Each functional of another kind is a group of its own: its neighbours are those of its rows, and
+# `k` has its covariances with the rows.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -66,8 +66,8 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
          k = of$cross, n_terms = n_c + sum(of$terms)), found)
 }
 
-# Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower`: a lower bound of
-# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction
+# Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
+# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction,
 #   |exact mean - (k'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
 # up to rounding in r, in k'v and in w'r.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
@@ -99,7 +99,7 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
-# Returns an upper bound of |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less a lower bound of the exact variance.
+# Returns an upper bound on |h|^2 in the norm of (K + s2 I)^{-1}: q, or J minus a lower bound on the exact variance.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }
@@ -126,7 +126,7 @@ points_in_time <- function(reference, data, n, left) {
   c(sizes[vapply(sizes, seconds, 0) <= left], 0)[1L]
 }
 
-# Returns the seconds for so many flops of a matrix product and so many kernel values. The speed is measured once in a
+# Estimates the seconds for `flops` of a matrix product and a number of kernel values. The speed is measured once in a
 # session, which takes some milliseconds.
 seconds_for <- function(fit, flops, kernel_values = 0) {
   kernel <- fit$kernel

@@ -1,8 +1,8 @@
-# Certificates of fits with non-Gaussian likelihoods: bounds of the distance of Laplace's posterior on inducing points
-# from that of the exact GP. With g and W the slope and the curvature at the rows for any u, r = u - A g, and Wb the
-# averages of W between both modes (theory vignette),
+# Certifies fits with non-Gaussian likelihoods: bounds the distance between the Laplace posterior on inducing points and
+# that of the exact GP. For any u, let g and -W be the first two derivatives of the log likelihood at the rows, r = u -
+# A g, and Wb the averages of W between both modes (theory vignette). Then
 #
-#   f* - fh = K (g* - g) + E g - A'r,   hence   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
+#   f* - fh = K (g* - g) + E g - A'r,   so   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
 #
 # where h are the weights of the exact GP at x with row weights Wb. The bounds, in the order of effort, are
 #
@@ -10,8 +10,8 @@
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends,
 #   second  (sqrt(E(x, x)) + |h^W|_E + sqrt(lam) |W^{-1/2} dW A'C_x|) (|g|_E + |r| / 2) + sqrt(vup) |r|.
 #
-# where vup, vS, lam and dW are at the ends of the range of Wb. The crude bound at the rows gives a range of f, hence of
-# Wb, hence the other bounds, and these a narrower range. The variance and the evidence have the range of W itself.
+# where vup, vS, lam and dW are at the ends of the range of Wb. The crude bound at the rows gives a range of f. A range
+# of f gives a range of Wb, Wb the other bounds, and they a narrower range. Variance and evidence use the range of W.
 
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
@@ -19,7 +19,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
-  kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
+  kept <- effort == "reference" && !is.null(reference) # a kept reference has far more inducing points than the fit
   data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -34,8 +34,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the bounds as a list: the mode at the rows (`at`), |g|_E, |r| and the gap `gamma` of the crude bound, and the
-# posteriors `lo` and `hi` for the ends of W's range. distance_at() and mode_interval() read it.
+# Returns the bounds as a list: the mode at the rows (`at`), |g|_E, |r|, `gamma` of the crude bound, and the posteriors
+# `lo` and `hi` for the ends of W's range. distance_of() and mode_interval() read the list.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -73,7 +73,7 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
 }
 
-# Returns the start of laplace_bounds(). E is the residual of the model `smooth`.
+# Returns the initial list that laplace_bounds() refines. E = K - Q is the residual prior covariance of `smooth`.
 new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -82,7 +82,7 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
        enough = 1e-9, stretch = 1)
 }
 
-# Returns bounds for mode_interval() of the Gaussian posterior whose rows have the slopes and weights of `at`.
+# Returns the bounds on the Gaussian posterior whose rows have the derivatives and weights of `at`, for mode_interval().
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -91,8 +91,8 @@ gaussian_problem <- function(b, at) {
   b
 }
 
-# Adds to b what follows from f, slopes g and weights W at the rows. `g_E` is an upper bound of |g|_E, by groups of rows
-# or sum |g_n| sqrt(E_nn). `r` is one of |r|: rounding changes the sum A g and, through f, the slope g.
+# Adds to b the bounds that follow from f, g and W at the rows. `g_E` is an upper bound on |g|_E, by groups of rows or
+# by sum |g_n| sqrt(E_nn). `r` is an upper bound on |r|: rounding changes the sum A g and, through f, also g.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -113,7 +113,7 @@ bounds_around <- function(b, at) {
   b
 }
 
-# ---- what bounds read of a posterior; methods for effects are in certify-norms.R ----------------------------------
+# ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
 
 # Returns the posterior with row weights `weights` and, if `norms` asks for them, its norms.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
@@ -127,8 +127,8 @@ weighted_posterior.default <- function(b, weights, norms) {
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals. With effects, for values alone, these
-# variances leave out `new`, the variance of levels that the rows do not have.
+# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals. For values with effects, these variances
+# omit `new`, the variance of levels that the rows do not have.
 variances_of <- function(b, post, fun) UseMethod("variances_of")
 
 variances_of.default <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
@@ -137,10 +137,10 @@ variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$ker
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds `b$between`, a list. `lower` and `upper` bound, at each row, Wb, the average curvature between the two modes (top
-# of the file), if these differ by at most e. `lo` and `hi` are the posteriors with these as row weights. Unless `hi` is
-# NULL or a ratio overflows, `second` is A diag(d^2 / lower) A', enlarged for rounding. There d is the largest distance
-# of the range from W at the fit's mode.
+# Adds the list `b$between`. `lower` and `upper` bound Wb at each row (see the head of this file), if the two modes
+# differ by at most e. `lo` and `hi` are the posteriors with these bounds as row weights. `second` is A diag(d^2 /
+# lower) A', enlarged for rounding, unless `hi` is NULL or a ratio overflows. d is the largest distance between the
+# range and W at the fit's mode.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -158,8 +158,8 @@ with_averages <- function(b) {
   b
 }
 
-# Returns a range of row weights that contains those at the fit's mode, with the posteriors `lo` and `hi` for its ends.
-# `hi` is NULL if the upper end is not in double precision or the Cholesky factorisation fails.
+# Returns a range of row weights that contains those at the fit's mode, with the posteriors `lo` and `hi` at its ends.
+# `hi` is NULL if the upper end is too large (1e12) or the Cholesky factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
@@ -167,10 +167,10 @@ posteriors_at_ends <- function(b, range) {
 }
 
 # Bounds the mode if W may be negative: finds a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) for
-# the least W in the box, the conditions are rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n.
-# Minus the log posterior then has at least (1 - rho) times the curvature by P everywhere in the box. The exact GP has
-# one stationary point there, a mode. Its distance from fh is at most e, and its variance at most vup_P / (1 - rho).
-# `stretch` is 1 / (1 - rho), or Inf if no box is found.
+# the smallest W in the box, it needs rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n. Then
+# minus the log posterior has at least (1 - rho) times the curvature by P in the box, so the exact GP has one stationary
+# point there, a mode. Its distance from fh is at most e, and its variance at most vup_P / (1 - rho). `stretch` is 1 /
+# (1 - rho), or Inf if no box is found.
 bound_mode_student <- function(b) {
   at_rows <- function(b) {
     (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
@@ -197,7 +197,7 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound of the distance between functionals of the two modes. The crude and the first bound hold for
+# Returns an upper bound on the distance between functionals of the two modes. The crude and the first bound hold for
 # any functional. A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
@@ -206,7 +206,7 @@ distance_of <- function(b, fun) {
   prior <- fun$prior + if (values) 0 else b$slack * most
   between <- b$between %||% b # a reference by an earlier version has one range for both
   lo <- variances_of(b, between$lo, fun)
-  top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
+  top <- sqrt(pmin(lo$var_upper, prior)) # sqrt(vup)
   distance <- if (!response_of(b$fit)$concave) {
     top * b$gamma * b$stretch
   } else {
@@ -224,7 +224,7 @@ distance_of <- function(b, fun) {
 
 distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
 
-# Returns the second bound of the distance at the rows of x, Inf if there is none.
+# Returns the second bound on the distance at the rows of x, or Inf if it does not exist.
 second_distance <- function(b, between, x, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -243,8 +243,7 @@ second_distance <- function(b, between, x, left, top, most) {
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior at
-# functionals.
+# Returns intervals of mode (without the constant mean) and sd of the exact GP's Laplace posterior at functionals.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
@@ -262,7 +261,7 @@ mode_interval <- function(b, fun) {
 
 # ---- reference and evidence -----------------------------------------------------------------------------------------
 
-# Returns a reference: a fit without rows that has the Laplace posterior on more inducing points, with its bounds.
+# Returns a reference: a fit without rows that has the Laplace posterior on more inducing points and the bounds by it.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
@@ -280,7 +279,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  # elements with a number for each row are left out
+  # Delete elements that have a number for each row.
   bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]
@@ -301,7 +300,7 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Bounds the exact GP's Laplace evidence. `psi` is minus the log likelihood and prior density at the fit's mode.
+# Bounds the exact GP's Laplace evidence. `psi` is minus the log of likelihood times prior density at the fit's mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]

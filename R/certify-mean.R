@@ -1,15 +1,15 @@
-# The exact mean by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
+# Corrects a reference's mean to the exact one by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y.
 
 # Corrects the mean of a reference until goal(near)(s) is at most 1 for the state s of solve_exact(). It makes at most
-# budget$passes passes over all pairs of rows and begins none that would end after budget$left() seconds. Returns the
-# correction and how the iterations ended: steps, stalled, stopped. Returns NULL if there is no goal or no time. `near`:
-# does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass. `from`: a correction, from
-# which the iterations continue.
+# budget$passes passes over all pairs of rows, and starts none that would end after budget$left() seconds. Returns the
+# correction and how the iterations ended (steps, stalled, stopped), or NULL without a goal or without time. `near` is
+# TRUE if the preconditioner uses nearest neighbours. Otherwise `sharp` norms cost another pass. The iterations continue
+# from the correction `from`.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
-  # the seconds of a product with K, measured on some rows
+  # Measure the seconds of a product with K on some rows.
   pass <- if (budget$left() == Inf) 0 else system.time(
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
@@ -24,9 +24,9 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
 }
 
 # Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
-# the reference, in the median over some rows. Returns NULL if the certificates already are that small. Beside nearest
-# neighbours it is enough if kriging certifies the mean to a tenth of its distance from the fit's mean, in the median
-# over 32 rows with 64 neighbours each.
+# the reference, in the median over some rows. Returns NULL if the certificates already are that small. With nearest
+# neighbours it suffices that kriging (64 neighbours) certifies the mean to a tenth of its distance from the fit's mean,
+# in the median over 32 rows.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -65,16 +65,15 @@ norm2 <- function(v) sqrt(sum(v^2))
 # Solves (K + s2 I) v = y by conjugate gradients, with the weights in K and y, in the reference's scale. The
 # preconditioner is `precondition`, or B of the reference. The iterations begin at from$v. They end
 #
-#   * when ratio(s) is at most 1: how many times too large the certificate still is. s = list(v, r, c, w_E) has
-#     c = r'B^{-1} r and, if B preconditions, w_E, a bound of |w_r|_E, w_r = (K + s2 I)^{-1} r (else NA). With
+#   * if ratio(s), by which factor the certificate is still too large, is at most 1. s = list(v, r, c, w_E) has
+#     c = r'B^{-1} r and, if B preconditions, w_E, a bound on |w_r|_E for w_r = (K + s2 I)^{-1} r (else NA). With
 #     z = B^{-1} r it follows from |z|_E^2 = z'(K + s2 I) z - z'r and the product of the next step;
-#   * after `most` steps, or when in_time() is FALSE before another pass over all pairs of rows;
-#   * with `keep`, by an interrupt or R's time limit, which `stopped` names;
-#   * when the residual is lost in rounding (`stalled`). It is carried along; residual_rounding() bounds its error.
+#   * after `most` steps, or if in_time() is FALSE before another pass over all pairs of rows;
+#   * if `keep` is TRUE, at an interrupt or R's time limit, whose name is returned as `stopped`;
+#   * if the updated residual is no larger than its rounding error (`stalled`), which residual_rounding() bounds.
 #
-# Steps decrease |w_r|, not sqrt(c), the bound that certificates use. So v is that with the least bound, unless the last
-# one is enough. Returns list(v, residual, error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after
-# each pass.
+# Steps decrease |w_r|, not the bound sqrt(c). So v is the iterate with the smallest bound, or the last one if that is
+# small enough. Returns list(v, residual, error, steps, passes, went, stalled, stopped). `went` has sqrt(c) by pass.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
@@ -154,7 +153,7 @@ exact_system <- function(reference, data) {
 }
 
 # Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
-# a sum of products. Its rounding is the rounding of z and of earlier products, whose sizes `carried` adds up.
+# a sum of products. Its rounding error is that of z and of earlier products, whose sizes add up in `carried`.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
   p <- z + if (along > 0) along * now$p else 0
@@ -167,7 +166,7 @@ next_solution <- function(now, z, Kz, zr) {
   list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
 }
 
-# Evaluates `expr`, with `keep` until an interrupt or R's time limit. Returns list(value, stopped): `stopped` is the
+# Evaluates `expr`, with `keep` until an interrupt or R's time limit. Returns list(value, stopped). `stopped` is the
 # reason of an early end, or NULL.
 stop_by <- function(expr, keep = TRUE) {
   if (!keep) return(list(value = expr))
@@ -175,7 +174,7 @@ stop_by <- function(expr, keep = TRUE) {
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns the text of progress. `seconds`: time of all passes so far; `went`: sqrt(c) after each, see solve_exact().
+# Returns the text of progress. `seconds` is the time of all passes so far; `went` is that of solve_exact().
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -186,7 +185,7 @@ passes_ahead <- function(went, ratio, seconds) {
 }
 
 # Estimates how many more passes solve_exact() needs until sqrt(c), c = r'B^{-1}r, is `share` times its present value.
-# The estimate is from the rate of decrease over the last five elements of `went`; NULL if they do not decrease.
+# It uses the rate of decrease over the last five elements of `went`, and returns NULL if they do not decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -197,10 +196,10 @@ passes_until <- function(went, share) {
 # ---- certificates by a corrected mean -------------------------------------------------------------------------------
 
 # Returns the correction from a solution u. For any u the exact mean at x is k_x'u plus the exact mean for the response
-# r = y - (K + s2 W^{-1}) u. The reference certifies the second term. The correction has u, r, the reference's sums and
-# norms for r, and bounds of the rounding in r, times |h_x| <= sqrt(k) / (2 sqrt(s2)), and in k_x'u. s2 |h_x|^2 is also
-# at most the exact variance.
-# `sharp`: |B^{-1} r|_E is computed by groups of rows, at the cost of a pass over all pairs; else it follows from |r|.
+# r = y - (K + s2 W^{-1}) u, which the reference certifies. The correction has u, r, the reference's sums and norms for
+# r, and bounds on the rounding error of r, times |h_x| <= sqrt(k) / (2 sqrt(s2)), and of k_x'u. s2 |h_x|^2 is also at
+# most the exact variance. If `sharp` is TRUE, |B^{-1} r|_E is computed by groups of rows, at the cost of a pass over
+# all pairs of rows. Otherwise it follows from |r|.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -224,8 +223,8 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Bounds |error of r| and |error of k_x'v| / sqrt(k), where r = y - (K + s2 W^{-1}) v is carried along. `travelled` has
-# the sum of the sizes of v and of all vectors that were multiplied by K, and of all that were added to r.
+# Bounds |error of r| and |error of k_x'v| / sqrt(k), where r = y - (K + s2 W^{-1}) v is updated in each step.
+# `travelled` has the summed sizes of v and all vectors multiplied by K, and of all vectors added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -262,11 +261,11 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Bounds the effect on the mean of rounding in r and in k_x'u, see correct_residual(). Corrections by version 0.1.0 lack
-# the two parts.
+# Bounds the effect on the mean of rounding errors in r and in k_x'u, see correct_residual(). Corrections by version
+# 0.1.0 lack the two bounds.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows
+  # Compute the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
@@ -274,7 +273,7 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound of y'w from a posterior with its norms. If the mean of the posterior is corrected by u, one pass
+# Returns a lower bound on y'w from a posterior with its norms. If the mean of the posterior is corrected by u, one pass
 # over all pairs of rows also gives y'w >= 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
@@ -293,17 +292,17 @@ least_quadratic <- function(post, data) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# A preconditioner for (K + s2 I) v = r from inducing points and nearest neighbours. F decorrelates each row from its
-# nearest earlier rows under the residual prior (near.R). Then (K + s2 I)^{-1} is approximately
+# Preconditions (K + s2 I) v = r by inducing points and nearest neighbours. F decorrelates each row from its nearest
+# earlier rows under the residual prior (posterior-near.R). Then (K + s2 I)^{-1} is approximately
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
-# which is positive definite and costs O(n (s + m)) a product, beside the kernel values of n rows and m points.
+# which is positive definite and costs O(n (s + m)) a product, in addition to the kernel values of n rows and m points.
 
-# The numbers of inducing points and of neighbours of the preconditioner. With 200 points it needs 1.5 to 2 times as
-# many passes (bench/README.md).
+# The preconditioner has this many inducing points and neighbours. With 200 points it needs 1.5 to 2 times as many
+# passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if near_preconditioner() is better than B of the reference, whose points serve few levels. B takes
-# several times as many steps for rough kernels whose residual prior variance is large beside the noise.
+# Returns TRUE if near_preconditioner() is better than B of the reference, whose points suit few levels. B takes several
+# times as many steps for rough kernels whose residual prior variance is large relative to the noise.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise

@@ -1,8 +1,8 @@
-# DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are computed. The
-# symbols are those of certify.h and of the theory vignette.
+# Computes DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are
+# computed. The symbols are those of certify.h and of the theory vignette.
 
-# Returns bounds of the rounding errors: `e` of y - A'beta as computed, `row` of A'beta by errors of A, and `v` of v.
-# The computed beta is not quite (s2 I + G)^{-1} A y, and errors of A move it as well: |B^{-1} A'| <= 1 / (2 sqrt(s2)).
+# Returns bounds on rounding errors: `e` of the computed y - A'beta, `row` of A'beta by errors of A, `v` of v. The
+# computed beta is not quite (s2 I + G)^{-1} A y, and errors of A move it as well: |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -18,10 +18,10 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms that the engine's certificates read, every number rounded up. T1 and T2 are sums over groups of
-# rows. With `fast` groups have m rows, with `tight` there is one, else groups cost no more than the posterior. `same`:
-# norms on these points for another response, whose T2 is used. `inner`: norms on some of the points, whose bound of
-# |w|_E holds here too, as more points leave less residual variance; T1 is left out. `sharp` = FALSE also leaves out T1.
+# Returns the norms for the engine's certificates, every number rounded up. T1 and T2 are sums over groups of rows. With
+# `fast`, a group has m rows; with `tight`, there is one group; else groups cost no more than the posterior. `same` are
+# norms on these points for another response, whose T2 is used. `inner` are norms on some of the points; their |w|_E is
+# a bound here too, because more points leave less residual variance. `inner` and `sharp` = FALSE omit T1.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -32,8 +32,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the sizes of the groups of rows over which T1 and T2 (theory vignette) are summed, for a reference on m
-# points.
+# Returns the sizes of the groups of rows for the sums T1 and T2 (theory vignette), for a reference on m points.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns the contribution of some rows to the norms. `size` has the sizes of the groups for T1 and for T2.
@@ -45,7 +44,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Adds the norms of two sets of rows. Psi and `spread` are averages over all rows.
+# Adds the norms of two sets of rows. Psi and `spread` contain n / n_b (n_b rows of a block), with the new n.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -65,31 +64,31 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out <- list(
     weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
-    # the residual of (s2 I + G) beta = A y, by errors of the Cholesky factor and of the sum A y
+    # This is the residual of (s2 I + G) beta = A y, by errors of the Cholesky factor and of the sum A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # errors of A as a whole
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * out$most * out$weight) # for a vector over the rows of length 1
+  kappa <- sqrt(out$slack * out$most * out$weight) # for a vector of length 1 over the rows
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives more. Errors of A move y'v
-  # by their effect on |v|_E, or row by row. y'v never exceeds y'y / s2.
+  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives more. Errors of A change
+  # y'v by their effect on |v|_E, or row by row. y'v never exceeds y'y / s2.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
-  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # s2 is lost in the rounding of G
+  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # rounding of G exceeds s2
   out$w_norm <- sqrt(out$c / noise)
   out$w_E <- min(bound_w(out$c, out$v_E) + kappa * out$w_norm, inner$w_E)
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns the norms that follow from the sums alone, with |v|_E <= sqrt(t) |v|.
+# Returns the norms that follow from the sums alone, by |v|_E <= sqrt(t) |v|.
 norms_of_sums <- function(p, model, n) {
   most <- total_variance(model$kernel)
-  # k_sum / most is the sum of the weights, hence at least the largest weight
+  # k_sum / most is the sum of the weights, so at least the largest weight.
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }
@@ -97,9 +96,9 @@ norms_of_sums <- function(p, model, n) {
 # Bounds c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 by `lower` and `upper`, and y'w from below by `least`.
 # For any tau >= s2 + t:
 #   max(c^2 / (c + |v|_E^2), y'(Q + tau I)^{-1} y) <= y'w <= c.
-# Rounding (section 10 of the theory vignette): the computed beta gives no less than c, and the computed v no more, up
-# to |A v - beta|^2. Errors L^{-1} r of A move |A u|^2 by (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b
-# by r'L^{-T} b; the smaller of the two counts. Sums and differences err by growth times their terms.
+# Rounding (section 10 of the theory vignette): the computed beta gives at least c, and the computed v at most c, up to
+# A v - beta|^2. Errors L^{-1} r of A move |A u|^2 by (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by
+# r'L^{-T} b; the smaller bound is used. Sums and differences err by growth times their terms.
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
@@ -140,9 +139,9 @@ response_rounding <- function(fit, x) {
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
-# Returns a gp_dtc() fit beside `fit`: the DTC posterior on points z, with its norms. The points must be distinct beyond
-# rounding. Greedy points are distinct; other points go through distinct_points(). `inner` is such a posterior on some
-# of the points.
+# Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on points z, with its norms. The points must be
+# distinct beyond rounding. Greedy points are distinct; other points need distinct_points(). `inner` is such a posterior
+# on some of the points.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -154,8 +153,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit. DTC and SoR are used as
-# they are if their jitter is above rounding and has no effect.
+# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit. DTC and SoR posteriors are
+# used unchanged if their jitter is above rounding and has no effect.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -166,7 +165,7 @@ own_posterior <- function(fit) {
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
   z <- if (is.null(p$z)) p$x else p$z
-  # add a row of each level, up to 1,000 points: points of the whole kernel explain the smooth part and the levels
+  # Add a row of each level, up to 1,000 points: points of the whole kernel explain the smooth part and the levels.
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(fit$data$x[, g$column]))
     z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])
@@ -197,10 +196,10 @@ unknown_intervals <- function(n) {
   list(mean_lower = rep(-Inf, n), mean_upper = rep(Inf, n), sd_lower = numeric(n), sd_upper = rep(Inf, n))
 }
 
-# Returns the intervals `inside` intersected with `found`, intervals or a certificate of mean and variance; without
-# variances it bounds the mean alone. If `rows` is given, `found` has these functionals only. A bound that is NaN after
-# an overflow says nothing. Two valid intervals that do not meet differ by rounding: their ends are exchanged. If they
-# are further apart, one of them is wrong: the result contains both, and a warning is given.
+# Returns the intervals `inside` intersected with `found`, which are intervals or a certificate of mean and variance;
+# without variances it bounds the mean alone. If `rows` is given, `found` has these functionals only. A bound that is
+# NaN (overflow) is ignored. Two valid intervals that do not meet differ by rounding: their ends are exchanged. If they
+# are further apart, one of them is wrong: the result contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
@@ -237,19 +236,19 @@ intersect_brackets <- function(a, b) {
   c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 }
 
-# Certificates beside groups, with all effects eliminated (effects.R). Effects are inducing variables that leave nothing
-# unexplained, so the residual E is that of the smooth part, and the bounds of certify-laplace.R hold for the features
-# of effects beside those of the inducing points. Row n of weight w_n has features f_n (of F) and o_n (of its level, see
+# Certifies fits with groups, with all effects eliminated (effects.R). Effects are inducing variables without residual
+# prior variance. So E is the residual of the smooth part, and the bounds in certify-laplace.R hold for the features of
+# effects and of inducing points together. Row n of weight w_n has features f_n (of F) and o_n (of its level, see
 # effects.h), whose products are posterior covariances. The weights of the posterior at x are h_n = w_n (f_n'f_x + [same
 # level] o_n'o_x). For blocks b with n_b of the n rows, and n_lb of the n_l rows of level l,
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb',  F and O times the weights.
 
-# Returns bounds `b` whose posteriors have all effects. E is the residual of the smooth part.
+# Returns bounds `b` whose posteriors have all effects. E is the residual prior covariance of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# `norms` of the result has effect_forms(), `inner` (relative rounding error of the factors), `weight` (the largest).
+# The element `norms` has effect_forms(), `inner` (relative rounding error of the factors), `weight` (the largest).
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -268,8 +267,8 @@ features_with_effects <- function(b, factors, x) {
 # The number of rows of a block, as for T2 of other posteriors.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound of |E|_2 with weights, the largest ratio n / n_b. If
-# given, the matrix `diagonal` replaces E, and blocks add up without the ratios.
+# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound on |E|_2 with weights, the largest ratio n / n_b. If
+# the matrix `diagonal` is given, it replaces E, and blocks add up without the ratios.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -303,7 +302,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   list(all = all, own = own, lam = lam, spread = spread)
 }
 
-# Returns an upper bound of sqrt(f'Psi f) + sqrt(o'Psi_l o) for the rows of features_with_effects().
+# Returns an upper bound on sqrt(f'Psi f) + sqrt(o'Psi_l o) for the rows of features_with_effects().
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -346,8 +345,8 @@ sums_by_level <- function(g, x, v) {
   all
 }
 
-# Returns what laplace_at() returns at the mode, for factors with groups. `sites(f)` returns list(f, g, W): f with its
-# offset, slopes and weights. `zeta` has the whitened effects.
+# Returns the mode at the rows in the form of laplace_at(), for factors with groups. sites(f) returns list(f, g, W): f
+# with its offset, and the derivatives and weights. `zeta` has the whitened effects.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)
@@ -371,9 +370,9 @@ mode_with_effects <- function(b, factors, sites) {
 # Returns TRUE if groups have more levels than a reference has points for.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
-# Returns a preconditioner as near_preconditioner() does, for groups with many levels: a function of r that returns
-# (Q + K_g + s2 I)^{-1} r. K_g is the covariance of the groups, Q that of the inducing points z for the rest of K. The
-# result is (r - mean) / s2, where `mean` is the posterior mean for the response r at the rows.
+# Returns a preconditioner, like near_preconditioner(), for groups with many levels: a function of r that returns (Q +
+# K_g + s2 I)^{-1} r. K_g is the covariance of the groups, Q that of the inducing points z for the rest of K. The result
+# is (r - mean) / s2, where `mean` is the posterior mean for the response r at the rows.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

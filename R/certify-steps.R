@@ -1,10 +1,10 @@
-# Certificates as a list of steps, each of which narrows the intervals of the steps before.
+# Certifies by a list of steps, each of which narrows the intervals of the steps before.
 #
-# A step is function(job, fun, inside) -> inside. `fun` are linear functionals of f (functionals.R), values at rows
-# included; `inside` is list(mean_lower, mean_upper, sd_lower, sd_upper) [n], in units of y without the centre, because
-# a reference may have another scale than the fit. `job` is an environment with the fit, its data, mean and sd (`at`),
-# the reference and the correction of its mean, and the budget: `left()` in seconds, `most` functionals for a costly
-# step.
+# A step is function(job, fun, inside) -> inside. `fun` are linear functionals of f (functionals.R), such as values at
+# rows. `inside` is list(mean_lower, mean_upper, sd_lower, sd_upper) [n], in units of y without the centre, because a
+# reference may have another scale than the fit. `job` is an environment with the fit, its data, its mean and sd (`at`),
+# the reference and the correction of its mean, and the budget: `left()` in seconds, and the number `most` of
+# functionals for a costly step.
 
 # Returns the intervals with the attributes of certify(). Every call uses the same random numbers, so that more effort
 # continues from the results of less effort.
@@ -18,7 +18,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   job <- list2env(list(
     fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
-    # all effects of groups are eliminated beside inducing points
+    # TRUE if inducing points serve the smooth part, and all effects of groups are eliminated.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
@@ -47,8 +47,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part beside all effects of groups. A reference spends points on levels:
-  # it is left out if all intervals are narrow, or if there are more than 1,000 effects.
+  # Certifies by inducing points of the smooth part and all effects of groups, because a reference spends its points on
+  # levels. The step is skipped if all intervals are narrow, or if there are more than 1,000 effects.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -75,12 +75,12 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior itself, if time and memory allow it. Results of passes over all
-  # pairs of rows do not decide which intervals count as wide; otherwise more passes would leave wider intervals.
+  # Certifies wide intervals by the exact posterior, if time and memory allow it. Intervals before any passes over all
+  # pairs of rows decide which ones are wide. Otherwise more passes could leave wider intervals.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
-    # wider than a tenth of the sd and of the distance from the fit
+    # An interval is wide if half of it exceeds a tenth of the sd and a tenth of the distance from the fit.
     rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
       v <- half_and_distance(known, job$at, what)
       !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
@@ -96,9 +96,8 @@ narrowings <- list(
     narrow(inside, corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun)))
   },
 
-  # Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide if it is not small
-  # beside the distance of the fit from its middle (there or at the median), or beside the sd. Values of f share
-  # neighbours in groups.
+  # Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide relative to the sd,
+  # or to the distance between its middle and the fit (its own or the median). Values of f share neighbours in groups.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -129,7 +128,7 @@ narrowings <- list(
 
   # Narrows intervals of the sd of values f(x) by a computation with all rows of the data, 4 n m2 flops for each value.
   # It takes only values with a wide interval of the sd: half its width exceeds 1/20 of `far` (half_and_distance()) and,
-  # if kriging is in use, also 1/200 of the upper bound of the sd.
+  # if kriging is in use, also 1/200 of the upper bound on the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -148,7 +147,7 @@ narrowings <- list(
     narrow(inside, certify_posterior(reference, some, crossing), rows)
   },
 
-  # Adds rows with a large residual prior variance to the reference, for this call only, if that narrows intervals.
+  # Adds rows with a large residual prior variance to the reference for this call, if intervals become narrower.
   "test points" = function(job, fun, inside) {
     reference <- job$reference
     most <- job$test_points %||% max(16, reference$m %/% 4)
@@ -162,7 +161,7 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Adds norms of the reference by all pairs of rows, and a correction of its mean. Later steps use them.
+  # Adds norms of the reference by all pairs of rows, and a correction of its mean, for later steps.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),
@@ -172,7 +171,7 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of f under the exact GP with Gaussian noise, by points z beside all effects.
+# Returns intervals for values of f under the exact GP with Gaussian noise, by points z and all effects.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -207,12 +206,11 @@ half_and_distance <- function(inside, at, what) {
 }
 
 # Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
-# the mean or of the sd is large relative to the distance of the fit, there and at the median row, and its width comes
-# from the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst
-# rows chooses.
+# the mean or of the sd is large relative to the distance of the fit, at the row and in the median, because the row has
+# a large residual prior variance E(x, x). A pivoted Cholesky factorisation of E chooses among the worst rows.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # an sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself
+  # The sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -231,22 +229,22 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns exact_interval() by the exact posterior if that takes at most `seconds` and a sixteenth of the memory allowed,
-# else NULL.
+# Returns exact_interval() by the exact posterior if it takes at most `seconds` and 1/16 of the memory allowed, else
+# NULL.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
-  # factorisations and triangular solves take three times as long per flop as products
+  # Factorisations and triangular solves take three times as long per flop as products.
   cheap <- 16 * n^2 <= getOption("pfdtc.max_memory", 2^32) / 16 &&
     seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * fun$n)) <= seconds
   exact <- if (cheap) tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
-# Bounds the effect of rounding on the exact posterior at functionals, whose size has the place of k(x, x). The Cholesky
-# factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n with D the diagonal; the error of the
-# mean is h'Delta alpha, that of the variance h'Delta h, and that of kernel values likewise. |D^{1/2} h| is computed
-# where |D^{1/2} h|^2 <= max(d_i / v_i) var, with v_i the noise of row i, is too large (section 10 of the theory
-# vignette). Blocks of rows bound the memory.
+# Bounds the effect of rounding on the exact posterior at functionals, whose size takes the place of k(x, x). The
+# Cholesky factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, D the diagonal. The mean
+# errs by h'Delta alpha, the variance by h'Delta h, and kernel values add errors of the same form. |D^{1/2} h| is
+# computed if its bound |D^{1/2} h|^2 <= max(d_i / v_i) var, v_i the noise of row i, is too large (section 10 of the
+# theory vignette). Blocks of rows bound the memory.
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha

@@ -84,8 +84,8 @@ certify_hurdle <- function(fit, newdata, ...) {
 # Returns the noise variance of a new response of weight 1 at each row of new_rows().
 noise_of_new <- function(fit, new) rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
 
-# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has no bounds, because its
-# noise is not known exactly.
+# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has no bounds, because the
+# noise of the exact mixture is known only by an upper bound.
 with_transformed <- function(out, fit, noise) {
   t <- fit$transform
   median <- back_bounds(t, out$mean_lower, out$mean_upper)
@@ -119,9 +119,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
-# probability moves towards one half, so that its extremes are at the corners. Ordered classes have a column each:
-# P(y <= k) falls in the mean of f, and in the variance it moves towards one half, or its slope is at most `bend`.
+# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f, rates increase and
+# probabilities move towards one half, so bounds are at the corners. Ordered classes have a column each: P(y <= k)
+# decreases in the mean of f; in the variance it moves towards one half, or its derivative is at most `bend`.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # f itself, or no known shape
@@ -166,8 +166,8 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-# Returns sentences that say how to narrow the intervals if half of one is wider than the exact sd, else NULL. The
-# passes that refine() needs are estimated from those so far. Certificates of exact posteriors and mixtures lack `left`.
+# Returns sentences on how to narrow the intervals if half of one is wider than the exact sd, else NULL. The passes that
+# refine() needs are estimated from earlier passes. Certificates of exact posteriors and mixtures lack `left`.
 certificate_advice <- function(out, effort, about, conjugate) {
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
   if (!conjugate && any(is.infinite(out$sd_upper))) {
@@ -180,7 +180,7 @@ certificate_advice <- function(out, effort, about, conjugate) {
   vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # the number of passes after which the error of the mean is a tenth of the sd
+  # Estimate after how many passes the error of the mean is a tenth of the sd.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
@@ -228,8 +228,8 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
             noise = largest_mixture_mean(matrix(noise, 1L), weights), m2 = if (length(parts[[1L]]$m2)) parts[[1L]]$m2)
 }
 
-# Returns the weights with bounds. A weight is smallest where its own density is at the lower end of its bracket and all
-# others are at the upper ends.
+# Returns the weights with bounds. A weight is smallest if its own density is at the lower end of its bracket and all
+# others are at their upper ends.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))
@@ -239,8 +239,8 @@ weights_between <- function(points, evidence) {
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns the largest mean of each row of v (a column for each part) over all weights between `least` and `most`. The
-# largest mean gives the parts with the largest values their upper weights, and the other parts their lower ones.
+# Returns the largest mean of each row of v (a column for each part) over all weights between `least` and `most`. At the
+# maximum, the parts with the largest values have their upper weights, and the other parts their lower ones.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)

@@ -82,7 +82,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
     out$kl_marginal <- kl_marginal(at, truth)
     family <- method_traits(fit)
-    # a fit with neighbours has no KL divergence: its rows differ from point to point
+    # Fits with neighbours have no KL divergence, because their neighbours differ between rows.
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
       out$kl <- kl_divergence(fit, exact)
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
@@ -101,8 +101,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   out
 }
 
-# Returns the largest certified error of each fit's mean, or NA if its data are needed and not kept. Fits of the same
-# model share a reference: the largest one among them, else a new one by the largest fit with data.
+# Returns the largest certified error of each fit's mean, or NA if the fit needs its data but does not keep them. Fits
+# of the same model share a reference: the largest of theirs, else a new one for the largest fit with data.
 certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
@@ -140,7 +140,7 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# Returns -2 log likelihood + k df. The likelihood is that of logLik(), without its bounds.
+# Returns -2 log likelihood + k df, with the value of logLik() and not its bounds.
 criterion_of <- function(fit, k) {
   fit <- check_any_fit(fit, "object")
   if (!has_own_likelihood(fit)) return(k * fit$df - 2 * fit$evidence)
@@ -154,7 +154,7 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns the log likelihood of each fit with its attributes, NA where there is none.
+# Returns the log likelihood of each fit with its attributes, or NA if it has none.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
@@ -175,7 +175,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap only by rounding
   meet <- outer(best, worst, "<")
   at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs that overlap
-  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row is better; values differ
+  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row is better than the column
   pairs <- function(at) {
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
@@ -223,13 +223,13 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("anova", "data.frame"))
 }
 
-# Returns TRUE if rows, responses, weights, trials and offset are the same. A density of numbers never compares with a
-# probability of classes or counts.
+# Returns TRUE if rows, responses, weights, trials and offset are the same. A density of numbers cannot be compared with
+# a probability of classes or counts.
 same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)
   if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  # a transform or weights for uneven noise: the modelled rows differ from the given ones
+  # With a transform or weights for heteroscedastic noise, the modelled rows differ from the given ones.
   modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
   if (modelled(a) || modelled(b)) {
     as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)

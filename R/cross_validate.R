@@ -1,4 +1,4 @@
-# Cross-validation: fits without some of the rows, and how well they predict these.
+# Cross-validates: fits without some of the rows, and scores the predictions of those rows.
 
 #' Cross-validate a Gaussian process fit
 #'
@@ -53,7 +53,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
                            sprintf("Cross-validation: %d of %d folds, %.0f s", i, length(ids), now - started))
     list(fold = ids[i], predictions = data.frame(row = out, fold = ids[i], p), seconds = now - began)
   })
-  # for single trials the CRPS is the Brier score
+  # Omit the CRPS of single trials, which is the Brier score.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels")) c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
@@ -96,7 +96,7 @@ settings_again <- function(fit, hyper) {
             "a new fit", hint = "Or `hyper = \"held\"`.")
   control <- replace(fit$control, "progress", FALSE)
   asked <- fit$asked %||% list(center = fit$center != 0, scale = fit$scale != 1)
-  # fits of earlier versions lack some settings
+  # Add the settings that fits of earlier versions lack.
   if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL)
   asked$mean <- asked$mean %||% ~ 1
   asked$transform <- asked$transform %||% "plain"
@@ -121,12 +121,12 @@ settings_again <- function(fit, hyper) {
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# Returns score_each() for the rows `out`, predicted by a fit to the other rows of `used`.
+# Returns score_each() for the rows `out`, as predicted by a fit to the other rows of `used`.
 predict_fold <- function(fit, data, asked, used, out) {
   if (response_of(fit)$conjugate) {
     train <- setdiff(used, out)
     inputs <- training_inputs(data)
-    # a noise trend that is learned again must not stay in the weights
+    # Use the given weights if the noise trend is learned again: other weights contain the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
     part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                         w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
@@ -209,8 +209,7 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Checks that `value` has an element for each row of the data. It may also have elements for rows that na.action left
-# out.
+# Checks that `value` has an element for each row of the data, and removes those of rows that na.action dropped.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
@@ -220,12 +219,12 @@ of_rows <- function(fit, value, n, argument) {
   value
 }
 
-# Conformal intervals, whose width follows from leave-one-out residuals in units of their sd.
+# Computes conformal intervals, whose width follows from leave-one-out residuals divided by their sd.
 
-# Beyond this number of rows, a prediction without a row is taken to equal the prediction with it.
+# With more rows than this, the prediction without a row is taken to equal the prediction with it.
 jackknife_rows <- 1000L
 
-# Returns list(lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
+# Returns list(lwr, upr) for new responses of weight 1, in units of y. `p` is list(mean, var) of f at rows$x.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
@@ -245,8 +244,8 @@ conformal_band <- function(fit, rows, p, level) {
 }
 
 # Returns the distances of both ends from the mean, a row for each row of x: the k-th smallest of the distances that the
-# training rows give. They follow from a training row's leave-one-out residual and sd, its precision W, 1 - leverage h,
-# and kappa, the posterior covariance of f at training rows (down) with f at x (across). `total`: variances at x.
+# training rows imply. A distance depends on a training row's leave-one-out residual and sd, its precision W, 1 -
+# leverage h, and kappa, the posterior covariance of f at training rows and x (columns). `total` is the variance at x.
 #
 # Jackknife+, for inducing points: without row i the prediction is
 #   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
@@ -254,7 +253,7 @@ conformal_band <- function(fit, rows, p, level) {
 # Full conformal, for an exact posterior: a new response t = mean + sd tau has the score |tau|. With B the precision of
 # row i given the others, u = W kappa and alpha = B (y_i - mu_(-i)), row i has the score
 #   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|.
-# This score is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
+# Row i has a larger score than the new row if tau is between alpha / (g + h) and -alpha / (g - h).
 ends_by_row <- function(fit, x, total, loo, used, k) {
   data <- training_data(fit)
   p <- posterior_of(fit)

@@ -1,6 +1,6 @@
-# Grouped effects beside a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables that
-# leave nothing unexplained, so that inducing points serve f alone. The levels of the grouping with the most effects
-# are eliminated; the effects of other groupings are features beside those of the inducing points.
+# Computes grouped effects and a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables
+# with no residual prior variance, so that inducing points serve f alone. The levels of the grouping with the most
+# effects are eliminated. The effects of other groupings are features, like those of the inducing points.
 #
 # A grouping is list(column, levels, design, root): the column of the rows that has the level (from 1), the number of
 # levels, the columns of the design (0 for an intercept), and the lower root of the covariance of a level's effects.
@@ -29,7 +29,7 @@ smooth_part <- function(kernel) {
   compile_kernel(as_kernel(parts))
 }
 
-# Returns TRUE for a kernel of grouped terms, each alone, and a linear mean.
+# Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
   alone <- vapply(kernel$terms, function(t) {
@@ -42,8 +42,8 @@ is_groups_only <- function(kernel) {
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
 # Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
-# number of its levels, or the level of each row. Default: those of x, with all codes if rows added later have negative
-# ones (rows-groups.R).
+# number of its levels, or the code of each level. By default the levels are those of x, with their codes if some are
+# negative because rows were added later (rows-groups.R).
 groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
   if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
 }), x = NULL) {
@@ -66,8 +66,8 @@ group_leaves <- function(kernel) {
 # Returns the columns with the levels of the groups.
 group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
 
-# Returns TRUE if the kernel has groups and nothing else reads their columns of levels. Only then may levels be numbered
-# anew. Otherwise inducing points serve the whole kernel.
+# Returns TRUE if the kernel has groups and no other factor reads their columns of levels. Otherwise levels cannot be
+# numbered anew, and inducing points serve the whole kernel.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)
   kernel <- as_sum(kernel)
@@ -84,8 +84,7 @@ count_effects <- function(kernel, x) {
   sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
-# Returns the rows with the levels of each grouping numbered from 1. A level that the grouping lacks gets a negative
-# number of its own.
+# Returns the rows with the levels of each grouping numbered from 1. An unknown level gets its own negative number.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)
@@ -94,7 +93,7 @@ numbered <- function(x, groupings) {
   x
 }
 
-# Returns the design, with a column for each row of x.
+# Returns the design of a grouping, with a column for each row of x.
 design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
@@ -111,9 +110,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors from finished sums over rows with `columns` columns, beside m inducing points. With P+ = I +
-# A+ A+' / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, and `quad` =
-# y'B+^{-1} y.
+# Returns the factors of the posterior from finished sums over rows with `columns` columns and m inducing points. With
+# P+ = I + A+ A+' / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, and
+# `quad` = y'B+^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -138,7 +137,7 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
 }
 
 # Returns the sums of products of the features that are not eliminated with the effects of the first grouping, or with
-# those of the `other` groupings (src/stats.c).
+# the effects of the `other` groupings (src/stats.c).
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])
@@ -158,8 +157,7 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X
 }
 
-# Returns the product of a matrix for each level with the rows of X, p for each level. `root` is p x p, for all levels,
-# or p x p x levels.
+# Multiplies the rows of X, p for each level, by a matrix for each level. `root` is p x p or p x p x levels.
 times_blocks <- function(root, X) {
   p <- nrow(root)
   root <- array(root, c(p, p, length(root) / p^2))
@@ -191,9 +189,9 @@ effects_of <- function(factors) {
 
 # ---- variances from finished sums ------------------------------------------------------------------------------------
 
-# Returns the factors with the noise and the variances of groups that maximise the variational bound, if these are to be
-# learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the inducing points
-# leave much variance, because the bound would count it as noise. Without groups nothing is learned.
+# Returns the factors with the noise and the group variances that maximise the variational bound, if they are to be
+# learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the residual prior
+# variance is large, because the bound would count it as noise. Without groups nothing is learned.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
@@ -230,7 +228,7 @@ free_groups <- function(kernel, s) {
   stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
 }
 
-# Returns the slopes of minus the bound in the logs of the variances of the groups and of the noise:
+# Returns the derivatives of minus the bound with respect to the log variances of the groups and of the noise:
 #
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {

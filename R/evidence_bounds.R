@@ -40,7 +40,7 @@ evidence_bounds <- function(fit, true = FALSE) {
     return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))
   }
   if (known$is == "exact") return(exact_bracket(fit))
-  # the DTC posterior for the bracket, with norms if the fit has its data
+  # Take the DTC posterior for the bracket, with norms if the fit has its data.
   own <- if (!is.null(fit$norms) || is.null(fit$data)) fit else with_fixed_seed(own_posterior(fit))
   traits <- method_traits(own)
   if (is.null(own$norms) && (is.null(own$factors$G) || !(traits$dtc || traits$sor) ||
@@ -58,14 +58,14 @@ evidence_bounds <- function(fit, true = FALSE) {
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
-# Bounds the change of the log evidence by rounding in the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2 and an
-# error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A`: an upper bound of |y|_A.
+# Bounds the change of the log marginal likelihood by rounding in the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2
+# and an error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A` is an upper bound on |y|_A.
 response_room <- function(fit, y_A) {
   e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
   (y_A + e / 2) * e
 }
 
-# Returns the root of the weighted sum of squares of y - offset - centre, in units of y, merged rows counted apart.
+# Returns the root of the weighted sum of squares of y - offset - centre, in units of y, before equal rows are merged.
 response_norm <- function(fit) {
   data <- fit$data
   if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
@@ -73,17 +73,17 @@ response_norm <- function(fit) {
   response_size(fit) + abs(fit$center) * sqrt(max(sums[["n"]], sums["w"], na.rm = TRUE))
 }
 
-# Returns the log evidence of an exact posterior as computed, minus and plus a bound of its rounding error. With D the
-# diagonal of K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is that of
-# M + Delta, |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of
+# Returns the computed log marginal likelihood (evidence) of an exact posterior, minus and plus a bound on its rounding
+# error. With D the diagonal of K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is
+# that of M + Delta, |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of
 # M^{-1/2} Delta M^{-1/2},
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
-# The norms of M^{-1} follow from M^{-1} <= diag(d / v). If that leaves more than 0.01, |M^{-1}|_F is computed, whose
+# The norms of M^{-1} follow from M^{-1} <= diag(d / v). If the bound is then above 0.01, |M^{-1}|_F is computed, whose
 # columns err by a factor 1 + N |M^{-1}|_2. The solution alpha is exact for another such Delta: y'alpha errs by at most
-# N |D^{1/2} alpha| |D^{1/2} A y|, and |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. Always s2 W^{-1} <=
-# K + s2 W^{-1}, and its determinant is at most that of D.
+# N |D^{1/2} alpha| |D^{1/2} A y|, and |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. s2 W^{-1} <= K + s2 W^{-1}
+# always holds, and the determinant of the latter is at most that of D.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
@@ -91,7 +91,7 @@ exact_bracket <- function(fit) {
   model <- model_of(fit)
   eps <- .Machine$double.eps
   d <- rowSums(f$L^2)
-  # the noise variance of each row; without the data its weights are known only from the diagonal d
+  # `v` is the noise variance of each row. Without the data, the weights are known only from the diagonal d.
   v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
     pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
@@ -115,9 +115,9 @@ exact_bracket <- function(fit) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # the shift by merging, weights and scale is also a sum with a term for each row
+  # The shift by merging, weights and scale is also a sum with a term for each row.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
-  # `squares` sums squares about the means of merged rows; without the data it is an upper bound
+  # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
     if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
   total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)
@@ -128,11 +128,11 @@ exact_bracket <- function(fit) {
   stats::setNames(out, c("lower", "upper"))
 }
 
-# Bounds log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:
+# Bounds the log marginal likelihood log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:
 #   log det(K + s2 I) >= log det(Q + s2 I) + log(1 + t / (s2 + g_max)),
 #   log Z >= -(log det(Q + s2 I) + c + t / s2 + N log 2 pi) / 2.
-# Rounding (section 10 of the theory vignette): C is the factor of s2 I + G up to delta, which moves the log determinant
-# by delta tr (C C')^{-1}. Errors of A move it, and with it t, by at most slopes / s2.
+# Rounding (section 10 of the theory vignette): C is the Cholesky factor of s2 I + G up to delta, which moves the log
+# determinant by delta tr (C C')^{-1}. Errors of A move the log determinant, and t, by at most slopes / s2.
 evidence_bracket <- function(post, data) {
   p <- post$factors
   model <- model_of(post)
@@ -155,35 +155,35 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I) without the log determinant and c, from SoR's log evidence or the ELBO without its last term
+  # Compute log N(y; 0, Q + s2 I) without the log determinant and c, from SoR's evidence or the ELBO + t term.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2
-  if (!known) upper <- constant - least / 2 # s2 is lost in the rounding of G; log det(K + s2 I) >= N log s2 holds
+  if (!known) upper <- constant - least / 2 # rounding of G exceeds s2; log det(K + s2 I) >= N log s2 holds
   sums <- growth * (abs(constant) + post$nobs * (2 + abs(log(noise)) + 2 * abs(log(post$scale))) +
                       2 * sum(abs(logs)) + m * abs(log(noise)) + c_term + p$t / noise)
   c(lower = lower - sums, upper = max(upper, lower) + sums)
 }
 
-# A bracket of the true log marginal likelihood of a log-concave response, and with it the distance of the approximate
-# posterior from the true one. q = N(m, C) is Laplace's or the variational posterior of f at the rows, with slopes g
-# and curvatures W; t = f - m, and
+# Bounds the true log marginal likelihood of a log-concave response, and with it the distance of the approximate
+# posterior from the true one. q = N(m, C) is the Laplace or variational posterior of f at the rows. The log likelihood
+# l_n has the derivative g_n and curvature -W_n at m. With t = f - m,
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #
-# Z_G is the evidence of the Gaussian problem. Jensen's inequality gives the lower end, and that of Chen, Dafnis and
-# Paouris (2015) for correlated normal variables the upper one, with p_n = 1 / (C_nn (W_n + v)) and v at most
+# Z_G is the evidence of the Gaussian problem. Jensen's inequality gives the lower end. The inequality of Chen, Dafnis
+# and Paouris (2015) for correlated normal variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most
 # 1 / (largest eigenvalue of K):
 #
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 #
 # With inducing points the lower bound is for the posterior on them. For the upper bound Z_G, the mean m and C_nn of the
-# exact Gaussian problem are certified. Each integral takes the ends that make it largest: it grows with p_n, and is
+# exact Gaussian problem are certified. Each integral uses the ends that make it largest: it increases with p_n, and is
 # log-convex in m.
 #
-# The integrals are by the trapezoid rule, whose difference from half as many nodes is added as their error.
+# The integrals are by the trapezoid rule. The difference from half as many nodes is added as their error.
 
 true_bracket <- function(fit) {
   response <- response_of(fit)
@@ -202,15 +202,15 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- with_fixed_seed(bounds_at_mode(fit, data, FALSE))
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  # bounds the largest eigenvalue of K; beyond a few rows by that of A'A plus the trace of the residual
+  # Bound the largest eigenvalue of K; for more than a few rows by that of A'A plus the trace of the residual K - A'A.
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
     (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
-  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # points that repeat others are left out
-  # the predictions are centred at a mean that differs from the mode
+  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # omit points that repeat others
+  # Predictions are centred at a mean that differs from the mode.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -229,7 +229,7 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds of the log marginal likelihood by the normal q at b$at. For the lower bound, `moved`
+# Returns c(lower, upper), bounds on the log marginal likelihood by the normal q at b$at. For the lower bound, `moved`
 # shifts the whitened mean of q. The shifted normal has divergence |H^{1/2} moved|^2 / 2 from q.
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
@@ -256,12 +256,12 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns sum (1 / p) log E r^p, the largest over the mean and the variance C_nn of the exact Gaussian problem within
-# their bounds: with p = 1 / (C_l (W + v)),
+# Returns an upper bound on sum (1 / p) log E r^p for every mean and variance C_nn of the exact Gaussian problem within
+# their bounds. With p = 1 / (C_l (W + v)),
 #
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
 #
-# It is infinite if p W is above 1 / C_u.
+# The bound is infinite if p W is above 1 / C_u.
 upper_terms <- function(b, v, l, top) {
   at <- b$at
   x <- b$data$x
@@ -282,7 +282,7 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top): where a concave function has fallen by 45 from its top, found by longer steps.
+# Returns list(low, high, top): the points where a concave function is 45 below its maximum `top`.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # steps grow while the point is open
     for (i in 1:60) {
@@ -300,7 +300,7 @@ support_of <- function(log_h, slope, unit) {
 }
 
 # Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule
-# with half as many nodes. Nodes are doubled until that difference is small.
+# with half as many nodes. The number of nodes is doubled until the difference is small.
 rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
   at <- function(share) h(low + (high - low) * share)
   sums <- function(shares) Reduce(`+`, lapply(shares, at))

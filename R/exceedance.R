@@ -1,4 +1,4 @@
-# Where f is above a threshold: probabilities, their certified bounds, and sets of places.
+# Finds where f is above a threshold: probabilities, their certified bounds, and regions.
 
 #' Where f exceeds a threshold, with certified probabilities
 #'
@@ -105,8 +105,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 
 region_levels <- c("above", "below", "undecided")
 
-# Returns list(lower, upper), the interval of the f that belongs to a threshold of the response. A threshold outside of
-# the range of the mean response is finite, but beyond every f.
+# Returns list(lower, upper), an interval that contains the f of a threshold of the response. For a threshold outside
+# the range of the mean response, it is finite but beyond every f.
 threshold_of_f <- function(response, threshold) {
   plain <- is.null(response$transform) && response$link$range[1L] == -Inf
   t <- if (is.null(response$transform)) {
@@ -122,7 +122,7 @@ threshold_of_f <- function(response, threshold) {
 # Bounds P(f > t) for a normal f whose mean, sd and t lie in intervals list(lower, upper), rounding included. The
 # probability is Phi(z), z = (mean - t) / sd.
 normal_exceedance <- function(mean, sd, t) {
-  # the largest z for a difference of mean and t; at t itself, or with unknown sd, z may be anything
+  # Find the largest z for a difference `gap` of mean and t. If gap is 0 or the sd is unknown, z may be any number.
   largest <- function(gap) {
     z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
     z * (1 + sign(z) * 16 * .Machine$double.eps)
@@ -131,8 +131,8 @@ normal_exceedance <- function(mean, sd, t) {
        upper = pmin(stats::pnorm(largest(mean$upper - t$lower)) * (1 + 1e-13), 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial. It increases with the mean of f. For two sds of f,
-# P(y <= threshold | f) falls in f from at most 1 to at least 0, so that its averages differ by at most the largest
+# Bounds P(y > threshold) for a new response of one trial. It increases with the mean of f. P(y <= threshold | f)
+# decreases in f from at most 1 to at least 0. So for two sds of f, its averages differ by at most the largest
 # difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
@@ -154,8 +154,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor with the regions: the largest set of places, in the order of `p`, where all values are above the
-# threshold with probability `prob` in draws of f, and the largest set where all are below.
+# Returns a factor with the regions: the largest set of rows, in the order of `p`, where f is above the threshold at all
+# of them with probability `prob` in draws of f, and the largest set with f below.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))
@@ -164,7 +164,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
   known <- which(!is.na(p))
   set <- function(holds, order) {
     order <- known[order]
-    # `first`: for each draw, the first place in this order that breaks the condition
+    # For each draw, `first` is the first row in this order that breaks the condition.
     first <- apply(holds[order, , drop = FALSE], 2L, match, x = FALSE, nomatch = length(order) + 1L)
     utils::head(order, sort(first, decreasing = TRUE)[ceiling(prob * draws)] - 1L)
   }
@@ -261,8 +261,7 @@ exceedance_figure <- function(x) {
          foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 
-# Returns the panel of the probability along one input, with its certified bounds. A strip along the bottom shows the
-# regions.
+# Returns the panel of the probability along one input, with its certified bounds and a strip of regions at the bottom.
 exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   o <- order(inputs[[1L]])
   at <- inputs[[1L]][o]
@@ -281,8 +280,8 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
        ticks = variable_ticks(variable, range(at)))
 }
 
-# Returns the panel of a map of the regions. Places on a grid are cells, which end half-way to their neighbours; other
-# places are dots.
+# Returns the panel of a map of the regions. Rows on a grid are cells, which end half-way to their neighbours; other
+# rows are dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == length(shown)

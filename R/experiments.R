@@ -1,4 +1,4 @@
-# The experiments of the paper: protocol, files of results and data sets.
+# Runs the experiments of the paper: protocol, files of results and data sets.
 
 #' Run an experiment of the paper
 #'

@@ -1,16 +1,16 @@
-# Figures as values, and how they are drawn with base graphics and with ggplot2.
+# Represents figures as values, and draws them with base graphics or ggplot2.
 
-# Makes a figure.
-#   panels       a list for each panel: args, arguments of plot.default(); layers; and, where wanted,
+# Makes a figure from these parts:
+#   panels       a list for each panel: `args`, the arguments of plot.default(), `layers`, and optionally
 #     levels     names of the values 1, 2, ... on the horizontal axis
 #     ticks      list(at, labels) of the horizontal axis; yticks, of the vertical one
 #     right      width of the right margin, in lines
-#   value        what the plotting function returns
+#   value        the value that the plotting function returns
 #   keys         rows of legend_keys(), for all panels
 #   shape        rows and columns of panels
 #   outer        axis titles of all panels together
 #   foot         text below the figure
-# Axes without limits contain all layers but ticks and lines with a slope.
+# The default limits of an axis contain all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
     shown <- Filter(function(l) l$verb != "tick" && is.null(l$slope), p$layers)
@@ -28,14 +28,14 @@ figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length
 }
 
 # Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels),
-# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). It is a list of one, so
-# that c() joins layers.
+# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). It is in a list of length
+# 1, so that c() joins layers.
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
 }
 
-# Colours of Okabe and Ito, which colour-blind readers can distinguish.
+# These are the colours of Okabe and Ito, which colour-blind readers can distinguish.
 plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", certified = "#E69F00", fit = "#D7191C")
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
@@ -49,7 +49,7 @@ series_looks <- function(n) {
              lty = rep(seq_len(6L), each = 8L, length.out = n))
 }
 
-# Returns the lower end of a logarithmic axis for values between these limits.
+# Returns the lower end of a logarithmic axis for values between the limits `lim`.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
@@ -64,7 +64,7 @@ data_layer <- function(points, size = 0.8) {
   }), FALSE)
 }
 
-# Returns a row for each key; NA means that the key has no such part.
+# Returns a data frame with a row for each key. An NA means that the key lacks that element, such as a point or a line.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
@@ -79,8 +79,8 @@ mark_keys <- function(s) {
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# Draws a figure. `args` are the arguments of the call, for every panel: those of plot.default(), par() and image().
-# `known` are those that the caller has itself. par() is restored.
+# Draws a figure. `args` are the arguments of the call for every panel, for plot.default(), par() and image(). `known`
+# are the names of the caller's own arguments. par() is restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
   of_image <- names %in% c("useRaster", "zlim")
@@ -122,7 +122,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
 }
 
 # Returns the number of letters of size `cex` that a line of the device holds. The width of text is unknown before a
-# panel is open.
+# panel opens.
 letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
 
 draw_layer <- function(l, image) {
@@ -155,7 +155,7 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  # draws powers of ten without `ticks`, or the ticks of R if there are fewer than two powers
+  # Draw powers of ten if there are no `ticks`, or the ticks of R if there are fewer than two powers.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
@@ -178,9 +178,9 @@ open_panel <- function(p, args, margins) {
   if (own[["yaxt"]]) draw_axis(2, p$yticks)
 }
 
-# Returns how the names of levels are written below an axis. They stand side by side if they have room, else upright.
-# Many or long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. `margin` is in
-# lines. The width of text is unknown before a panel is open, so a letter counts as half a line wide.
+# Returns the layout of the names of levels below an axis. Names stand side by side if they fit, else upright. Many or
+# long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. `margin` is in lines. The
+# width of text is unknown before a panel is open, so a letter counts as half a line wide.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
@@ -195,7 +195,7 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
-# Returns how many rows a legend has. A row is drawn smaller, if it must be, down to nine tenths.
+# Returns the number of rows of a legend. If needed, a row is drawn smaller, down to nine tenths of its size.
 rows_of_keys <- function(keys) ceiling(sum(nchar(keys$text) + 8) / (1.1 * letters_in_line(0.8)))
 
 # Draws the legend above the panel or above all panels, in rows as wide as the figure.
@@ -220,8 +220,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
 
-# Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of the facet
-# titles.
+# Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of it.
 ggplot_figure <- function(f) {
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
@@ -251,7 +250,7 @@ ggplot_figure <- function(f) {
   free <- c(length(unique(each("xlim"))) > 1L || length(unique(places$shift)) > 1L, length(unique(each("ylim"))) > 1L)
   first <- panels[[1L]]
   asp <- first$args$asp
-  beside <- !is.null(first$right) # layers stand in the margin
+  beside <- !is.null(first$right) # TRUE if layers stand in the margin
   frame <- c(list(if (!free[1L]) first$args$xlim + places$shift[1L], if (!free[2L]) first$args$ylim),
              if (isTRUE(is.finite(asp))) list(ratio = asp), if (beside) list(clip = "off", expand = FALSE))
   log <- function(axis) isTRUE(grepl(axis, first$args$log))
@@ -270,7 +269,7 @@ ggplot_figure <- function(f) {
                                 plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
-# The geoms of the verbs of layers: their names, their aesthetics as columns of the data, and the parts of a look.
+# This table has the geoms for layers: their names, their aesthetics as columns of the data, and the parts of a look.
 ggplot_kinds <- list(
   line = list("path", c(x = "x", y = "y", group = "group"), c("colour", "linetype", "linewidth")),
   band = list("ribbon", c(x = "x", ymin = "y", ymax = "y1", group = "group"), "fill"),
@@ -321,8 +320,8 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Gives levels and dates their place on an axis that all panels share: a stretch for each panel, away from all numbers,
-# where the scale shows names. Returns list(shift, of the values of each panel; scale, NULL without names).
+# Gives levels and dates a position on an axis that all panels share: a stretch for each panel, away from all numbers,
+# where the scale shows names. Returns list(shift, scale): shifts of the panels' values, and NULL without names.
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L

@@ -18,10 +18,10 @@ check_any_fit <- function(fit, argument) {
   fit
 }
 
-# Does what check_any_fit() does, but refuses non-Gaussian likelihoods.
+# Calls check_any_fit(), and refuses non-Gaussian likelihoods.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
-# Names of parts in version 0.1.0 and their present names. `posterior` was the list of factors, today it is a word.
+# These parts have other names in version 0.1.0. There `posterior` was the list of factors; now it is a word.
 renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
 
 with_new_names <- function(fit) {
@@ -36,9 +36,9 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
-# Checks the parts that other functions read without a check: sizes that match and numbers that are finite. The cost
-# does not depend on the number of rows, except for the group of each merged row. need() stops at the first of its
-# arguments, named by the parts, that is neither TRUE nor NULL; later ones may rely on those before.
+# Checks the parts that other functions read without a check: their sizes must match, and numbers must be finite. The
+# cost does not depend on the number of rows, except for the group of each merged row. need() stops at its first
+# argument, named by the part, that is neither TRUE nor NULL. Later arguments may assume the earlier checks.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -83,7 +83,7 @@ check_fit_parts <- function(fit, argument) {
        `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
-# The classes of optional parts.
+# Optional parts have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
 
@@ -103,7 +103,7 @@ has_shapes <- function(part, shapes, optional = NULL) {
   TRUE
 }
 
-# Returns TRUE for a kernel of d columns with all parameters: one that is missing or no number has the value NA.
+# Returns TRUE for a kernel of d columns with all parameters. A missing or non-numeric parameter has the value NA.
 is_good_kernel <- function(kernel, d) {
   inherits(kernel, "pfdtc_kernel") && is.list(kernel) && isTRUE(tryCatch({
     good <- vapply(as_sum(kernel)$leaves, function(l) {
@@ -116,11 +116,11 @@ is_good_kernel <- function(kernel, d) {
   }, error = function(e) FALSE))
 }
 
-# Checks what the posterior is computed from.
+# Checks the parts from which the posterior is computed.
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # without its posterior a fit still has an evidence
+  if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
   points <- if (dense) "x" else "inducing"
   m <- NROW(fit[[points]])
   square <- c(m, m)
@@ -154,7 +154,7 @@ check_fit_posterior <- function(fit, d, need) {
                 if (plain) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
     return(need(factors = has_shapes(f, shapes), likelihood = is.list(fit$likelihood)))
   }
-  if (dense) { # without its Cholesky factor, it has the model and the weights of the rows that it was made of
+  if (dense) { # a fit without its Cholesky factor has the model and the weights of its rows
     return(need(factors = has_shapes(f, c(list(alpha = m), if (is.null(f$L)) list(weights = m) else list(L = square)),
                                      optional = "weights"),
                 `factors$model` = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
@@ -192,8 +192,8 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Returns the exact fit of the same model as all `fits`. For a `caller` that compares fits, NULL is allowed, and a hint
-# covers other values that users put there.
+# Checks that `exact` is the exact fit of the same model as all `fits`, and returns it. For a `caller` that compares
+# fits, NULL is allowed. The hint covers other values that users gave.
 check_exact <- function(exact, fits, caller = NULL) {
   refuse_if(missing(exact), "exact", "missing", "a fit by gp_exact()",
             hint = "Use gp_exact() of the same data with like = fit.")
@@ -211,7 +211,7 @@ check_exact <- function(exact, fits, caller = NULL) {
 }
 
 # Checks that two fits approximate the same exact GP: data, centre, kernel and noise agree. For non-Gaussian likelihoods
-# family, numbers of trials, offset and mean take the place of the noise.
+# family, numbers of trials, offset and mean are compared instead of the noise.
 check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
@@ -248,7 +248,7 @@ same_model <- function(a, b) {
   }, pfdtc_error_input = function(e) FALSE)
 }
 
-# Refuses fits that are not in one list, as in f(a = fit1, b = fit2). `lacking`: `fits` is missing.
+# Stops if fits are not in one list, as in f(a = fit1, b = fit2). `lacking` is TRUE if `fits` is missing.
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()

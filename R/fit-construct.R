@@ -1,8 +1,8 @@
-# The last stage of a fit: the posterior of all rows, and the fit object.
+# Constructs a fit in the last stage: the posterior of all rows, and the fit object.
 
-# Builds a fit, for every function that fits. `parts` are the posterior (`factors` of the rows `x` or of `inducing`
-# points, or `near`), `evidence`, and elements that only this kind of posterior has. `about` has facts about the data
-# and the stages.
+# Builds a fit, for every function that fits. `parts` are the posterior (`factors` on the rows `x` or on the points
+# `inducing`, or `near`), `evidence`, and elements that only this kind of posterior has. `about` has facts about the
+# data and the stages.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
@@ -32,8 +32,7 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, whose model and rows are those of p$fit. Nothing is optimised. The fit keeps the
-# rows `data`.
+# Returns a fit with the posterior p, with the model and data of p$fit. Nothing is optimised. The fit keeps `data`.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -47,16 +46,16 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
-# Every fit contains this package's namespace. So a saved fit, or a fit on a worker, loads the package, and its methods
-# work without library().
+# Every fit contains the namespace of this package. So a saved fit, or a fit on a worker, loads the package and its
+# methods without library().
 methods_home <- topenv()
 
 empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or of some by gp_subsample(). If the function could have chosen
-# inducing points, all rows count as such.
+# Returns a fit with the exact posterior of all rows, or of some rows for gp_subsample(). If the function could have
+# chosen inducing points, all rows count as inducing points.
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
@@ -102,7 +101,7 @@ construct_fit <- function(data, done, s, state) {
       factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
       jitter = factors$jitter))))
   }
-  # grouped effects beside inducing points: the variances of groups and noise are learned again from all rows
+  # With groups and inducing points, learn the variances of groups and noise again from all rows.
   factors <- posterior_stage(state, function() {
     factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
     if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
@@ -120,9 +119,9 @@ points_and_start <- function(done, s) {
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
-# Returns a fit with nearest neighbours. Its `factors` are NULL: posterior_on_points() computes them where needed.
+# Returns a fit with nearest neighbours. Its `factors` are NULL; posterior_on_points() computes them.
 construct_near <- function(data, done, s, state) {
-  # with very many rows, training has no neighbours, because that pass would take too long
+  # With very many rows, train without neighbours, because that pass would take too long.
   some <- s$posterior$neighbours
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
@@ -142,7 +141,7 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# Checks the memory that an exact posterior takes, and reports it if it is more than 100 MB.
+# Checks the memory that an exact posterior takes, and reports the memory if it is more than 100 MB.
 announce_memory <- function(bytes, n) {
   check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
   if (bytes < 1e8) return(invisible())
@@ -151,9 +150,8 @@ announce_memory <- function(bytes, n) {
 
 # The stages that learn hyperparameters. `s` is the part `learn` of the plan.
 
-# Returns list(model, pilot, learned, kernels, exact, smoother), where all but the first may be NULL. `exact` compares
-# exact and Vecchia likelihood, see choose_exactly(). `smoother` has a smoother kernel that predicts as well beside
-# neighbours.
+# Returns list(model, pilot, learned, kernels, exact, smoother); all but the first may be NULL. `exact` compares exact
+# and Vecchia likelihood, see choose_exactly(). `smoother` is a smoother kernel that predicts as well with neighbours.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -167,7 +165,7 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      drawn <- sample.int(rows$n, min(200L, rows$n)) # before merging
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # before equal rows are merged
       z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
       pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
       count_evaluations(state, "pilot", pilot)
@@ -175,15 +173,15 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start)
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
-    # With few rows the likelihood is largest at variances that are too small, as for a linear model (bench/few.R):
-    # kernel variances and noise are multiplied by n / (n - p), for p learned hyperparameters, and below few_rows rows
-    # by (t / z)^2, for the 97.5 % quantiles of Student's t with n - 1 degrees of freedom and of the normal
-    # distribution: 95 % intervals are as wide as those of Student's t (bench/fewer.R).
+    # With few rows the likelihood is largest at variances that are too small, as in a linear model (bench/few.R).
+    # Multiply kernel variances and noise by n / (n - p), for p learned hyperparameters. Below few_rows rows, multiply
+    # also by (t / z)^2, the 97.5 % quantiles of Student's t with n - 1 degrees of freedom and of the normal
+    # distribution. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R).
     p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
     student <- data$n < few_rows
     factor <- data$n / (data$n - min(p, data$n / 2)) *
       if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
-    if (factor >= 1.005) { # else it is printed as 1.00
+    if (factor >= 1.005) { # a smaller factor is printed as 1.00
       state$because["scale"] <- sprintf(
         paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
               "kernel and noise learned from %d rows%s."), factor, as.integer(p), as.integer(data$n),
@@ -210,7 +208,7 @@ learned_in <- function(kernel, s) {
   length(setdiff(names, c(not_learned(s), names[c(kernel$table$held, FALSE)])))
 }
 
-# Returns the problem of the hyperparameters that are learned, see hyper_parameters().
+# Returns the parameters that are learned, in the form of hyper_parameters().
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
@@ -219,10 +217,10 @@ free_parameters <- function(model, s) {
 # Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
-  # while lengthscales move, some may make k(Z, Z) singular: the jitter is above rounding from the start
+  # Lengthscales that move may make k(Z, Z) singular, so the jitter is above rounding from the start.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # a millionth of the gain in log marginal likelihood is far below any difference that matters
+  # Stop at a millionth of the increase in log marginal likelihood, far below any difference that matters.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
@@ -233,20 +231,20 @@ exact_problem <- function(data, parameters, control) {
   hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, control))
 }
 
-# The last stage of a fit to a row source: a pass for the sums over the rows, then the posterior of the sums.
+# The last stage of a fit to a row source makes a pass for the sums over the rows, then the posterior from the sums.
 
-# Sums over rows as plain values. The sums of two sets of rows add up, so that rows can be read in parts and in several
-# processes. The posterior is made of the sums over all rows.
+# Sums over rows are plain values. The sums of two sets of rows add up, so that rows can be read in parts and in several
+# processes. The posterior is made from the sums over all rows.
 
 # Returns the parts of a start that sums_with_signature() reads, to send them to another process.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
-# Returns the sums that a posterior was made of, with its own residuals.
+# Returns the sums from which a posterior was made, with its own residuals.
 sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
-# Returns the posterior as native_posterior() does. The residuals of b + s follow from those of b:
+# Returns the posterior like native_posterior(). The residuals of b + s follow from those of b:
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
 # No digits cancel, because b is close to the result and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {
@@ -262,7 +260,7 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Returns the element `near` of a fit made from FITC's posterior, with the sums it was made of: see posterior_of_fit().
+# Returns the element `near` of a fit from FITC's posterior and the sums that made it, see posterior_of_fit().
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
@@ -270,10 +268,10 @@ near_of_posterior <- function(p, model, neighbours) {
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
-# Returns the sums that a posterior on z needs from rows, list(x, y, weights), and the signature of the rows. `start` is
-# a posterior on the same points and has their jitter. `rss` is the sum of squares of its residuals, for
-# posterior_of_sums(). If `start` has groups, the sums are those by level. `beside`: for a posterior with neighbours, in
-# which every row has FITC's noise s2 / w_n + E_nn.
+# Returns the sums over rows list(x, y, weights) for a posterior on z, and the signature of the rows. `start` is a
+# posterior on the same points and has their jitter. `rss` is the sum of squares of its residuals, for
+# posterior_of_sums(). If `start` has groups, the sums are by level. `beside` is TRUE for a posterior with neighbours,
+# in which every row has FITC's noise s2 / w_n + E_nn.
 sums_with_signature <- function(rows, z, model, start, beside, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
@@ -288,7 +286,7 @@ sums_with_signature <- function(rows, z, model, start, beside, control) {
        offset_squares = sum(rows$offset_squares))
 }
 
-# Returns the fit. `data` is the sample, on which all earlier stages worked.
+# Returns the fit to a row source. `data` is the sample, on which all earlier stages worked.
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
@@ -337,7 +335,7 @@ construct_from_source <- function(data, done, s, state) {
 }
 
 # Returns the parts of a fit with neighbours: FITC's posterior on the inducing points from all rows, and the rows of the
-# sample as possible neighbours. C C' in near_posterior() is FITC's in units of the noise. If the sample has all rows,
+# sample as possible neighbours. C C' of near_posterior() is FITC's in units of the noise. If the sample has all rows,
 # the result is near_posterior() itself.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model

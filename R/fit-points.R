@@ -1,4 +1,4 @@
-# The stages that choose inducing points and move them. `s` is the part `posterior` of the plan.
+# Chooses inducing points and moves them. `s` is the part `posterior` of the plan.
 
 # Returns list(z, t): the points and, if they were chosen greedily, the mean residual prior variance of a row.
 points_stage <- function(data, learned, s, state) {
@@ -9,20 +9,20 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns mean(w E_nn) / noise, E the residual prior variance; Inf if the points were not chosen greedily.
+# Returns mean(w E_nn) / noise, with E the residual prior covariance, or Inf if the points were not chosen greedily.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   w <- if (is.null(data$weights)) 1 else mean(data$weights)
   w * start$t / learned$model$noise
 }
 
-# Calls choose_points() with cleaned data, for at most one point per row.
+# Calls choose_points() with the cleaned data, for at most one point per row.
 start_points <- function(data, model, m, method, run) {
   choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data need memory as well
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# Returns list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, learned, kernels).
+# Returns the state before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, ...).
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
@@ -66,15 +66,15 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # iterations from the chosen start belong to the first round
+  # Count iterations from the chosen start in the first round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
 # Runs a few iterations from each of two starts, points greedy in the prior variance and points greedy in the
-# divergence, and returns the better one. Neither is best for all numbers of points. If d^2 of both differs by less than
-# 5, the points explain nearly everything, and the first start ends at smaller errors. Returns list(now, steps): the
-# result and the steps that are left.
+# divergence, and returns the better one. Neither is best for all numbers of points. If their d^2 differ by less than 5,
+# the points explain nearly all of f, and the first start ends at smaller errors. Returns list(now, steps): the result
+# and the remaining steps.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -85,7 +85,7 @@ better_start <- function(data, rows, now, s, state) {
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
-  # `trace` belongs to the better start
+  # `trace` belongs to the better start.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
@@ -95,7 +95,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns NULL if the second start cannot be computed.
+# Returns the result from the second start, or NULL if it cannot be computed.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -109,7 +109,7 @@ second_start <- function(data, now, s, state, begin) {
 # try_points(). `reference` is a reference posterior of the same model, for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # between renewals
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # iterations between renewals
   left <- steps$maxit
   how <- s$aux
   step <- 0.1
@@ -118,7 +118,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # numbers rows among all the data, for the exact posterior of a subset; a SoR posterior has none
+        # Give `aux_rows` as rows of all data, for the exact posterior of a subset; a SoR posterior has none.
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {
@@ -154,7 +154,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # if the search ended before its first value, the previous value stays
+  # If the search ended before its first value, keep the previous value.
   if (is.na(result$value)) result$value <- now$value %||% NA_real_
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))

@@ -1,18 +1,18 @@
-# The search for the fewest inducing points that meet a tolerance:
+# Searches for the fewest inducing points that meet a tolerance:
 #
 #   grow_reference()  doubles the points of a reference until its certified error is small relative to tol
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
 #   search_points()   moves greedy points until certified
 #
-# Both take the number of points to try next from next_m(), which reads the candidates so far.
+# Both searches take the number of points to try next from next_m(), which reads the candidates so far.
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
 # Returns TRUE if inducing points alone are unlikely to meet tol. The exact variance of f at a row is at most its noise
-# variance, and the variance by inducing points is at least their residual prior variance. So `worth` points with rho
+# variance, and the variance by inducing points is at least the residual prior variance. So `worth` points with rho
 # above (1 - tol)^-2 do not meet tol; a power law extrapolates rho. Then as many greedy points, not moved, are compared
-# with neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moved
-# points hardly correct it.
+# with neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moving the
+# points hardly corrects it.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -39,12 +39,11 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 
 # ---- the reference --------------------------------------------------------------------------------------------------
 
-# The certified error of the reference, as a share of tol, up to which fits with fewer points can meet tol.
+# Fits with fewer points can meet tol if the certified error of the reference is at most this share of tol.
 enough_of_tol <- 0.9
 
-# Returns make(m2), a yardstick() by a reference of m2 points, with the smallest of m2 = 128, 256, ... for which
-# enough() is TRUE, and the `limit` that ended the growth. A search among at most `worth` points needs no larger
-# reference.
+# Returns make(m2), a yardstick() by a reference of m2 points, for the smallest m2 = 128, 256, ... with enough() TRUE,
+# and the `limit` that ended the growth. A search among at most `worth` points needs no larger reference.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -58,16 +57,16 @@ grow_reference <- function(n, m, worth, late, make, enough) {
   }
 }
 
-# Returns the largest number of points m2 for a quarter of the memory allowed. The pivoted Cholesky factor on min(n, 20
-# m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
+# Returns the largest number m2 of points that fits into a quarter of the memory allowed. The pivoted Cholesky factor on
+# min(n, 20 m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
 most_reference_points <- function(n) {
   numbers <- getOption("pfdtc.max_memory", 2^32) / 4 / 8
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick with a reference that, if possible, leaves a quarter of tol open and would itself meet tol.
-# Kriging on neighbours needs far fewer points for that. All pairs of rows ("tight") are used last, if they cost no more
-# than a few references.
+# Returns a yardstick whose reference has an error of at most 3/4 of tol if possible, and would itself meet tol. Kriging
+# on neighbours needs far fewer points for that. All pairs of rows ("tight") are used last, if they cost no more than a
+# few references.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -89,8 +88,8 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Tries first points of the reference until the smallest m with an error of at most `goal` is known to 5 %; all points
-# meet it. at(m) returns mean and sd of f. Returns that m, all candidates, and the slope of -log error in log m below.
+# Tries the first m points of the reference until the smallest m with an error of at most `goal`, which all points meet,
+# is known to 5 %. at(m) returns mean and sd of f. Returns that m, all candidates, and the slope of -log error in log m.
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -109,9 +108,9 @@ search_first <- function(yard, goal, tol, at) {
   list(m = as.integer(found), tried = tried, slope = min(max(slope, 0.5), 8))
 }
 
-# Returns the next number of points to try, or NULL. log error falls by `slope` per unit of log m, which predicts the m
-# that suffices. The next m is 8 % larger, because another fit would cost more. `cheap` candidates are tried until the
-# smallest m is known to 5 %; `top` of them meet the goal.
+# Returns the next number of points to try, or NULL. log error decreases by `slope` per unit of log m, which predicts
+# the sufficient m. The next m is 8 % larger, because another fit would cost more. `cheap` candidates are tried until
+# the smallest m is known to 5 %; `top` points meet the goal.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -130,7 +129,7 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (is.infinite(least)) return(if (failed < top) as.integer(min(top, wanted)))
   if (cheap && least <= enough) return(NULL)
   if (wanted > least / 1.08) {
-    # a smaller m failed, so the smallest m that suffices lies between the two
+    # A smaller m failed, so the smallest sufficient m is between the two.
     if (!cheap && (met[now] || least <= enough)) return(NULL)
     wanted <- round(sqrt(max(failed, 1) * least))
   }
@@ -139,7 +138,7 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Searches for the fewest moved points that meet tol. `worth` is the largest number of points that is worth the time,
+# Searches for the fewest moved points that meet tol. `worth` is the largest number of points that is worth the time, or
 # Inf without an alternative.
 search_points <- function(job, worth) {
   data <- job$data
@@ -147,7 +146,7 @@ search_points <- function(job, worth) {
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # references and certificates take hyperparameters, data and units from a fit: here from a fit on one point
+  # References and certificates need a fit for hyperparameters, data and units; use a fit on one point.
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)
@@ -155,7 +154,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # if tol is out of reach, one candidate is optimised whose error is within a quarter of the reference's
+  # If tol is out of reach, optimise one candidate whose error is within a quarter of the reference's error.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
@@ -183,12 +182,12 @@ search_points <- function(job, worth) {
 
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would do.", m, as.integer(more))
 
-# Moves m points until tol is met. `last`: no larger m is left to try, so the search is not given up early. Returns NULL
-# after an interrupt before the first certificate.
+# Moves m points until tol is met. `last` is TRUE if no larger m remains, so the search is not given up early. Returns
+# NULL after an interrupt before the first certificate.
 #
 # The certificate is computed every few iterations, less often if points are moved on a part of the rows. The candidate
-# has the best points of those. Errors fall about like iterations^(-1/2). So a candidate is given up if its error is far
-# above what that rate allows in `maxit` iterations, and `expected` is the error after all of them.
+# has the best of the certified points. Errors decrease about like iterations^(-1/2). So a candidate is given up if its
+# error is far above the rate that `maxit` iterations need. `expected` is the error after all of them.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -235,18 +234,18 @@ try_points <- function(job, m, carrier, rows, last) {
                 done = replace(now, c("z", "value", "jitter"), best[c("z", "value", "jitter")]))
 }
 
-# ---- the two statistics ---------------------------------------------------------------------------------------------
+# ---- the two quantiles -----------------------------------------------------------------------------------------------
 
-# Returns the smallest number that is at least as large as a share q of the values.
+# Returns the smallest number that at least a share q of the values does not exceed.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns functions for the two statistics that `tol` limits, the quantiles of the errors of mean and sd, from bounds of
+# Returns functions for the two numbers that `tol` limits, the quantiles of the errors of mean and sd, from bounds on
 # the exact GP at the training rows in units of y without offset:
 #
-#   error(mean, sd)  the statistics of a posterior with this mean and sd
-#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is taken off its mean
-#   floor            the statistics of the middle of the bounds: no posterior is certified to be better.
-#   reference, effort, m2, rows  where the bounds come from; `rows` is the number of training inputs
+#   error(mean, sd)  the two quantiles for a posterior with this mean and sd
+#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from its mean
+#   floor            the quantiles for the middle of the bounds: no posterior can be certified to be better
+#   reference, effort, m2, rows  the origin of the bounds; `rows` is the number of training inputs
 #
 # Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.
 yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "reference", n = length(rows$index)) {
@@ -273,8 +272,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search. Its first eight elements are shown by fit$tol$tried; `...` are those that its fit is
-# made from.
+# Returns a candidate of a search. fit$tol$tried shows its first eight elements. `...` are elements of its fit.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
                           expected = max(error), ...) {
   list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
@@ -282,8 +280,8 @@ new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "
        neighbours = as.integer(neighbours), error = error, expected = expected, ...)
 }
 
-# Sends a message about the progress of long work if the last one (`since`) is at least `after` seconds ago, unless
-# `progress` was set: then there is a line on stderr, or nothing. Returns the time of the last message.
+# Sends a message about the progress of long work if the last message (at time `since`) is at least `after` seconds old.
+# If the user set `progress`, a line on stderr or nothing replaces it. Returns the time of the last message.
 tell_progress <- function(control, since, text, after = 5) {
   now <- proc.time()[["elapsed"]]
   if (now - since < after || !isFALSE(control$quiet) || control$progress) return(invisible(since))
@@ -291,10 +289,10 @@ tell_progress <- function(control, since, text, after = 5) {
   invisible(now)
 }
 
-# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol or none is left.
-# try(setting) returns a candidate or NULL, and following(tried) the next setting or NULL. advice(best, tried) returns a
-# sentence if tol is not met. The search ends early if it is late or was interrupted. The best candidate is the smallest
-# one that meets tol, else the one with the smallest error.
+# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol or no setting remains.
+# try(setting) returns a candidate or NULL, following(tried) the next setting or NULL, and advice(best, tried) a
+# sentence for when tol is not met. The search ends early if it is late or was interrupted. The best candidate is the
+# smallest one that meets tol, else the one with the smallest error.
 try_settings <- function(job, setting, try, following, advice) {
   tried <- list()
   while (!is.null(setting)) {
@@ -327,8 +325,8 @@ show_percent <- function(v) {
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
 }
 
-# Returns a sentence that explains why tol was not met and which settings could meet it. If the reason is the bounds,
-# `least` is the smallest error that they can certify. `suggestion` is for reasons other than bounds and time.
+# Returns a sentence on why tol was not met and which settings could meet it. If the bounds are the reason, `least` is
+# the smallest error that they can certify. `suggestion` is for reasons other than bounds and time.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
@@ -345,7 +343,7 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# Describes the larger of the two statistics; NA for a fit without tol.
+# Describes the larger of the two quantiles, or returns NA for a fit without tol.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
@@ -355,7 +353,7 @@ describe_tolerance <- function(fit) {
           show_percent(tol$asked), words[3L])
 }
 
-# Returns texts: the larger statistic, the posterior with the bounds that certify it, and both statistics.
+# Returns three texts: the larger quantile, the posterior with the bounds that certify it, and both quantiles.
 tolerance_words <- function(fit) {
   tol <- fit$tol
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else

@@ -1,11 +1,10 @@
-# Fits with a certified accuracy `tol`. A search tries inducing points alone first, then neighbours or the exact
-# posterior.
+# Fits with a certified accuracy `tol`: tries inducing points alone first, then neighbours or the exact posterior.
 #
-# A fit is judged by two statistics over the training inputs: the quantile `tol_quantile` (1: the maximum) of the
-# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. Both must be at most tol. For
-# another likelihood the mean is the mode, and its error is divided by the sd of f at the row.
+# Two numbers over the training inputs must be at most tol: the quantile `tol_quantile` (1 is the maximum) of the
+# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. For another likelihood the mode
+# replaces the mean, and its error is divided by the sd of f at the row.
 #
-# A search tries candidates (new_candidate()) one after the other and compares them with a yardstick(), the bounds of
+# A search tries candidates (new_candidate()) one after the other and compares them with a yardstick(), the bounds on
 # the exact GP at the rows. `job` is an environment with:
 #
 #   data, learned, plan, goal, control, state, late()   what every search reads; late() is TRUE when the time is over
@@ -40,15 +39,15 @@ search_plans <- function(job, asked) {
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
-  # with `hyper = "joint"` hyperparameters are those of a joint fit with few points
+  # With `hyper = "joint"`, take the hyperparameters of a joint fit with few points.
   if (few$learn$hyper == "joint") {
     job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # the largest number of points for which a search is worth its time, if there is an alternative
+  # With an alternative, `worth` is the largest number of points for which a search is worth its time.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  # the first greedy points, each with rho: the residual prior variance after its inclusion over the noise variance
+  # Choose the first greedy points, each with rho: the residual prior variance after its inclusion over the noise.
   look <- if (way != "none") run_stage(state, "start", {
     chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
     left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
@@ -61,7 +60,7 @@ search_plans <- function(job, asked) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
     search_rows(job, if (way == "near") look$z, asked$neighbours)
     job$plan <- plan
-    # without a candidate so far, inducing points are moved until they meet tol
+    # Without a candidate so far, move inducing points until they meet tol.
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best
@@ -71,7 +70,7 @@ search_plans <- function(job, asked) {
   construct_fit(data, done, with_posterior(plan, m = nrow(done$z)), state)
 }
 
-# Returns the plan of the search: inducing points alone, at most `m`, which are moved.
+# Returns the plan of the search with inducing points alone: at most `m`, which are moved.
 tolerance_plan <- function(data, asked) {
   if (!isTRUE(data$sd_y > 0)) {
     abort_input("tol", asked$tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
@@ -96,11 +95,11 @@ alternative_posterior <- function(facts, asked) {
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-# Numbers of neighbours that are tried one after the other.
+# The search tries these numbers of neighbours one after the other.
 neighbours_tried <- c(40L, 80L, 160L)
 
-# Tries the exact posterior, or, with inducing points z, more and more neighbours until tol is met. There is no
-# candidate if the noise is too small for a Cholesky factorisation.
+# Tries the exact posterior or, with inducing points z, more and more neighbours until tol is met. It has no candidate
+# if the noise is too small for a Cholesky factorisation.
 search_rows <- function(job, z = NULL, neighbours = NULL) {
   goal <- job$goal
   exact <- is.null(z)
@@ -136,8 +135,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns the yardstick at some rows: bounds of the exact GP by a reference and by kriging on neighbours. Passes over
-# all pairs of rows come first, until the mean is known to an eighth of tol at a few of the rows.
+# Returns the yardstick at some rows: bounds on the exact GP by a reference and by kriging on neighbours. First come
+# passes over all pairs of rows, until the mean is known to an eighth of tol at a few rows.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -148,7 +147,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Searches among the first points of a reference, for a non-Gaussian likelihood, and returns the fit.
+# Searches among the first points of a reference for a non-Gaussian likelihood, and returns the fit.
 search_working <- function(job, asked) {
   if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
     abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
@@ -175,7 +174,7 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # approximations on the first points of the reference; if tol is out of reach, the goal is 1.25 times the error of all
+  # Approximate on the first points of the reference. If tol is out of reach, aim at 1.25 times the error of all points.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {

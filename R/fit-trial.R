@@ -1,15 +1,15 @@
-# Comparisons by held-out rows: inducing points alone or with nearest neighbours, or the exact posterior?
+# Compares, by held-out rows, inducing points alone with neighbours or with the exact posterior.
 
 # Compares inducing points alone with neighbours on held-out rows. Neighbours use a few noisy responses, inducing points
-# use all rows, which is better for many rows of a smooth function. Points alone are kept if their log density is larger
-# by more than its standard error. They are tried with the chosen kernel, and with a smoother kernel if there is one
-# that predicts as well with neighbours.
+# use all rows, which is better for many rows of a smooth function. Inducing points alone are kept if their log density
+# is larger by more than its standard error. They are tried with the chosen kernel, and with a smoother kernel if one
+# predicts as well with neighbours.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) { # the smoother kernel, with inducing points for it
+    if (!is.null(now$learned$smoother)) { # the smoother kernel, with its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
@@ -23,21 +23,21 @@ take_gains <- function(now, tried, gains) {
   best <- which.max(colMeans(gains))
   gain <- gains[, best]
   now$alone <- tried[[best]]
-  now$look$trial <- measured(gain)
+  now$look$trial <- gain_summary(gain)
   now$look$alone <- unexplained_share(now$data, now$alone$learned, now$alone$start)
   now
 }
 
-# Measures the gain of a rival, by its name in `rivals`, over inducing points and neighbours of the same rows.
+# Measures the gain in held-out log density of `rivals[[name]]` over inducing points with neighbours of the same rows.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
                                                rivals[[name]], sizes), otherwise = NULL)
-  if (!is.null(gain)) now$look[[name]] <- measured(gain)
+  if (!is.null(gain)) now$look[[name]] <- gain_summary(gain)
   now
 }
 
-# Predictions of f at x by a candidate: list(mean, var).
+# Each function returns the predictions list(mean, var) of f at x by a candidate.
 rivals <- list(
   points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
@@ -58,8 +58,8 @@ predict_beside <- function(z, model, rows, around, x, count, run) {
   posterior_values(near_view(near, around, z, model, run), x)
 }
 
-# Returns the gain in log density at each held-out row, a column for each candidate: `rival` against the first
-# candidate's points with neighbours. NULL if it cannot be computed.
+# Returns the gain in log density at each held-out row, a column for each candidate: `rival` minus the first candidate's
+# points with neighbours. Returns NULL if it cannot be computed.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
@@ -81,10 +81,10 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
-# Few inducing points cannot carry short lengthscales. The Vecchia likelihood can learn them from the working responses
-# f + g / W, with noise 1 / W, at the mode on points. That mode is too smooth, so the learned variance is too small (as
-# in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried until the log
-# density of held-out rows is less than the best by more than its standard error.
+# Few inducing points cannot represent short lengthscales. The Vecchia likelihood can learn them from the working
+# responses f + g / W, with noise 1 / W, at the mode on points. That mode is too smooth, so the learned variance is too
+# small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried until
+# the log density of held-out rows is below the best one by more than its standard error.
 
 look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
@@ -107,20 +107,20 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # the mode is almost reached, so a few Newton steps suffice
+  # The mode is almost reached, so a few Newton steps suffice.
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
   score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
 
-  # use the other rows only: a mode that has seen the held-out responses favours neighbours
+  # Use the other rows only: a mode that has seen the held-out responses favours neighbours.
   on_points <- numeric(n)
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
   learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
   promised <- gain_from_residuals(trial, held, around, on_points, learned$model$kernel, plan$run)
   if (mean(promised) < near_trial$residuals) {
-    now$look$trial <- measured(-promised)
+    now$look$trial <- gain_summary(-promised)
     return(now)
   }
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
@@ -129,7 +129,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
                           any(startsWith(plan$learn$free, "variance")))
   gain <- score_alone - best$score
   if (!all(is.finite(gain))) return(now)
-  now$look$trial <- measured(gain)
+  now$look$trial <- gain_summary(gain)
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
@@ -145,9 +145,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Returns the gain in log density of held-out rows by a correction of f from residuals of neighbours. If f lacks
-# structure, slopes g of the log likelihood agree among neighbours. Let h be the neighbours' sum of g, divided by their
-# sum of W plus the mean of W. Then f + c h gains c g h - c^2 W h^2 / 2, with the best c and number of neighbours.
+# Returns the gain in held-out log density if residuals of neighbours correct f. If f lacks structure, the derivatives g
+# of the log likelihood agree among neighbours. Let h be the neighbours' sum of g, divided by their sum of W plus the
+# mean of W. Then f + c h gains c g h - c^2 W h^2 / 2. The best c and number of neighbours are used.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -165,8 +165,8 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   gains[, which.max(colMeans(gains))]
 }
 
-# Returns functions for a comparison on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out
-# rows, and `beside`, the posterior with neighbours for a kernel, from latent values f.
+# Returns functions to compare on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out rows,
+# and `beside`, which computes the posterior with neighbours for a kernel from latent values f.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -183,7 +183,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
       near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
       posterior_values(near_view(near, rows_at(around, f), z, model, run), x)
     }
-    for (i in seq_len(near_trial$steps)) { # mostly one
+    for (i in seq_len(near_trial$steps)) { # mostly one step
       step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step
       if (is_small_step(step, near_trial$settled)) break
@@ -195,7 +195,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, beside = beside)
 }
 
-# Tries larger and larger variances, if they are `free`, and returns the best.
+# Multiplies the variances again and again if they are `free`, and returns the best posterior.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$beside(raise(kernel), z, f)
@@ -212,7 +212,7 @@ raise_variances <- function(trial, kernel, z, f, free) {
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
   rows <- working_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # the kernel learned with points may be a better start than the grid
+  # The kernel learned with points may be a better start than the grid.
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

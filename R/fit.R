@@ -1,12 +1,12 @@
-# A fit: learn the hyperparameters, follow the plan, make the posterior.
+# Fits a model: learns the hyperparameters, follows the plan, and computes the posterior.
 
-# Follows the plan: learns, measures until the plan is final, and makes the posterior. `now` collects the results: data,
-# learned, start (inducing points) and look (measurements).
+# Follows the plan: learns, makes the measurements that decide() asks for, and computes the posterior. `now` collects
+# the results: data, learned, start (inducing points) and look (measurements).
 fit_by_plan <- function(data, asked, state) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
-  # reports the memory of an exact posterior that the user asked for
+  # Report the memory of an exact posterior that the user asked for.
   m <- plan$posterior$m
   if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
     announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
@@ -22,7 +22,7 @@ fit_by_plan <- function(data, asked, state) {
   steps$make(now, plan, state)
 }
 
-# The stages of a fit: `learn`, the measurements by the names that decide() gives them, and `make`.
+# The stages of a fit are `learn`, the measurements by the names that decide() gives them, and `make`.
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
   exact = function(now, plan, state) { # the Cholesky factor is missing if the noise is too small
@@ -46,7 +46,7 @@ gaussian_steps <- list(
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
-    # equal rows beside one another would each count as new information
+    # Merge equal rows. Otherwise each copy among neighbours counts as new information.
     data <- if (near) merge_all_equal_rows(now$data) else now$data
     if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
     if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
@@ -56,19 +56,19 @@ gaussian_steps <- list(
     if (is.null(data$whole)) construct_fit(data, done, plan, state) else construct_from_source(data, done, plan, state)
   })
 
-# Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
+# These stages fit a non-Gaussian likelihood by Laplace's approximation on inducing points.
 #
 #   learn_laplace()      learns kernel, constant mean and theta by the penalised log marginal likelihood
 #   working_points()     chooses greedy points, which are moved if an auxiliary distribution is given
-#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" goes on from there to the normal
-#                        distribution with the largest variational bound; makes the fit
+#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it continues to the normal
+#                        distribution with the largest variational bound; then it makes the fit
 #
-# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
-# any other.
+# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W, which predict() treats
+# like any other posterior.
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
-  points = function(now, plan, state) { # chosen, and moved if the plan says so
+  points = function(now, plan, state) { # moved if the plan asks for it
     z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
     if (plan$posterior$move) { # by the pF divergence from the exact GP of the working rows at the mode
       learned <- now$learned
@@ -90,7 +90,7 @@ working_steps <- list(
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
 
-# Completes the arguments: noise 1, and the likelihood with what it reads from the responses.
+# Completes the arguments: noise 1, and the likelihood with its unit and parameters from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
@@ -102,7 +102,7 @@ complete_likelihood <- function(data, asked) {
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
-  # the unit of f, in which priors are; the noise of ordered classes sets it
+  # Set the unit of f, in which its priors are. For ordered classes the noise is the unit.
   asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
@@ -161,8 +161,8 @@ working_points <- function(data, learned, s, m, state) {
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
-# Builds the fit at the mode. `near` and `start`, the posterior with neighbours and the mode on points, come from the
-# comparison, if there was one.
+# Builds the fit at the mode. `near`, the posterior with neighbours, and `start`, the mode on points, come from the
+# comparison with neighbours, if it was made.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
@@ -181,8 +181,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# Refuses a posterior of q contrasts on m points that takes too much memory, and says if it takes long: about eight
-# Newton steps, each with a Cholesky factor and the products of all pairs of contrasts, at 1e10 operations a second.
+# Refuses a posterior of q contrasts on m points that takes too much memory, and reports long times: about eight Newton
+# steps, each with a Cholesky factor and the products of all pairs of contrasts, at 1e10 operations a second.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))

@@ -1,14 +1,14 @@
-# Averages of f over boxes. If a kernel is a product of factors with one input each, the covariance of f(u) with the
-# average is a product of averages of one factor over an interval, and so is the prior variance. With d = |t - u| in
-# lengthscales, T(d) the integral of the factor k from d on, and w the width of the interval [a, b],
+# Averages f over boxes. If a kernel is a product of factors with one input each, the covariance of f(u) with the
+# average and the prior variance are products of averages of one factor over an interval. With d = |t - u| in
+# lengthscales, T(d) the integral of the factor k from d to infinity, and w the width of the interval [a, b],
 #
 #   average at u = (2 T(0) - T(u - a) - T(b - u)) / w inside,  |T(|a - u|) - T(|b - u|)| / w outside,
 #   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)),  M(w) the integral of t k(t) from 0 to w.
 #
-# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, where k is analytic. It is exact to
-# rounding, and nothing cancels. Other kernels use sums over the points of such a rule.
+# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, where k is analytic. The rule is
+# exact to rounding, without cancellation. Other kernels use sums over the points of such a rule.
 
-# Matern factors: with x = c t, k and T are e^-x times a polynomial, and M is a constant less such a product.
+# Returns a Matern factor. With x = c t, k and T are e^-x times a polynomial, and M is a constant minus such a product.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -55,8 +55,8 @@ interval_variance <- function(factor, w) {
   ifelse(w < 1, narrow, 2 / wide * (factor$tail(0) - factor$tail(wide) - factor$first(wide) / wide))
 }
 
-# Returns the average of f over each box with corners in the rows of `lower` and `upper`, as functionals. NULL where the
-# kernel has no closed form.
+# Returns the average of f over each box with corners in the rows of `lower` and `upper`, as functionals. Returns NULL
+# if the kernel has no closed form.
 boxes_at <- function(kernel, lower, upper) {
   parts <- with_own_terms(kernel)
   open <- which(colSums(upper > lower) > 0)
@@ -76,8 +76,8 @@ boxes_at <- function(kernel, lower, upper) {
                   function(kernel) boxes_at(kernel, lower, upper), rep(64 * (1 + length(open)), nrow(lower)), x$weights)
 }
 
-# Returns list(cross, prior) of one factor with variance 1, NULL where it has no closed form. A factor that is linear in
-# its inputs, as the effects of a level are, has the value at the middle of the box.
+# Returns list(cross, prior) of one factor with variance 1, or NULL without a closed form. A factor that is linear in
+# its inputs, such as the effects of a level, has its value at the middle of the box.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)
@@ -100,7 +100,7 @@ box_factor <- function(l, parts, lower, upper, open) {
 }
 
 # Returns list(x, rows, weights), the points and weights of a rule for each box. Gauss-Legendre's rule has `each` points
-# along an input in which the box has a width. If these are more than `most`, points are quasi-random.
+# along an input in which the box has a width. If the rule needs more than `most` points, they are quasi-random.
 points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])
@@ -132,8 +132,9 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # The numbers of points per input of a rule and of a coarser one grow with the width in lengthscales. Matern kernels
-    # have kinks at the rows: the rule converges slowly, and the difference to half of its points bounds its error.
+    # Compare with a coarser rule to estimate the error. The number of points per input grows with the width in
+    # lengthscales. Matern kernels have kinks at the rows, so the rule converges slowly, and the coarser rule has half
+    # its points.
     wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
     kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
@@ -152,7 +153,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns list(lower, upper, offset, names): corners in the columns of the fit. Inputs that `upper` lacks stay fixed.
+# Returns list(lower, upper, offset, names), with corners in the fit's columns. Inputs that `upper` lacks stay fixed.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))

@@ -1,4 +1,4 @@
-# Linear functionals of f for users: weighted sums, partial dependence, terms, derivatives and coefficients.
+# Computes linear functionals of f for users: weighted sums, partial dependence, terms, derivatives and coefficients.
 
 #' Averages, contrasts, ratios and other weighted sums of f
 #'
@@ -64,7 +64,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   refuse_if(ncol(weights) != length(new$index), "weights", sprintf("%d for each sum", ncol(weights)),
             sprintf("one for each of the %d rows", length(new$index)), hint = "A matrix has a row for each sum.")
   storage.mode(weights) <- "double"
-  # weights are divided by a power of two, so that their squares do not overflow; results are multiplied by it
+  # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by it.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
@@ -74,14 +74,14 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   out
 }
 
-# Returns what is asked of a certificate, see answer_of_functionals().
+# Returns the arguments `certified` and others for answer_of_functionals(), checked.
 certificate_asked <- function(fit, certified, ...) {
   if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
   list(certified = as.vector(certified), ...)
 }
 
-# Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
-# numbers of the rows asked for.
+# Returns the data frame of linear_functional(). `functionals` has list(rows, weights) for each sum, where `rows` are
+# numbers of rows in `new`.
 functionals_of_rows <- function(fit, functionals, names, new, ask) {
   offset <- rep_len(new$offset, length(new$index))
   sums <- vapply(functionals, function(f) {
@@ -171,7 +171,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
             class = c("pfdtc_dependence", "data.frame"))
 }
 
-# Returns the mean response at each row, and its slope in the mean of f by central differences.
+# Returns the mean response at each row, and its derivative in the mean of f by central differences.
 response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
   mean <- p$mean[new$index]
@@ -183,14 +183,14 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns the rows that are averaged over by default.
+# Returns the rows over which an average is taken by default.
 rows_to_average <- function(fit, most = 200L) {
   rows <- stats::model.frame(fit)
   rows <- rows[evenly(nrow(rows), most), , drop = FALSE]
   if (is.null(fit$terms)) return(rows[-1L])
   inputs <- fit$frame$required
   if (all(inputs %in% names(rows))) return(rows[inputs])
-  # functions of variables, and offsets: the variables are in the data
+  # Functions of variables, and offsets, have their variables in the data only.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "missing", "given",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
@@ -211,7 +211,7 @@ term_values <- function(fit, x) {
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
-# Returns predict(type = "terms") as predict.gam() does.
+# Returns predict(type = "terms"), in the form of predict.gam().
 predict_terms <- function(fit, rows, se.fit) {
   p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
   terms <- structure(p$mean, constant = fit$center)
@@ -261,8 +261,8 @@ input_shares <- function(fit) {
              total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
 }
 
-# Returns predict(type = "derivative"): the slope of f along `wrt`, a numeric input and no level of a factor. Offsets do
-# not change it.
+# Returns predict(type = "derivative"): the derivative of f along `wrt`, a numeric input and not the level of a factor.
+# Offsets do not change it.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   columns <- fit$frame$columns
   numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
@@ -287,14 +287,14 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   list(fit = value, se.fit = shape(at$sd))
 }
 
-# Returns the rows of the unit matrix, then the sum of each pair of its rows. Variances of both give covariances.
+# Returns the rows of the unit matrix, then the sum of each pair of rows. Variances of both give covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
 }
 
-# Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
-# inputs, the slopes in units of the spreads, and the sum of each pair of these. `to` converts level and slopes to the
+# Returns list(fun, to, names, pairs), or NULL without a linear mean. The functionals are the level in the middle of the
+# inputs, the slopes in units of the spreads, and the sum of each pair of them. `to` converts level and slopes to the
 # level where all inputs are 0 and to slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
@@ -304,7 +304,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
   of_b <- with_pairs(d + 1L, pairs)
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients depend on no row, so any row serves
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients do not depend on the row
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
@@ -312,7 +312,7 @@ mean_functionals <- function(fit) {
        names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
 }
 
-# Returns list(estimate, sd, covariance), named: the level where all inputs are 0 and the slopes, in units of y.
+# Returns named list(estimate, sd, covariance): the level where all inputs are 0, and the slopes, in units of y.
 mean_coefficients <- function(fit) {
   b <- if (length(fit$center) == 1L) mean_functionals(fit)
   if (is.null(b)) return(NULL)
@@ -326,7 +326,7 @@ mean_coefficients <- function(fit) {
   list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
 }
 
-# Returns the coefficients of the mean and of the log noise with their sds, a row for each; NULL if there are none.
+# Returns a matrix of the coefficients of the mean and of the log noise with their sds, or NULL if there are none.
 linear_coefficients <- function(fit) {
   parts <- list(mean_coefficients(fit), noise_coefficients(fit))
   estimate <- unlist(lapply(parts, `[[`, "estimate"))

@@ -1,15 +1,14 @@
-# Linear functionals of f: values, slopes, terms and weighted sums. A posterior is determined at a functional by the
-# functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n
-# functionals:
+# Represents linear functionals of f: values, derivatives ("slopes"), terms and weighted sums. A posterior needs only a
+# functional's covariance with f and its prior variance, like k(., x) and k(x, x) at a row. Elements of n functionals:
 #
 #   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster C routine
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
-#   size          [n] the scale of rounding in `cross` and `prior`, no less than the variance; for sum c_i f(x_i) it is
+#   size          [n] the scale of rounding in `cross` and `prior`, at least the variance; for sum c_i f(x_i) it is
 #                 (sum |c_i| sqrt(k(x_i, x_i)))^2
 #   terms         [n] numbers of summands in an entry of `cross`
-#   x, rows       list of n: the rows of `x` that each functional depends on; one row unless the kind is "sums" or
-#                 "boxes", which have the points of a quadrature rule
+#   x, rows       list of n: the rows of `x` on which each functional depends; one row, but several for "sums" and the
+#                 points of a quadrature rule for "boxes"
 #   weights       for "sums" and "boxes": the weights of these rows
 #   under(kernel) the same functionals of f with another kernel
 
@@ -18,7 +17,7 @@ new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = re
        x = x, rows = rows, weights = weights, under = under)
 }
 
-# Returns functionals i alone.
+# Returns only the functionals i.
 some_functionals <- function(fun, i) {
   cross <- fun$cross
   fun$cross <- function(u, j) cross(u, i[j])
@@ -28,7 +27,7 @@ some_functionals <- function(fun, i) {
   fun
 }
 
-# Returns f at the rows of x as functionals.
+# Returns the values of f at the rows of x as functionals.
 values_at <- function(kernel, x) {
   prior <- kernel_diagonal(kernel, x)
   new_functionals("values", function(u, i) native_kernel_matrix(kernel, u, x[i, , drop = FALSE]), prior, prior, x,
@@ -96,7 +95,7 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
 # Returns effects b of the levels of a grouped term (group_roots()) as functionals: c'b for each row c of `of` and each
-# level in `levels`. The rows of `of` run faster than the levels.
+# level in `levels`. The rows of `of` vary faster than the levels.
 level_effects <- function(kernel, term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
@@ -109,7 +108,7 @@ level_effects <- function(kernel, term, levels, of, x) {
     list(effects = list(term = term$term, levels = levels, of = of)))
 }
 
-# Returns f without the effects of its groups, at the rows of x, as functionals.
+# Returns the values of f without the effects of its groups, at the rows of x, as functionals.
 population_at <- function(kernel, x) {
   replace(values_at(smooth_part(kernel), x), c("kind", "under"),
           list("population", function(kernel) population_at(kernel, x)))

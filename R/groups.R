@@ -1,4 +1,4 @@
-# Methods for fits with groups: effects, variances and fixed effects. The generics are those of nlme, which lme4 shares.
+# Defines methods for fits with groups: effects, variances and fixed effects. The generics are those of nlme and lme4.
 
 #' Grouped effects
 #'
@@ -108,7 +108,7 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
 as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {
     S <- x[[g]]
-    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have none
+    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have no pairs
     names <- rownames(S)
     data.frame(grp = g, var1 = c(names, names[pairs[, 2L]]), var2 = c(rep(NA, nrow(S)), names[pairs[, 1L]]),
                vcov = c(diag(S), S[pairs]), sdcor = unname(c(attr(S, "stddev"), attr(S, "correlation")[pairs])))
@@ -139,8 +139,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns group_roots() of a fit in units of f, with the label `by` of the group and the names and numbers of its
-# levels.
+# Returns group_roots() of a fit in units of f, with the label `by` of each group and the names and codes of its levels.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -177,8 +176,8 @@ effects_of_levels <- function(fit, term, covariances) {
   list(mean = mean, cov = cov)
 }
 
-# Returns the table of grouped terms in summary(): a row for each effect, with the number of levels and the share of the
-# variance of the term in that of a response, on average over at most 2,000 training rows. NULL without groups.
+# Returns the table of grouped terms in summary(), or NULL without groups. A row has the number of levels of an effect,
+# and the term's share of the variance of a response, averaged over at most 2,000 training rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

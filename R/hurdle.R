@@ -1,4 +1,4 @@
-# Hurdles: two fits in one.
+# A hurdle combines two fits: the probability that the response is zero, and the positive responses.
 
 #' Hurdles: zeros with a latent function of their own
 #'
@@ -61,7 +61,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
-# Returns a method that combines the answers of both fits.
+# Returns a method that combines the results of both fits.
 of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
@@ -143,7 +143,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
   response <- response_of(object$positive)
-  quantile <- function(p) { # of the mixture: 0, or a quantile of the positive part
+  quantile <- function(p) { # a quantile of the mixture: 0, or one of the positive part
     within <- (p - (1 - above)) / above
     some <- which(within > 0)
     replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],

@@ -53,13 +53,13 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   refuse_if(.Generic == "+", "kernel", describe(number), "a kernel",
             hint = "For an unknown constant add kernel_constant().")
   kernel <- as_sum(kernel)
-  # a term without a variance gets the variance 1, so that it can be multiplied
+  # Give a term without a variance the variance 1, so that it can be multiplied.
   kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L]))
   scale_kernel(as_kernel(kernel), check_positive(number, "number", 1L))
 }
 
-# Returns the kernel of these factors and terms, without the factors that no term has. Stops if two terms have the same
-# factors without parameters, because only the sum of their variances would matter.
+# Returns the kernel of the given factors and terms, and drops factors that no term has. Stops if two terms have the
+# same factors without parameters, because only the sum of their variances would be identified.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
@@ -89,7 +89,7 @@ add_kernels <- function(a, b) {
 # Returns the name of a factor, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: the profile is still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL if the profile is still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
@@ -136,7 +136,7 @@ print.pfdtc_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# Returns the names of the kernel's parameters in coef(). A kernel of one factor leaves out the name of the factor.
+# Returns the names of the kernel's parameters in coef(). With a single factor, they omit its name.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
   table <- kernel$table
@@ -167,7 +167,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Stops if a factor that reads the column has no slope in it.
+# Stops if a factor that reads the column is not differentiable in it.
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
@@ -184,8 +184,8 @@ check_differentiable <- function(kernel, column, name) {
 # A model is the kernel and the noise of an exact Gaussian process, with the units of the response. Users see kernel and
 # noise in units of y. Everything is computed with the cleaned y = (response - center) / scale.
 
-# Makes a model from `kernel` and `noise` in units of y; NULL: to be learned. The model has a compiled kernel in units
-# of the cleaned y.
+# Makes a model from `kernel` and `noise` in units of y, or NULL if they are to be learned. The model has a compiled
+# kernel in units of the cleaned y.
 new_model <- function(kernel, noise, center = 0, scale = 1) {
   model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
   if (!is.null(kernel)) model$kernel <- scale_kernel(compile_kernel(kernel), over = scale^2)
@@ -207,8 +207,8 @@ model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# Converts a result for the cleaned y to units of y, without the centre. `power` = 2 is for variances. `model` may also
-# be a fit or data.
+# Converts a result for the cleaned y to units of y, without the centre. `power` = 2 is for variances. `model` may be a
+# fit or data.
 in_units <- function(model, v, power = 1) model$scale^power * v
 
 # Returns the logs of the hyperparameters, in the order of coef().
@@ -224,16 +224,16 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# The properties of the functions that fit. A new function is a row here and a function in pfdtc.R.
+# This table has the properties of the functions that fit. A new function is a row here and a function in pfdtc.R.
 #
 #   title       the name in print() and in figures
-#   objective   the objective of the inducing points: "pf", "vfe" or "none" (they stay); NULL: no inducing points
-#   joint       can hyperparameters be learned together with the objective?
-#   chooses     does the function choose the kind of its posterior?
-#   dtc         is it a DTC posterior? The theorem and the pF divergence need one.
-#   reference   can it be a reference?
-#   sor, fitc   is it one of these two?
-#   some        is it the exact posterior of some of the rows?
+#   objective   the objective of the inducing points: "pf", "vfe", "none" (they stay) or NULL (no inducing points)
+#   joint       TRUE if hyperparameters can be learned together with the objective
+#   chooses     TRUE if the function chooses the kind of its posterior
+#   dtc         TRUE for a DTC posterior, which the theorem and the pF divergence need
+#   reference   TRUE if the fit can be a reference
+#   sor, fitc   TRUE for these two methods
+#   some        TRUE for the exact posterior of some of the rows
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
                    sor = FALSE, fitc = FALSE, some = FALSE) {
   as.list(environment())
@@ -248,10 +248,10 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of gp_families for a fit, for settings, or for any list with a `method`.
+# Returns the row of gp_families for a fit, settings, or another list with a `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if equal rows are merged. A subsample draws rows, and FITC has a variance for each row.
+# Returns TRUE if equal rows are merged. A subsample draws rows before merging, and FITC has a variance for each row.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

@@ -1,14 +1,14 @@
-# A kernel has three forms. Users see a flat list (profile, label, lengthscale, variance, inputs, ...) if it has one
-# factor. as_sum() returns the general form, a sum of products of factors,
+# Converts a kernel between three forms. Users see a flat list (profile, label, lengthscale, variance, inputs, ...) if
+# it has one factor. as_sum() returns the general form, a sum of products of factors,
 #
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
-# where the terms name their factors by position; two terms may share a factor and its parameters. compile_kernel()
+# where the terms refer to their factors by position; two terms may share a factor and its parameters. compile_kernel()
 # returns the form that the engine reads, in which set_values() changes the numbers only. Parameters have one order
 # everywhere: for each term the parameters of the factors that no earlier term has, in the order of factor_parameters,
 # then the variance of the term (kernel_places() in src/kernel.c has the same order).
 
-# The parameters of each profile beside the variance.
+# Each profile has these parameters, in addition to the variance.
 factor_parameters <- list(
   se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
   rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
@@ -35,7 +35,7 @@ as_sum <- function(kernel) {
   list(leaves = list(kernel), terms = list(list(variance = kernel$variance, leaves = 1L)), label = kernel$label)
 }
 
-# Returns the kernel as users see it: the flat list of its factor if it has only one. Lengthscales keep their names.
+# Returns the kernel as users see it: a flat list if it has one factor. Lengthscales keep their names.
 as_kernel <- function(kernel) {
   if (is.null(kernel$engine)) {
     if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
@@ -64,7 +64,7 @@ as_kernel <- function(kernel) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the kernel with each factor changed by f().
+# Returns the kernel with f() applied to each factor.
 change_leaves <- function(kernel, f) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (is.null(kernel$leaves)) return(f(kernel))
@@ -72,10 +72,10 @@ change_leaves <- function(kernel, f) {
   kernel
 }
 
-# Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
-# `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind),
-# held (given and not learned), mean (the variance of a linear mean).
-# `engine$values` has the numbers in the same order, NA where there is none yet.
+# Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs). `table` has
+# a row for each parameter: term, leaf (0 for the variance of the term), what, at (its position within its kind), held
+# (TRUE if given and not learned), mean (TRUE for the variance of a linear mean). `engine$values` has the numbers in the
+# same order, or NA if they are not yet known.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- as_sum(kernel)
@@ -163,12 +163,12 @@ is_mean <- function(leaf) identical(leaf$profile, "mean")
 is_group <- function(leaf) identical(leaf$profile, "group")
 is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
-# Returns the inputs of a linear mean in its units, beside a column of ones.
+# Returns a column of ones and the inputs of a linear mean in its units.
 mean_basis <- function(leaf, x) {
   cbind(1, t((t(x[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
 }
 
-# Returns TRUE if the kernel has one factor and no value to start from.
+# Returns TRUE if the kernel has one factor and no given values.
 is_bare <- function(kernel) {
   kernel <- as_sum(kernel)
   leaf <- kernel$leaves[[1L]]
@@ -176,7 +176,7 @@ is_bare <- function(kernel) {
     all(vapply(leaf[factor_parameters[[c(leaf$profile, "se")[1L]]]], is.null, NA))
 }
 
-# Returns the kernel without its values. Kernels with the same structure belong to one family.
+# Returns the kernel without its values. Kernels with the same structure can be compared parameter by parameter.
 kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
@@ -232,12 +232,11 @@ smooth_inputs <- function(kernel) {
 # the engine's parameters are M (log theta, log w): theta are the parameters of the kernel, and w the weights 1 / S,
 # s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
 
-# A factor of a kernel may also share a lengthscale among some of its columns: those of sphere(), which have one, and
-# the 0/1 columns of a factor with many levels. `leaf$shared` has the number of the lengthscale of each column, named by
-# the inputs.
+# A factor of a kernel may share a lengthscale among columns: among the three columns of sphere(), or among the 0/1
+# columns of a factor with many levels. `leaf$shared`, named by the inputs, has the number of each column's lengthscale.
 
-# Returns the name of the input of each column, if some input has several columns; NULL otherwise. The 0/1 columns of a
-# factor are one input, and so are those of sphere().
+# Returns the name of the input of each column, or NULL if no input has several columns. The 0/1 columns of a factor are
+# one input, and so are the columns of sphere().
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) {
@@ -265,12 +264,12 @@ has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 # Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
-# Returns the names of the lengthscales of a factor, those of its columns or inputs.
+# Returns the names of the lengthscales of a factor: its columns or its inputs.
 lengthscale_names <- function(leaf, columns) {
   if (is.null(leaf$shared)) columns[leaf$inputs] else unique(names(leaf$shared))
 }
 
-# Returns a lengthscale for each column of a factor, or one for all.
+# Returns a lengthscale for each column of a factor, or a single lengthscale for all.
 column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
@@ -279,9 +278,9 @@ additive_inputs <- function(leaf) {
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms, and M: list(leaves, terms, M, weights). `table`
-# has the parameters of the kernel. `weights` has for each additive factor the places of share and pairs in theta (0:
-# none) and the number of inputs.
+# Returns the kernel with each additive factor replaced by its terms, and M, as list(leaves, terms, M, weights). `table`
+# has the parameters of the kernel. For each additive factor, `weights` has the positions of share and pairs in theta (0
+# if absent) and the number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
@@ -307,7 +306,7 @@ expand_additive <- function(parts, table) {
     leaves <<- c(leaves, list(one(leaf$base, seq_along(leaf$inputs), 0)),
                  lapply(inputs, one, profile = "se", ratio = 1))
     weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"), inputs = G))
-    # the parts of the weights: 1 for the kernel of all inputs, 2 for one input, 3 for a pair
+    # A term's weight is part 1 for the kernel of all inputs, 2 for one input, and 3 for a pair.
     pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
     Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part),
         c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)), rep(1:3, c(1L, G, length(pairs))))

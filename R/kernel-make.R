@@ -117,7 +117,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
     if (!ok) abort_input("correlation", describe(given), "a symmetric matrix with a row a level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
-    if (least < -1e-10 * nrow(given)) { # below 0 by more than rounding
+    if (least < -1e-10 * nrow(given)) { # negative by more than rounding
       abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
     }
     correlation <- "given"
@@ -132,12 +132,12 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Kernels of these profiles keep the elements that they have in fits of 0.1.0.
+# Kernels with these profiles keep the elements that they have in fits by version 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
 
-# Makes a kernel of one factor. `...`: further elements; those that are NULL are left out.
+# Makes a kernel of one factor. `...` are further elements; NULL elements are dropped.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
   if (!isFALSE(isotropic)) {
@@ -203,9 +203,9 @@ update.pfdtc_kernel <- function(object, ...) {
   object
 }
 
-# The kernel of grouped effects, read by index: k(x, z) = u(x)' S u(z) for two rows of the same level, else 0. u is the
-# design of a row, (1, x_1, ...), and S the covariance of the effects of one level. `inputs` are the column with the
-# numbers of the levels and those of the design; `intercept` is 1 if the design has one. S = v D R D with the variance v
+# A kernel of grouped effects is k(x, z) = u(x)' S u(z) for two rows of the same level, else 0. u is the design of a
+# row, (1, x_1, ...), and S the covariance of the effects of one level. `inputs` are the column with the numbers of the
+# levels and the columns of the design; `intercept` is 1 if the design has an intercept. S = v D R D with the variance v
 # of the first effect, D = diag(1, scale) and R the identity (correlation "given") or any correlation ("full").
 
 #' @rdname groups
@@ -232,7 +232,7 @@ group_label <- function(group) {
   if (identical(group$design, 1)) by else paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
 }
 
-# Returns the name of the variable with the numbers of the levels. No variable of a formula has parentheses alone.
+# Returns the name of the variable with the numbers of the levels. No formula's variable has a name in parentheses only.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
 # Returns list(intercept, labels) of a design.
@@ -252,8 +252,8 @@ group_terms <- function(kernel) {
   vapply(kernel$terms, function(t) any(group[t$leaves]), NA)
 }
 
-# Returns the terms that are groups and nothing else: for each list(term, of, effects, level, design, intercept, root),
-# where `level` and `design` are columns of x, and the covariance of the effects of a level is root root' (lower).
+# Returns list(term, of, effects, level, design, intercept, root) for each term that is a group without other factors.
+# `level` and `design` are columns of x. The covariance of the effects of a level is root root' (lower).
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   alone <- which(group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L)
@@ -267,8 +267,8 @@ group_roots <- function(kernel) {
   })
 }
 
-# Returns the Cholesky factor of a correlation matrix from its angles pi p / (1 + p), as in src/levels.c; the identity
-# without angles.
+# Returns the Cholesky factor of a correlation matrix from its angles pi p / (1 + p), as in src/levels.c, or the
+# identity without angles.
 sphere_root <- function(n, p = NULL) {
   L <- diag(1, n)
   if (!length(p)) return(L)
@@ -281,7 +281,7 @@ sphere_root <- function(n, p = NULL) {
   L
 }
 
-# The constructor of the additive kernel (kernel-compile.R), its labels and its terms.
+# Constructs the additive kernel (kernel-compile.R), its labels and its terms.
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
@@ -300,7 +300,7 @@ kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share 
   kernel
 }
 
-# Returns the kernel as a sum of products in which an additive factor is the sum of its terms, with their values.
+# Returns the kernel as a sum of products. An additive factor becomes the sum of its terms, with their values.
 with_own_terms <- function(kernel) {
   parts <- as_sum(kernel)
   if (!has_profile(kernel, c("additive", "pairwise"))) return(parts)
@@ -308,7 +308,7 @@ with_own_terms <- function(kernel) {
   tie <- expand_additive(parts, compiled$table)
   values <- engine_kernel(compiled)$values
   met <- integer()
-  used <- 0L # the values are in the order of the terms: of a factor not met before, then the variance
+  used <- 0L # values are in the order of the terms: the factor's if it is new, then the variance
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
       leaf <- tie$leaves[[l]]

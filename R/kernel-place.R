@@ -1,7 +1,7 @@
-# Kernels with data: the columns that a kernel reads, its levels and lengthscales.
+# Fits kernels to data: finds the columns that a kernel reads, its levels and lengthscales.
 
-# Returns the kernel with inputs as positions among the columns of x and a lengthscale for each (NULL: not given).
-# `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
+# Returns the kernel with inputs as positions among the columns of x, and with a lengthscale for each (NULL if not
+# given). `variables` has list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
   if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
@@ -21,7 +21,7 @@ check_kernel <- function(kernel, argument = "kernel") {
   abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
-# Gives a sum of kernels the union of the columns that its factors read.
+# Sets `inputs` and `columns` of a sum of kernels: the union of the columns that its factors read.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -51,7 +51,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   leaf
 }
 
-# Returns the factor with its given parameters of one kind, of which a single number stands for all.
+# Returns the factor with its parameters of one kind recycled: a single number is used for all.
 recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
@@ -87,7 +87,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
+# Returns the variables to which the columns belong. A variable needs all its columns among them.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {
@@ -111,7 +111,7 @@ place_levels <- function(leaf, x, argument, variables) {
   levels <- leaf$levels
   refuse_if(!is.null(R) && nrow(R) != length(levels), argument, sprintf("a correlation matrix of %d levels", nrow(R)),
             sprintf("one of the %d levels of the factor", length(levels)))
-  if (!is.null(dimnames(R))) { # in the order of the levels
+  if (!is.null(dimnames(R))) { # reorder as the levels
     refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
               sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
               sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
@@ -147,7 +147,7 @@ place_group <- function(leaf, x, argument, variables) {
   recycle(leaf, "scale", argument)
 }
 
-# Returns the kernel with these groups as further terms. A group that the kernel has already is not added twice.
+# Returns the kernel with the given groups as further terms. A group that the kernel already has is not added again.
 add_groups <- function(kernel, groups, x, variables) {
   if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(x), variables)
@@ -192,13 +192,13 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
   z
 }
 
-# The kernel of a season along a time: a smooth trend, for each period a periodic term whose shape changes slowly, and
-# the kernel of all inputs for the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", with
-# "+mean" for a linear mean. `kernel$season` has the role of each factor: trend, cycle, change, rest or mean.
+# Represents the season along a time: a smooth trend, for each period a periodic term whose shape changes slowly, and a
+# kernel of all inputs, the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", with "+mean"
+# for a linear mean. `kernel$season` has the role of each factor: trend, cycle, change, rest or mean.
 
-# Returns list(column, period, name) for each period that may be seen along an input: a time, the time of a ts, years in
-# steps of a month or a quarter, or any number along which y repeats itself exactly. The data span two periods and have
-# more than two values in each.
+# Returns list(column, period, name) for each possible period along an input: a time, the time of a ts, years in steps
+# of a month or a quarter, or any number along which y repeats exactly. The data span two periods with more than two
+# values each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
@@ -214,7 +214,7 @@ time_periods <- function(x, variables, y = NULL) {
   out
 }
 
-# Returns c(cycle = the period) if y at equal steps of x repeats itself to rounding, else NULL.
+# Returns c(cycle = the period) if y at equal steps of x is periodic up to rounding, else NULL.
 exact_period <- function(x, y) {
   step <- diff(sort(x))
   if (length(step) < 5L || length(y) != length(x) || max(abs(step - step[1L])) > 1e-6 * step[1L]) return(NULL)
@@ -237,13 +237,13 @@ in_decimal_years <- function(value) {
 
 is_season <- function(profile) isTRUE(startsWith(profile, "season"))
 
-# Returns list(periods, rest, mean) of a season's profile.
+# Returns list(periods, rest, mean) from the profile of a season.
 parts_of_season <- function(profile, periods) {
   parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
   list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
 }
 
-# Returns the kernel of the terms beside `rest`, which reads all inputs, and the roles of the factors.
+# Returns the kernel of a season, with the roles of its factors. `rest` reads all inputs.
 season_kernel <- function(periods, rest, mean = NULL) {
   along <- periods[[1L]]$column
   terms <- c(list(kernel_se(inputs = along)), lapply(periods, function(p) {
@@ -254,7 +254,7 @@ season_kernel <- function(periods, rest, mean = NULL) {
   kernel
 }
 
-# Returns the kernel with the season in place of the factor whose profile was open.
+# Returns the kernel in which the season replaces the factor whose profile was open.
 season_beside <- function(season, kernel, open, x) {
   beside <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
   kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = beside)), x)
@@ -262,9 +262,9 @@ season_beside <- function(season, kernel, open, x) {
   kernel
 }
 
-# Returns parameter_units() with the priors of a season, which do not fade (`keep`), because a series has few periods,
-# however many rows. They were set on the series of bench/forecasts.R. With other inputs than the time, the rest has its
-# usual priors.
+# Returns parameter_units() with the priors of a season. They do not fade (`keep`), because a series has few periods,
+# however many rows it has. They were set on the series of bench/forecasts.R. With other inputs than the time, the rest
+# has its usual priors.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))

@@ -41,11 +41,11 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # log p(y, u) - log q(u), both without their 2 pi
+  # Compute log p(y, u) - log q(u), both without their factors 2 pi.
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
-  # moments by weight, at no more than a thousand rows
+  # Compute weighted moments at no more than a thousand rows.
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]
@@ -61,7 +61,7 @@ laplace_check <- function(fit, draws = 2000) {
 }
 
 # Returns the shape of the generalised Pareto distribution of the excess of the largest weights, by Zhang and Stephens.
-# The estimate is shrunk towards 1/2 as by ten further values.
+# The estimate is shrunk towards 1/2 with the weight of ten further values.
 pareto_shape <- function(logs) {
   n <- length(logs)
   some <- min(floor(n / 5), ceiling(3 * sqrt(n)))

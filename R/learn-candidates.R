@@ -1,8 +1,8 @@
-# The choice of a trend and seasons (kernel-season.R) by the log marginal likelihood.
+# Chooses a trend and seasons (kernel-place.R) by the log marginal likelihood.
 
-# Returns `now`, or the kernel with a trend and seasons if its log (marginal likelihood times prior) is larger by its
-# price. Each period is tried alone, then all of them, then a linear mean beside the best. With many rows some rows
-# choose.
+# Returns `now`, or the kernel with a trend and seasons if that increases the log (marginal likelihood times prior) by
+# more than profile_price(). Each period is tried alone, then all periods, then a linear mean with the best of them.
+# With many rows, a sample of rows decides.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -22,7 +22,7 @@ choose_season <- function(now, s) {
   now <- take_choice(now, choice, some$n, if (!pool$few) some$n)
   if (!few && is_season(best$problem$profile)) {
     problem <- learning_problem(pool, s, best$problem$profile)
-    if (pool$few) { # the exact log marginal likelihood of all rows decides
+    if (pool$few) { # decide by the exact log marginal likelihood of all rows
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]
@@ -32,8 +32,8 @@ choose_season <- function(now, s) {
   now
 }
 
-# Returns profiles by name: each season alone, and all of them. With other inputs than the time, `rest` is the profile
-# of the kernel of all inputs.
+# Returns named profiles: each season alone, and all seasons. With inputs other than the time, `rest` is the profile of
+# the kernel of all inputs.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"
@@ -43,10 +43,10 @@ season_profiles <- function(open, rest) {
   stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Judges a model that has been learned by its log (marginal likelihood times prior) and the price of its structure.
+# Judges a learned model by its log (marginal likelihood times prior) and the price of its structure.
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
-# Returns the nats of log marginal likelihood that a kernel must gain over one term of all inputs.
+# Returns how many nats of log marginal likelihood a kernel must gain over a single term of all inputs.
 profile_price <- function(profile) {
   if (!is_season(profile)) {
     return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
@@ -55,8 +55,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the model moved to the best of a choice, whose first candidate it is. Its table of kernels has the others and,
-# as an attribute, what the best gains on `rows` rows (NULL: on all).
+# Returns the best model of a choice whose first candidate is `now`. Its table of kernels includes the others and, as an
+# attribute, the gain of the best on `rows` rows (NULL means all rows).
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -67,7 +67,7 @@ take_choice <- function(now, choice, n, rows = NULL) {
   moved_to(now, best)
 }
 
-# Adds what a kernel of several terms gains to the table of kernels tried.
+# Adds the gain of a kernel of several terms to the table of kernels tried.
 with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
   structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
                                    rows = rows))
@@ -89,7 +89,7 @@ on_rows <- function(model, s, count) {
 }
 
 # Returns the season learned from the rows of a pool. It starts at the centre of its priors. With a linear mean, it
-# starts where `from` ended, a model without that mean.
+# starts at the end of `from`, a model without that mean.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last
@@ -105,12 +105,12 @@ learn_season <- function(pool, s, profile, from) {
   c(model_of_run(problem, run), list(information = run$information))
 }
 
-# The choice of the additive kernel (kernel-compile.R) by the log marginal likelihood: each input by itself beside the
+# Chooses an additive kernel (kernel-compile.R) by the log marginal likelihood: terms of single inputs are added to the
 # kernel of all inputs.
 
-# Returns `now`, or its model with kernel_additive() of its kernel if that gains `additive_nats` of log (marginal
-# likelihood times prior). Pairs of inputs follow if they gain `pair_nats` more. `first` is the additive kernel, with
-# its `gain`, as learned from fewer rows or for the choice of the response.
+# Returns `now`, or its model with kernel_additive() of its kernel if the log (marginal likelihood times prior)
+# increases by `additive_nats`. Pairs of inputs are added if it increases by `pair_nats` more. `first` is the additive
+# kernel, with its `gain`, learned before from fewer rows or for the choice of the response.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
@@ -126,9 +126,9 @@ choose_additive <- function(now, s, first = NULL) {
   take_choice(now, choice, pool$n)
 }
 
-# Returns `now`, or the additive kernel that choose_additive() takes on some rows, if rows are too many for exact
-# learning. Held-out rows may refuse it: given the rows it was learned from, its log density there must exceed that of
-# `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
+# Returns `now`, or the additive kernel of choose_additive() on some rows, if there are too many rows for exact
+# learning. Held-out rows may refuse the additive kernel: given the rows it was learned from, its held-out log density
+# must exceed that of `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -153,8 +153,8 @@ may_be_additive <- function(kernel, terms = "single") {
   inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
-# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
-# it gains almost nothing there. `first` is the model learned from those rows, if it gains.
+# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them. Returns
+# NULL if the log marginal likelihood hardly rises there. `first` is the model learned from those rows, if it rose.
 learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -169,8 +169,8 @@ learn_additive <- function(kind, from, s, first = NULL) {
   if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, first)
 }
 
-# Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
-# beside short ones of single inputs. Held parameters keep their values.
+# Returns two starts of an additive kernel: the end of the search of `from`, with less variance; and long lengthscales,
+# with short ones for the terms of single inputs. Held parameters keep their values.
 additive_starts <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -195,8 +195,7 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns the means of conditional_scores(), where the rows of the pool `some` take the place of neighbours; Inf if
-# they cannot be computed.
+# Returns the means of conditional_scores(), with the rows of the pool `some` for neighbours, or Inf if this fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)

@@ -1,6 +1,6 @@
-# The choice of a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is
-# pointless after those in `tried`. A judge is a function(model) that returns list(score), smaller is better, and
-# `scores` of groups of rows if there are any.
+# Chooses a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is pointless
+# after the models in `tried`. A judge is a function(model) that returns list(score), smaller is better, and optionally
+# the `scores` of groups of rows.
 
 # Returns list(table, tried, best): a data frame of the candidates, best first, with columns kernel (the label), score,
 # se (standard error of the difference to the best, NA without `scores`), parameters and chosen; the models tried with
@@ -22,7 +22,7 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Adds to `table` a later choice, in nats over `n` rows. Its first candidate is the one chosen in `table`.
+# Adds a later choice, in nats over `n` rows, to `table`. Its first candidate is the model chosen in `table`.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   first <- later$table$kernel == later$tried[[1L]]$label
@@ -35,18 +35,18 @@ join_choices <- function(table, later, n) {
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
-# Returns the mean gain of one model over another at some rows, and its standard error.
-measured <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+# Returns the mean of `gain`, differences between two models at some rows, with its standard error.
+gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
 
 # ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# Two terms over all inputs, which find a long and a short scale.
+# This profile has two terms over all inputs, which find a long and a short scale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed
-# to have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
+# Returns the candidates of the default kernel. `theta` is the end of the search with Matern 3/2. The score is assumed
+# to have one minimum in smoothness: with many rows, kernels beyond one that scored worse than Matern 3/2 are not tried.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
@@ -75,14 +75,14 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
       last <- length(one$theta)
       lengthscales <- one$theta[seq_len(last - 2L)]
       variance <- one$theta[last - 1L]
-      # the two terms start with different lengthscales, because equal terms would stay equal
+      # Start the two terms with different lengthscales, because equal terms would stay equal.
       start <- c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3),
                  one$theta[last])
       learn(two_scales, start, least = one$value + last - 1)
     })
 }
 
-# Searches from theta; returns NULL if the first steps do not reach `least`.
+# Searches from theta. Returns NULL if the first steps do not reach the log density `least`.
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
@@ -94,7 +94,7 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
 
 # Judges a model by rows given their neighbours. Each parameter costs two nats, divided by the number of rows. With
 # groups, a row given its neighbours depends on a guess of its level's effect, which hides the differences between
-# kernels: the judge is the exact log marginal likelihood of some rows.
+# kernels. Then the judge is the exact log marginal likelihood of some rows.
 judge_by_rows <- function(model) {
   pool <- model$problem$pool
   if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
@@ -119,26 +119,26 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ----------------------------------------------
 
-# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours
-# leave out the information of distant rows.
+# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours lack
+# the information of distant rows.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows. The criterion is the
-# log density of these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks
-# like noise. Returns list(theta, exact = c(rows, gain, se)).
+# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows, by the log density of
+# these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks like noise.
+# Returns list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
   gain <- scores[[1L]] - scores[[2L]]
   list(theta = thetas[[which.min(vapply(scores, mean, 0))]],
-       exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), measured(gain)[-3L]))
+       exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), gain_summary(gain)[-3L]))
 }
 
-# Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
-# one for each of its levels. `gain` is per row, NULL if this was not tried. Many lengthscales fit noise.
+# Returns list(now, s, gain), with one lengthscale for each R factor if the leave-one-out log density is then higher
+# than with one for each level. `gain` is per row, or NULL if this was not tried. Many lengthscales fit noise.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -154,7 +154,7 @@ choose_shared <- function(now, s) {
   shared <- problem$table$what == "lengthscale"
   theta <- problem$unit
   theta[c(!shared, TRUE)] <- now$theta[c(!is_length, TRUE)]
-  # a shared lengthscale starts at the geometric mean of the lengthscales of its columns
+  # A shared lengthscale starts at the geometric mean of the lengthscales of its columns.
   for (leaf in unique(problem$table$leaf[shared])) {
     old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
     if (!is.null(s$kernel$shared)) old <- old[s$kernel$shared]
@@ -166,8 +166,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
-# does.
+# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best, or NULL.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -179,14 +178,14 @@ smoother_kernel <- function(tried, best) {
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
-# Returns `now` (label, problem, theta, value, kernels), or the linear mean alone or beside the kernel if it has a
+# Returns `now` (label, problem, theta, value, kernels), or the linear mean, alone or added to the kernel, if it has the
 # larger
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
-# Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
-# the Vecchia likelihood ended. With many rows only the linear mean alone is tried, because a linear mean beside a
+# Smooth kernels imitate a linear mean by large lengthscales and variance, which can also fit noise. `run` is the end of
+# the search by the Vecchia likelihood. With many rows only the linear mean alone is tried, because adding it to a
 # kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
-# Up to `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: to have few is no merit,
-# because few functions are linear.
+# Up to `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: it gets no bonus for having
+# few, because few functions are linear.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -201,15 +200,15 @@ choose_line <- function(now, s, run) {
     if (!few) return(NULL)
     problem <- learning_problem(pool, s, paste0(now$problem$profile, "+mean"))
     last <- now$problem$last
-    # starts with a large mean variance and a tenth of the kernel's variance
+    # Start with a large mean variance and a tenth of the kernel's variance.
     theta <- now$theta - log(10) * c(now$problem$table$what == "variance", FALSE)
     theta <- c(theta[-last], problem$unit[[last]], theta[last])
     own <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L)
-    # the Vecchia likelihood may show that it will not be better
+    # Skip the exact likelihood if the Vecchia likelihood already shows that the kernel with the mean is not better.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
   }
-  # the kernel was chosen without the mean: if the mean gains much, it is chosen again beside the mean
+  # The kernel was chosen without the mean. If the mean increases the score much, choose the kernel again with the mean.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
     function(tried) {
       first <- tried$beside
@@ -240,7 +239,7 @@ linear_model <- function(problem) {
   problem$evaluate <- function(theta) {
     noise <- exp(theta[[2L]])
     variance <- exp(theta[[1L]]) * lambda + noise
-    share <- cbind(1 - noise / variance, noise / variance) # slopes of the log variance
+    share <- cbind(1 - noise / variance, noise / variance) # derivatives of the log variance
     excess <- squares / variance - 1
     result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
                               (n - q) * log(noise) - rest / noise) / 2,
@@ -248,14 +247,14 @@ linear_model <- function(problem) {
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
     problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values that are held stay
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # held values stay
   problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned
-# from. The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about short
-# ones: choose_line() takes the larger of the two for a kernel.
+# Returns the log posterior density that the exact likelihood of some rows implies for the number of rows that are
+# learned from. The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about
+# short lengthscales. So choose_line() takes the larger density for a kernel.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool

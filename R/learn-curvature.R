@@ -1,4 +1,4 @@
-# Uncertainty of the hyperparameters: the curvature, at the estimate, of the log density that they maximise.
+# Computes the uncertainty of the hyperparameters: the curvature of their log density at the estimate.
 
 #' Uncertainty of the hyperparameters
 #'
@@ -36,7 +36,7 @@ vcov.gp_fit <- function(object, complete = TRUE, ...) {
   learned <- if (own) learned_density(object)
   names <- ifelse(learned$names == "mean", "mean", sprintf("log(%s)", learned$names))
   row <- response_of(object)
-  if (own && !is.null(row$shown_slopes)) { # coef() shows some shape parameters in other terms than those learned
+  if (own && !is.null(row$shown_slopes)) { # coef() shows some shape parameters on another scale
     at <- match(learned$names, row$shape)
     learned$unit <- learned$unit * ifelse(is.na(at), 1, row$shown_slopes(object$theta)[at])
   }
@@ -71,22 +71,22 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names in coef() of the parameters in vcov(): "noise" for "log(noise)". Coefficients are not logs, but one
+# Returns the names in coef() of the parameters in vcov(): "noise" for "log(noise)". Coefficients are not logs, but they
 # may have the name of an input such as log(x).
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
 
-# Returns the inverse of minus the second derivative; no direction has a larger sd than most_sd.
+# Returns the inverse of minus the second derivative, in which no direction has an sd above most_sd.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# Returns the log density that the fit's hyperparameters maximise, in the logs of the learned ones: list(names, at =
-# their logs in units of the model, value(par), prior(par) = its part of value, exact = TRUE if the rest is the exact
-# log marginal likelihood, information(), natural(par) = list(kernel, noise) of the model, lower, upper, unit). Its
-# random orders are the same each time.
+# Returns the log density that the fit's hyperparameters maximise, as a function of the logs of the learned ones:
+# list(names, at = their logs in units of the model, value(par), prior(par) = its part of value, exact = TRUE if the
+# rest of value is the exact log marginal likelihood, information(), natural(par) = list(kernel, noise) of the model,
+# lower, upper, unit). It uses the same random orders each time.
 learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(density_of_laplace(fit, data)))
@@ -100,7 +100,7 @@ learned_density <- function(fit) {
   about <- list(names = free, unit = 1)
   if (fit$hyper == "evidence") return(c(about, with_fixed_seed(density_of_evidence(fit, data, s))))
   about$at <- model_theta(model)[names %in% free]
-  # the exact log marginal likelihood or the ELBO, without priors
+  # Use the exact log marginal likelihood or the ELBO, without priors.
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
   problem <- if (exact) exact_problem(data, parameters, s$run) else
@@ -113,8 +113,8 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# Returns the density that learn_evidence() maximises, or that of some rows if the kernel was chosen on some. Its
-# maximum is at variances without the factor for few rows, see learn_stage(); natural() multiplies by that factor.
+# Returns the density that learn_evidence() maximises, or that of some rows if they decided on the kernel. Its maximum
+# is at variances without the factor for few rows, see learn_stage(); natural() multiplies by that factor.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -145,8 +145,8 @@ density_of_evidence <- function(fit, data, s) {
        })
 }
 
-# Returns the density whose minus a problem of minimise() has, `times` for its part without the prior. The unit of its
-# parameters is `unit`.
+# Returns the density from a problem of minimise(), whose value is minus the density. `times` multiplies the part
+# without the prior. `unit` is the unit of the parameters.
 density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
   at <- problem$start / unit
   prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par * unit)
@@ -160,7 +160,7 @@ density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
        })
 }
 
-# Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
+# Returns the density that learn_laplace() maximises, for at most 3,000 rows and scaled to all rows. Parameters are the
 # free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
@@ -199,14 +199,14 @@ differences <- function(gradient, par, step = 0.002) {
   (columns + t(columns)) / 2
 }
 
-# The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
-# marginal likelihood.
+# Averages the posterior over uncertain hyperparameters: a mixture of posteriors at some hyperparameters, weighted by
+# the log marginal likelihood.
 
 # Returns list(hyper, weights, apart, gain). Let V = R R' be the covariance of the p learned logs theta. The 2 p points
-# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. A point's weight is the density of the data there over that
-# of the normal approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) of the model for
-# each point. `apart` has the logs of the weights without the log marginal likelihood, for callers that know it better.
-# `gain` has the logs of the weights if it is exact.
+# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is the density of the data there, over
+# the normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) of the model for each
+# point. `apart` has the log weights without the log marginal likelihood, for callers with a better value of it. `gain`
+# has the log weights if the log marginal likelihood is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -224,15 +224,15 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# Returns of(fit) for the fit at each of these hyperparameters.
+# Returns of(fit) for the fit at each of the hyperparameters in `hyper`.
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
   lapply(hyper, function(one) of(posterior_again(p, model = replace(p$model, names(one), one))$fit))
 }
 
-# Returns the posterior averaged over uncertain hyperparameters. Its parts are computed one after the other, where they
-# are needed. Parts whose weight is negligible are left out.
+# Returns the posterior averaged over uncertain hyperparameters. Its parts are computed one after the other, when they
+# are needed. Parts with negligible weight are omitted.
 mixture_of <- function(fit) {
   points <- hyper_points(fit)
   used <- points$weights > 1e-10
@@ -252,7 +252,7 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines parts, list(mean, var, noise) and, with `index`, cov of the functionals numbered `index`.
+# Combines parts list(mean, var, noise) and, with `index`, the covariances `cov` of the functionals numbered `index`.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)

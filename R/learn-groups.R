@@ -1,14 +1,14 @@
-# Hyperparameters of a model of groups and a linear mean alone, by restricted maximum likelihood (REML) with flat
-# coefficients. With weights w, noise s2, H = s2 W^{-1} + Z Lam Lam' Z' and X the basis of the mean,
+# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML) with flat coefficients. With
+# weights w, noise s2, H = s2 W^{-1} + Z Lam Lam' Z' and X the basis of the mean,
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
 #
 # The sums Z'W Z, Z'W X, Z'W y are made once. The group with most effects has a block diagonal T and is eliminated level
-# by level, from the pairs of its levels with other levels that the rows have. A Cholesky factor of what is left of
-# [T, X, y] has all three terms in its diagonal.
+# by level, from those pairs of its levels with other levels that occur in the rows. A Cholesky factor of the Schur
+# complement of [T, X, y] has all three terms in its diagonal.
 
-# Returns list(kernel, noise, ...), as learn_evidence() does.
+# Returns list(kernel, noise, ...), like learn_evidence().
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances and the noise are learned, the noise follows from the others.
+  # If all variances and the noise are learned, the noise follows from the variances.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
@@ -55,12 +55,12 @@ learn_groups <- function(data, s, state) {
   state$so_far
 }
 
-# Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). Terms are those of the kernel with most
+# Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). The terms are the terms of the kernel, most
 # effects first, then the mean's basis and y, each a "group" of one level. `blocks` has [level, p^2] of the first term.
-# `crossed[[j]][[k]]`, of later terms, has a row for each effect of term j and a column for each of term k (levels run
-# faster than effects of a level). `pairs` is list(of_term, order, start, column): for each later term the pairs of its
-# levels with those of the first, with an entry for each effect of the later term. `order` puts the entries of all terms
-# level by level, from start[l] on. `column` numbers the effects of all later terms.
+# `crossed[[j]][[k]]` has a row for each effect of term j and a column for each of term k, both after the first (levels
+# vary faster than effects of a level). `pairs` is list(of_term, order, start, column): for each later term the pairs of
+# its levels with levels of the first, with an entry for each effect of the later term. `order` sorts the entries of all
+# terms by level, from start[l] on. `column` numbers the effects of all later terms.
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]
@@ -131,9 +131,9 @@ likelihood_of_groups <- function(fit, restricted) {
             class = "logLik")
 }
 
-# Returns list(level, other, size, effects, sums) for the pairs of levels of two terms that the rows have: both levels,
-# the numbers of levels and effects of the second term, and the sums of products of both designs, that of the first
-# term running faster.
+# Returns list(level, other, size, effects, sums) for the pairs of levels of two terms that occur in the rows: both
+# levels, the numbers of levels and effects of the second term, and the sums of products of both designs, in which the
+# first term's design varies faster.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   met <- sort(unique(pair)) - 1
@@ -143,9 +143,9 @@ sums_of_pairs <- function(one, two, w) {
        effects = ncol(two$design), sums = unname(do.call(cbind, c(list(matrix(0, length(met), 0L)), sums))))
 }
 
-# Returns list(reml, ml, square): the restricted and the ordinary log likelihood; -Inf where rounding leaves no Cholesky
-# factor. `square`: the sum of squares over the noise. With noise and variances of the groups multiplied by c, the
-# likelihoods change by (square (1 - 1 / c) - n log c) / 2, with n - p in place of n for REML.
+# Returns list(reml, ml, square): the restricted and the ordinary log likelihood (-Inf if rounding leaves no Cholesky
+# factor), and the sum of squares over the noise. With noise and variances of the groups multiplied by c, the
+# likelihoods change by (square (1 - 1 / c) - n log c) / 2, with n - p instead of n for REML.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -166,7 +166,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise
+  # Compute C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -187,7 +187,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Returns (root' x I) m, where the levels of m's rows run faster than their effects.
+# Returns (root' x I) m, where levels vary faster than effects in the rows of m.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)

@@ -1,9 +1,9 @@
-# Learning with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise Laplace's log
-# marginal likelihood and priors, by L-BFGS with inducing points that are chosen anew. Models are compared in two tables
-# (choose()): smooth kernels on few rows; then the best of these on more rows, and kernels of several terms.
+# Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise the Laplace log
+# marginal likelihood and priors, by L-BFGS with inducing points that are chosen anew. Models are compared twice by
+# choose(): first smooth kernels on few rows, then the best of them on more rows with kernels of several terms.
 
-# Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, it learns on the rows of the
-# largest ones. All classes share one kernel. The constant means of the other classes stay at their start.
+# Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, it learns from the rows of the
+# largest classes. All classes share one kernel. The constant means of the other classes stay at their start.
 learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center
@@ -53,12 +53,12 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # searches from a model, or from its center and theta with another kernel
+  # Search from a model, or from its center and theta with another kernel.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
     search_laplace(on, by, model, start, state, tied)
   }
-  # returns the best of searches that start with short and with typical lengthscales
+  # Return the best of searches that start with short and with typical lengthscales.
   search_scales <- function(kernel, tied, on = rows, scales = c(0.3, 1)) {
     lowest(lapply(scales, function(scale) {
       try <- search(start, tied, change_leaves(kernel, function(leaf) {
@@ -70,7 +70,7 @@ learn_laplace <- function(data, s, start, state) {
     }))
   }
   found <- choose_smooth(rows, s, start, given, search_scales)
-  # the value was computed on fewer rows
+  # Search again, because the value was computed on fewer rows.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
@@ -112,7 +112,7 @@ choose_learned <- function(found, price) {
   choice
 }
 
-# Returns the model with the least value, the first of several.
+# Returns the model with the smallest value, or the first of several.
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
 # Returns the choice among smooth kernels, or the given kernel, on few rows.
@@ -135,16 +135,16 @@ choose_smooth <- function(rows, s, start, given, search_scales) {
   choice
 }
 
-# Returns the best of these kinds: the smooth kernels found, tied or not; these with a linear mean; one lengthscale;
-# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance: the likelihood is
-# averaged over them.
+# Returns the best of these kinds: the smooth kernels found, tied or not; the same with a linear mean; one lengthscale;
+# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance, so the likelihood is
+# averaged over the parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_scales) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  # A linear mean beside the kernel, whose variance is learned. Classes that differ in small differences of correlated
+  # Add a linear mean, whose variance is learned, to the kernel. Classes that differ in small differences of correlated
   # inputs need it; a smooth kernel imitates it only with lengthscales and variance far from their priors. The search
-  # starts with large slopes and a tenth of the kernel's variance.
+  # starts with a large variance of the mean and a tenth of the kernel's variance.
   with_line <- function(now) {
     leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
     kernel <- with_columns(add_kernels(replace(now$kernel, "of", list(character())), leaf), rows$x)
@@ -157,8 +157,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   }
   found <- c(smooth, with_line(now))
   if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
-    # if the inputs share a unit, as in spectra, an input that hardly varies has little information: one lengthscale.
-    # The tied search has it already where all inputs vary alike.
+    # If the inputs share a unit, as in spectra, an input that hardly varies has little information: try one
+    # lengthscale. If all inputs vary alike, the tied search has tried it already.
     label <- sprintf("%s (isotropic)", now$kernel$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     one <- search_scales(with_typical_values(kernel, rows$x, s), FALSE)
@@ -184,7 +184,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   least <- Inf
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
-    if (model$value + price > least) return(price) # without the penalty, which is positive, its score is a bound
+    if (model$value + price > least) return(price) # if the penalty, which is positive, cannot change the choice
     price <- price +
       if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
     least <<- min(least, model$value + price)
@@ -197,7 +197,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
 }
 
 # Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's
-# approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
+# approximation: log sqrt(curvature / prior curvature), summed over directions whose curvature exceeds the prior's.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
@@ -218,15 +218,15 @@ occam_penalty <- function(rows, s, found, start) {
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
-# Minimises laplace_problem() from `now`; the inducing points are chosen anew before each round. A value of Inf means
-# that the search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
+# Minimises laplace_problem() from `now`, choosing inducing points anew before each round. A value of Inf means that the
+# search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
 search_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
   last_values <- NULL
-  enough <- function(par, value) { # two steps together gain little
+  enough <- function(par, value) { # TRUE if two steps together gain little
     little <- last_values[1L] - value < laplace_sizes$gain
     last_values <<- c(last_values[2L], value)
     if (little) list(convergence = 0L, message = "converged")
@@ -268,12 +268,12 @@ greedy_points <- function(rows, s, kernel) {
   choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
 }
 
-# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or minus the variational
-# bound) and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to
-# `now` (`tied`: one factor for all lengthscales), the constant mean and log theta. `origin` has the priors' centre.
+# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or the variational bound)
+# and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to `now`
+# (one factor for all lengthscales if `tied`), the constant mean and log theta. `origin` has the centre of the priors.
 #
-# Priors do not fade: with a single class, or with classes that a line separates, the density has no maximum without
-# them, and classes have so little information about lengthscales that some become short by chance. The kernel has the
+# The precision of priors does not decrease with the rows: with a single class, or with classes that a line separates,
+# the density has no maximum without priors, and classes have little information about lengthscales. The kernel has the
 # priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
 #   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
@@ -287,7 +287,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   unit <- response$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   lengthscale <- c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale"
-  basis <- diag(length(free)) # a column for each parameter that moves; tied lengthscales share the first
+  basis <- diag(length(free)) # a column for each free parameter; tied lengthscales share the first
   if (tied && sum(lengthscale) > 1L) basis <- cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
   with_center <- isTRUE(s$center)
   with_theta <- response$learned
@@ -301,7 +301,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          theta = if (with_theta) exp(par[part == 3L]) else now$theta)
   }
   warm <- least <- NULL
-  # a second thread takes longer to start than one pass over so few rows; an evaluation has a dozen passes
+  # Use one thread if rows are few: a second thread takes longer to start than one of the dozen passes of an evaluation.
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {

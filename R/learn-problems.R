@@ -1,20 +1,20 @@
-# The problems of learning: log posterior densities of hyperparameters, to be maximised.
+# Defines the problems of learning: log posterior densities of hyperparameters, to be maximised.
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them.
-# A learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
-# evaluate(). exact_density() makes it from the exact likelihood, without information.
+# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same in the engine's form. A
+# learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
+# evaluate(). exact_density() makes evaluate() from the exact likelihood, without information.
 
-# Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
-# (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
-# the inputs' spread and of y:
+# Returns the parameters of a model with their bounds and priors. Priors are weak, and their precision decreases with
+# the rows (prior_share()). Without priors an irrelevant input has an infinite lengthscale, and few rows have no noise.
+# In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# The variance's prior has sd 1.5 and does not fade if the Vecchia likelihood is the last stage. With much noise that
-# likelihood does not separate a variance from a hundred times it with longer lengthscales; the random order would
-# decide, which costs a hundredth of NLPD. For a kernel of one term the prior is then half as wide.
-# With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
-# / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
+# The variance has a constant prior sd of 1.5 if the Vecchia likelihood is the last stage. With much noise that
+# likelihood does not separate a variance from a hundred times it with longer lengthscales. The random order would
+# decide, which costs 0.01 in NLPD. For a kernel of one term the prior is then half as wide. With `little_noise` the
+# prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2) / 4 instead of -q^2 /
+# 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -30,7 +30,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
   upper[last] <- max(upper[last], lower[last])
-  # the search starts at given values, which may lie outside the bounds
+  # The search starts at given values, which may be outside the bounds.
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
@@ -44,7 +44,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
-  # `engine` is what the engine reads of kernel and noise
+  # `engine` is the engine's form of kernel and noise.
   at <- function(theta, kernel = compiled) {
     value <- exp(unname(theta))
     kernel$engine$values <- value[-last]
@@ -60,9 +60,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   with_likelihood(problem, precision)
 }
 
-# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the values that are given, and
-# the units of its parameters, those of variances for responses of mean square 1. The pool keeps it for other problems
-# of these rows.
+# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the given values, and the units
+# of its parameters (of variances for responses of mean square 1). The pool keeps it for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
@@ -76,14 +75,14 @@ kernel_to_learn <- function(pool, s, profile) {
   made
 }
 
-# Adds to a problem its prior and the Vecchia likelihood: neighbours(theta, rows, near) searches neighbours, and
+# Adds the prior and the Vecchia likelihood to a problem: neighbours(theta, rows, near) finds neighbours, and
 # vecchia(theta, rows, neighbours, slopes) returns the log density of `rows` given these neighbours, with priors. With
-# `slopes` 2 the information is an estimate from a quarter of the rows. With other `weights` and a `basis` of the log
-# noise, it returns the log likelihood, whose slopes include those of the basis. input(n) is made once for n rows.
+# `slopes` 2 a quarter of the rows estimates the information. With other `weights` and a `basis` of the log noise, it
+# returns the log likelihood with derivatives in the coefficients of the basis. input(n) is made once for n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # independent normal priors; with `little_noise` that of the noise falls linearly below one unit under its middle
+  # Priors are independent and normal. With `little_noise` the noise's log prior is linear below its middle minus 1.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -94,7 +93,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
+  # Add the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -112,7 +111,7 @@ with_likelihood <- function(problem, precision) {
     out
   }
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory: one at a time
+    if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory, so free the last one
     now <- problem$at(theta)
     to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
     native_neighbours(NULL, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
@@ -190,7 +189,7 @@ profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, p
           if (parts$mean) "linear mean"), collapse = " + ")
 }
 
-# Returns the factor whose profile is still to be chosen, alone or beside other terms; NULL if there is none.
+# Returns the factor whose profile is still to be chosen, in a kernel of one or more terms, or NULL if there is none.
 open_leaf <- function(kernel) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
@@ -201,7 +200,7 @@ is_open <- function(kernel) !is.null(open_leaf(kernel))
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a one-term kernel
     chosen <- change_leaves(chosen, function(l) {
       if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
       if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
@@ -211,7 +210,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # `kernel` has been compiled for the inputs, and so has a factor over the same inputs
+    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }

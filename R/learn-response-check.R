@@ -1,5 +1,6 @@
-# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood but predict
-# the mean worse. Inverse transforms magnify errors of f in the tail; uneven noise may mistake f for noise.
+# Checks the response with the largest merit (see learn-response.R) on held-out rows. A candidate can have the larger
+# likelihood but predict the mean worse. Inverse transforms magnify errors of f in the tail; a noise trend may explain f
+# by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused.
@@ -18,9 +19,9 @@ checked_response <- function(choice, from) {
 }
 
 # Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
-# least that of each rival: the first candidate and, beside smooth noise, the same transform with constant noise. Its
-# squared errors must not exceed the first's by more than the factor response_rule$error, without the row that is worst
-# for the model: one outlier can dominate all squared errors.
+# least that of each rival: the first candidate and, for a noise trend, the same transform with constant noise. Its
+# squared errors must not exceed the first's by more than the factor response_rule$error. The model's worst row is
+# omitted, because one outlier can dominate all squared errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
@@ -39,7 +40,7 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
 # Returns the reason to refuse a transform of a deterministic response, or NULL. Such a response has no outliers, and
 # the shape of f alone can make a transform likely. The squared errors of all held-out rows must be smaller by the
 # factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. Or they must not
-# be larger, while the held-out log density of a row is surely larger by little_response$gain nats.
+# be larger, while the held-out log density is larger by little_response$gain nats a row with near certainty.
 reason_to_refuse_simulator <- function(model, errors, from) {
   ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
   bent <- identical(model$transform$kind, "yeojohnson")
@@ -68,7 +69,7 @@ squared_errors <- function(model, from, over_variance = FALSE) {
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
 }
 
-# Returns the model. If it has heavy tails and found its transform, transform$wider is the mean squared error of
+# Returns the model. If it has heavy tails and chose its transform, transform$wider is the mean squared error of
 # held-out rows over their variance, between 1 and most_wider: squares of a transformed response depend on its far tail.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
@@ -77,8 +78,8 @@ with_wider_moments <- function(model, from) {
   model
 }
 
-# Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
-# all others.
+# Returns minus the mean log density of the response, on its own scale, in groups of rows. Each row is given its
+# neighbours among all other rows.
 response_scores <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool
@@ -96,8 +97,8 @@ response_scores <- function(model, from) {
 }
 
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others or among `earlier` ones, or given all others if there are groups and few rows: nearest rows may be of other
-# levels. Equal inputs have their mean response; `single` marks other inputs. `size`: the noise of one response.
+# all others or among `earlier` ones. With groups and few rows, all other rows are given, because nearest rows may be of
+# other levels. Equal inputs have their mean response; `single` marks other inputs. `size` is the noise of one response.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -123,14 +124,13 @@ held_out_response <- function(model, from, earlier = FALSE) {
              spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
 }
 
-# ---- transforms beside the additive kernel --------------------------------------------------------------------------
+# ---- transforms and the additive kernel ------------------------------------------------------------------------------
 
-# For a kernel of all inputs, a sum of functions of single inputs looks like a skewed response, or like noise that
-# depends on the inputs. Returns the candidates. Those with constant noise have the gain of the additive kernel in their
-# merit, under two conditions for few rows: smooth noise gains less than `additive_nats` beside the best transform, and
-# the additive kernel gains more than that for the best or for the first transform.
-# `terms` is that kernel of from$profile, learned from some rows, with its gain for all rows. Later searches start at
-# the first of these kernels.
+# Returns the candidates `tried`. For a kernel of all inputs, a sum of functions of single inputs looks like a skewed
+# response, or like noise that depends on the inputs. So the gain of an additive kernel in log marginal likelihood is
+# added to the merit of candidates with constant noise. For this, rows must be few, a noise trend must gain less than
+# `additive_nats` over the best transform, and the additive kernel more than that for the best or first transform.
+# `terms` is this kernel, learned from some rows, with its gain for all rows. Later searches start there.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
@@ -166,8 +166,8 @@ with_terms_in_merit <- function(tried, from) {
 
 # ---- the rows that candidates are learned from -----------------------------------------------------------------------
 
-# Returns the rows whose density counts, list(x, y, w, offset, group): used rows at the distinct inputs `taken`, without
-# copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
+# Returns the rows that enter the density, list(x, y, w, offset, group): used rows at the distinct inputs `taken`,
+# without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
@@ -183,9 +183,9 @@ rows_for_response <- function(data, taken) {
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
 
-# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are those
-# that count and their neighbours, because in a thinned sample what f does between its rows looks like noise. `n` is the
-# number of all rows, `order` the order of `rows` among them.
+# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
+# rows of the sum and their neighbours, because in a thinned sample variation of f between rows looks like noise. `n` is
+# the number of all rows, `order` the order of `rows` among them.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -205,13 +205,13 @@ rows_around <- function(data, problem, theta, size) {
 
 counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
 
-# Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
+# Returns log T'(y) minus the log of the unit of T(y), summed over the rows of each distinct input.
 slopes_of_rows <- function(rows, transform, scale) {
   each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
   drop(rowsum(each, rows$group, reorder = FALSE))
 }
 
-# Returns the cleaned rows with the transformed response, equal ones merged.
+# Returns the cleaned rows with the transformed response, after merging equal rows.
 rows_transformed <- function(rows, transform) {
   y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
   r <- if (is.null(rows$offset)) y else y - rows$offset
@@ -222,7 +222,7 @@ rows_transformed <- function(rows, transform) {
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }
 
-# ---- what is asked for -----------------------------------------------------------------------------------------------
+# ---- the arguments of the user ---------------------------------------------------------------------------------------
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {

@@ -1,13 +1,13 @@
-# The response that a fit models: its transform and the sizes of its noise. Both are chosen before the kernel, by the
-# Vecchia likelihood, from where the default's own starts end, with the given kernel, or else Matern 3/2 (if there is
-# little noise, a smoother profile). A candidate has the
+# Chooses the response that a fit models: its transform, and the trend and tails of its noise. They are chosen before
+# the kernel, by the Vecchia likelihood, from the ends of the default's first searches. The kernel is the given one, or
+# Matern 3/2 (with little noise, a smoother profile). A candidate has the
 #
 #   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn.R) - 2 parameters,
 #
-# over the rows that count. All candidates have the same rows in the same order.
+# over the rows of the sum. All candidates have the same rows in the same order.
 
-# Returns the data with the response that is modelled. If the search is interrupted, that is the response of the first
-# candidate. state$open is TRUE if the search was left to the fit.
+# Returns the data with the modelled response. After an interrupt, it is the response of the first candidate. state$open
+# is TRUE if the search was left to the fit.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
     like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
@@ -35,7 +35,7 @@ response_stage <- function(data, asked, state) {
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
                       otherwise = list(transform = first))
   out <- data_as_modelled(data, chosen, asked)
-  # the learned parameters: lambda of a transform, sizes and tails of the noise
+  # Count the learned parameters: lambda of a transform, trend and tails of the noise.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend) + !is.null(chosen$tail)
   out
@@ -64,10 +64,10 @@ data_as_modelled <- function(data, model, asked) {
   data
 }
 
-# ---- what is tried --------------------------------------------------------------------------------------------------
+# ---- the candidates --------------------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails, plain): transforms, of which NULL is the identity; trends of the noise, of
-# which NULL is constant noise; whether the noise may have heavy tails; and plain_response(), if the transform is open.
+# Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
+# constant noise), TRUE if the noise may have heavy tails, and plain_response() if the transform is open.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   plain <- plain_response(data, asked)
@@ -85,8 +85,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
-# Returns the argument that implies the response as given with constant noise, if nothing else is asked for, or NULL.
-# Numbers in units of y imply it, and so do arguments of the paper's method.
+# Returns the argument that implies the response as given with constant noise, or NULL if there is none. Numbers in
+# units of y imply it, and so do arguments of the paper's method.
 plain_response <- function(data, asked) {
   given <- c(
     plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
@@ -107,8 +107,8 @@ used_responses <- function(data) {
   if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
-# Returns "two" if the responses have two values, "few" if they have few, else "many". A message, if `tell`, names other
-# families for them and for a value with a large share: a density has no limit at a value that responses repeat.
+# Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message
+# suggests other families for them and for a value with a large share: at a repeated value a density has no limit.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
@@ -130,8 +130,8 @@ values_of_response <- function(y, tell) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Returns the model that is chosen, and leaves state$begun for learn_evidence() and state$response for the fit. `first`:
-# the transform of the first candidate.
+# Returns the chosen model, and sets state$begun for learn_evidence() and state$response for the fit. `first` is the
+# transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("response", asked$control$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
@@ -187,8 +187,8 @@ find_response <- function(data, asked, open, first, state) {
   best
 }
 
-# Returns the candidates by their labels. Smooth noise is tried beside the first transform and beside the best. Noise
-# that a formula asks for belongs to each; it is constant, with a warning, if it cannot be learned.
+# Returns the candidates by their labels. A noise trend is tried with the first transform and with the best transform.
+# If a formula asks for the trend, every candidate has it. It becomes constant, with a warning, if it cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
   trend <- open$trends[[length(open$trends)]]
@@ -232,7 +232,7 @@ response_problem <- function(from, transform) {
   c(learning_problem(pool, s, from$profile), data[c("center", "scale")])
 }
 
-# Returns the model of a response with constant noise, learned from from$theta, with lambda if that is open.
+# Returns the model of a response with constant noise, learned from from$theta, with lambda if it is open.
 response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
@@ -249,7 +249,7 @@ response_model <- function(from, transform) {
   model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with noise of more than one size, NULL if it cannot be computed. `least`: see learn_noise().
+# Returns the model with a noise trend, or NULL if it cannot be computed. For `least` see learn_noise().
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
@@ -259,9 +259,9 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
   model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
 }
 
-# Returns the model with heavy tails of the noise, if their gain in log density of responses given their neighbours
-# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit gains
-# what tails gain for rows given the earlier ones, as its other parts do: given all other rows they gain more.
+# Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
+# by more than the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit
+# adds the increase for rows given the earlier rows, like its other parts: given all other rows it would be larger.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -286,7 +286,7 @@ price_of_response <- function(problem, from) {
   max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
 }
 
-# Adds the merit and the number of parameters, whose price is not in the merit.
+# Adds to a model its merit and its number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
   slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
   model$value <- value
@@ -297,8 +297,8 @@ model_of_response <- function(from, model, value) {
 
 # Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise. Otherwise the misfit
 # of that kernel to a smooth function would decide on the transform. `first` is the model of that profile. `simulator`
-# is its model if the response counts as deterministic: there is next to no noise and f predicts held-out rows, or f
-# explains what noise would (explain_noise()). A skewed response, whose outliers f follows, may have little noise too.
+# is its model if the response counts as deterministic: it has almost no noise and f predicts held-out rows, or
+# explain_noise() finds that f explains the noise. A skewed response whose outliers f follows may have little noise too.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]])
   if (noise(from) >= little_response[["look"]]) return(from)
@@ -318,7 +318,7 @@ with_smoother_profile <- function(from, transform) {
 
 # ---- lambda ---------------------------------------------------------------------------------------------------------
 
-# Returns the lambda of the largest profile likelihood of a linear model (Box and Cox).
+# Returns the lambda that maximises the profile likelihood of a linear model (Box and Cox).
 lambda_beside_line <- function(transform, rows) {
   H <- cbind(1, rows$x)
   each <- function(lambda) {
@@ -331,8 +331,8 @@ lambda_beside_line <- function(transform, rows) {
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
 }
 
-# Returns the lambda that makes the responses most likely at the hyperparameters theta, which are in units of the sd of
-# T(y) and stay fixed.
+# Returns the lambda that maximises the likelihood of the responses at the fixed hyperparameters theta, which are in
+# units of the sd of T(y).
 likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- counted_rows(problem, from$size)
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
@@ -352,8 +352,8 @@ likeliest_lambda <- function(transform, from, problem, theta) {
 
 # ---- the choice -----------------------------------------------------------------------------------------------------
 
-# Returns the table of candidates, best first; those that were left out have no merit. `tail`: the variance of the log
-# noise that the inputs do not explain.
+# Returns the table of candidates, best first; candidates that were not tried have no merit. `tail` is the variance of
+# the log noise that the inputs do not explain.
 table_of_responses <- function(choice, labels) {
   tried <- choice$tried
   of <- function(what, none) {
@@ -366,7 +366,7 @@ table_of_responses <- function(choice, labels) {
   `rownames<-`(table[order(-table$merit), ], NULL)
 }
 
-# Returns a sentence for the transform and one for the noise, where there was a choice.
+# Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
   gain <- function(what) {
     without <- Filter(function(model) is.null(model[[what]]), choice$tried)

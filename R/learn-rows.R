@@ -1,16 +1,16 @@
-# The rows that hyperparameters are learned from, their random order, and units derived from them.
+# Selects the rows that hyperparameters are learned from, their random order, and units derived from them.
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
-# rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
-# Few rows always have the same order: a choice between two kernels that are about as good does not depend on the seed.
+# Returns the pool: the rows to learn from, with a random order for the Vecchia likelihood. Its take(count) returns the
+# rows whose densities are summed. Equal rows are merged even if they are few. Otherwise their information about the
+# noise would depend on which rows are taken. Few rows always have the same order, so that the seed has no effect.
 learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise
   if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
-# Returns the pool of distinct rows. `made` keeps the kernels that are compiled for it, see kernel_to_learn().
+# Returns the pool of distinct rows. `made` keeps the kernels that were compiled for it, see kernel_to_learn().
 pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
@@ -39,7 +39,7 @@ pool_of_rows <- function(data, s) {
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
-# Returns the pool with the responses of `data`, the rows that it was made from, and with the units that follow.
+# Returns the pool with the responses of `data`, from which the pool was made, and with the units that follow.
 pool_of_response <- function(pool, data) {
   some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
   pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
@@ -54,7 +54,7 @@ most_exact_rows <- function(most = exact_learning_rows) {
   min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 }
 
-# Returns the pool of the first `count` rows that count.
+# Returns the pool of the `count` rows that take() selects.
 some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
@@ -70,7 +70,7 @@ some_of_pool <- function(pool, count) {
   some
 }
 
-# Returns the units of what is learned from the rows, in those of the cleaned response:
+# Returns the units of hyperparameters learned from the rows, in units of the cleaned response:
 #
 #   variance  of the response about its mean
 #   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
@@ -78,9 +78,9 @@ some_of_pool <- function(pool, count) {
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
 #             no rounding, and neither are the steps of a regular response (is_regular()). The noise is also at least a
-#             millionth of the response's variance, which only interpolation needs, and, if no centre was taken out,
-#             large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
-#             their median, because their smallest is next to 0 where T is flat.
+#             millionth of the response's variance, which only interpolation needs, and, without a centre, large enough
+#             for the digits of the kernel matrix. Steps of a transformed response differ: the floor has their median,
+#             because their smallest is almost 0 where T is flat.
 #   weight    the mean weight
 response_units <- function(data) {
   y <- data$y
@@ -112,8 +112,7 @@ is_regular <- function(data, y) {
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
 }
 
-# Returns TRUE if the noise is within a factor of 2 of the smallest that is allowed: its sizes and its tails would be
-# those of the floor.
+# Returns TRUE if the noise is within a factor of 2 of its floor, which then determines its trend and tails.
 at_floor <- function(model) {
   last <- model$problem$last
   model$theta[[last]] <= model$problem$lower[[last]] + log(2)
@@ -135,11 +134,11 @@ interpolation_noise <- function(kernel, data) {
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
 
-# ---- factors by the numbers of their levels --------------------------------------------------------------------------
+# ---- R factors by the numbers of their levels ------------------------------------------------------------------------
 
-# Returns list(kernel, rows): the kernel with one column for each factor whose 0/1 columns share a lengthscale, and
-# rows(x), which returns the columns that it reads: those of x and the numbers of the levels. Parameters and values
-# are the same (src/profile.h): learning takes no longer for the levels. `x` are rows that show which columns are 0/1.
+# Returns list(kernel, rows): the kernel with one column for each R factor whose 0/1 columns share a lengthscale, and
+# rows(x), which returns the columns of that kernel: those of x and the numbers of the levels. Parameters and values are
+# the same (src/profile.h), so that levels do not slow down learning. `x` are rows that show which columns are 0/1.
 by_numbers_of_levels <- function(kernel, x) {
   if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # each column has a lengthscale
   sets <- list()
@@ -149,7 +148,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # no levels
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # columns that are not levels
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L
@@ -168,11 +167,11 @@ by_numbers_of_levels <- function(kernel, x) {
   })
 }
 
-# Learning with grouped effects: the Vecchia likelihood of the smooth part with the effects integrated out
-# (src/integrated.h). One likelihood of smooth part and groups would see neighbours through the noise of their levels.
+# Learns with grouped effects, by the Vecchia likelihood of the smooth part with the effects integrated out
+# (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
 
-# Returns the rows to learn from, at most `most`: as many levels as effect_learning allows, some rows of each, and
-# rows at random beyond. With whole levels, few levels would have little information about their variance.
+# Returns at most `most` rows to learn from: as many levels as effect_learning allows, some rows of each, and further
+# rows at random. With all rows of each level, few levels would have little information about their variance.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
@@ -189,8 +188,8 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Numbers the levels of a pool from 1. Its first rows are those of the lowest rank: their neighbours are among them, as
-# the likelihood with effects integrated out needs it.
+# Numbers the levels of a pool from 1. Its first rows have the lowest rank. So their neighbours are among them, which
+# the likelihood with effects integrated out needs.
 with_levels <- function(pool, columns) {
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
@@ -200,19 +199,18 @@ with_levels <- function(pool, columns) {
 }
 
 # Returns list(value, score, information) in the logs of the parameters of now$kernel and of the noise, and in the
-# coefficients of the columns of `basis` (native_vecchia()). The information about the smooth part is that for known
-# effects.
+# coefficients of the columns of `basis` (native_vecchia()). The information on the smooth part is for known effects.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
-  # V and b are the covariance and mean of the whitened effects
+  # V and b are the covariance and mean of the whitened effects.
   result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
                             as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])
   table <- now$kernel$table
   own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
   found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
-  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # a smooth part that is not there has a variance of 0
+  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # an absent smooth part has the variance 0
   found$score[own] <- result$score[of_smooth]
   found$information[own, own] <- result$information[of_smooth, of_smooth]
   first <- 0L
@@ -230,7 +228,7 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
 #
-# Parameters `at` of the kernel are those of the group; dC is a central difference for all but the variance.
+# Parameters `at` of the kernel belong to the group; dC is a central difference for all parameters but the variance.
 slopes_of_group <- function(g, result, first, kernel, at) {
   p <- nrow(g$root)
   C <- tcrossprod(g$root)

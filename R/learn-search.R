@@ -1,8 +1,8 @@
-# Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
+# Maximises log densities: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches from theta. `size`: rows and neighbours, a row of learning_sizes; `steps`: scoring steps of each round;
-# `enough`: the promised gain at which a round ends. Neighbours stay fixed during a round. The last round is the one in
-# which no log moves by more than 0.05.
+# Searches from theta. `size` is a row of learning_sizes (rows and neighbours). `steps` has the scoring steps of each
+# round, and `enough` the predicted gain in log density at which a round ends. Neighbours stay fixed during a round. The
+# last round is the one in which no log moves by more than 0.05.
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
@@ -19,9 +19,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
   run
 }
 
-# Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda grows if a step gains too little, and
-# falls if it gains what it promised. No log moves by more than 2. The search ends when a step promises less than
-# `enough`. If evaluate() returns no information, BFGS updates the given one.
+# Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too little,
+# and decreases if it gains as predicted. No log moves by more than 2. The search ends when the predicted gain is less
+# than `enough`. If evaluate() returns no information, BFGS updates the given one.
 ascend <- function(problem, theta, maxit, enough, information = NULL) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -82,14 +82,14 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
        moved = max(abs(theta - start)), loo = point$loo)
 }
 
-# Continues with the exact log marginal likelihood, first on fewer rows, where `run` of the Vecchia likelihood ended.
-# `enough`: the promised gain at which the search ends.
+# Continues with the exact log marginal likelihood, first on fewer rows, from the end of `run` by the Vecchia
+# likelihood. `enough` is the predicted gain at which the search ends.
 learn_exactly <- function(problem, run,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   for (m in exact_sizes(pool)) {
-    if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed at all
+    if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed
     run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
                   information = run$information * (m / counted))
     counted <- m
@@ -101,7 +101,7 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
-# Returns the model at the best end of searches from these starts. `size`: see climb().
+# Returns the model at the best end of searches from these starts. For `size` see climb().
 best_from <- function(problem, starts, size = "few") {
   ends <- lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L))
@@ -110,13 +110,13 @@ best_from <- function(problem, starts, size = "few") {
   c(model_of_run(problem, best), best["loo"])
 }
 
-# Returns the model with problem and parameters of another one.
+# Returns the model with the problem and parameters of `end`.
 moved_to <- function(model, end) {
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(model, same, end[same])
 }
 
-# Returns the numbers of rows whose exact log marginal likelihood is maximised, one after the other.
+# Returns the numbers of rows for successive maximisations of the exact log marginal likelihood.
 exact_sizes <- function(pool) {
   most <- min(pool$n, most_exact_rows())
   c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
@@ -125,7 +125,7 @@ exact_sizes <- function(pool) {
 # ---- starts ---------------------------------------------------------------------------------------------------------
 
 # Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales,
-# because equal terms have equal slopes and would stay equal.
+# because equal terms have equal derivatives and would stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
   table <- problem$table
   start <- ifelse(table$ard, table$start * lengthscale, table$start)
@@ -137,8 +137,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns starts with lengthscales in units of sqrt(d) spreads, and variance and noise in units of the response; held
-# parameters are those of `theta`.
+# Returns starts with lengthscales in units of sqrt(d) spreads, and variance and noise in units of the response. Held
+# parameters have their values in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -147,8 +147,8 @@ further_starts <- function(problem, values, theta) {
   })
 }
 
-# Returns runs without a step at the smooth limit, lengthscales far beyond the data with large variances. The Vecchia
-# likelihood mistakes smooth functions of many inputs, so it would drop these starts before the exact one decides.
+# Returns runs without a step at the smooth limit: lengthscales far beyond the data, with large variances. The Vecchia
+# likelihood is wrong for smooth functions of many inputs, and would drop these starts before the exact one decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
@@ -158,8 +158,8 @@ smooth_runs <- function(problem, s, theta) {
 }
 
 # Returns the starts as a list of theta, without repeats. Attribute "grid" has the lengthscales, in units of sqrt(d)
-# spreads, and the noise, in units of the response. Many optima explain everything by noise; short lengthscales and
-# little noise escape from them. A series (d = 1) may have dozens of waves.
+# spreads, and the noise, in units of the response. Many optima explain all variation by noise; starts with short
+# lengthscales and little noise avoid them. A series (d = 1) may have dozens of waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -179,7 +179,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # given values may lie far from any that suit the data and lead nowhere: also start without them
+  # Given values may be far from any that suit the data, so also start without them.
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -189,14 +189,14 @@ starts_of <- function(problem, restarts) {
 }
 
 # Takes a few search steps from every start, and more steps from the better half. Returns at most three distinct optima,
-# best first, and a report of all starts. note(theta) is called with the best end after each start.
+# best first, and a report of all starts. It calls note(theta) with the best end after each start.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)
   grid <- attr(thetas, "grid")
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
-  # in units of the spreads all lengthscales are equal in every start: so all starts have the same neighbours
+  # In each start the lengthscales are equal in units of the spreads, so all starts have the same neighbours.
   equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
@@ -237,9 +237,9 @@ finish_starts <- function(problem, thetas) {
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-# Returns theta with one lengthscale moved to its prior's centre, the one that gains most, or NULL if none gains. A
-# search may end a hundred nats below the optimum, where several short lengthscales keep each other short. Also returns
-# NULL if there are too many rows to search neighbours for each lengthscale.
+# Returns theta with one lengthscale moved to its prior's centre, the one with the largest gain in log density, or NULL
+# if none gains. A search may end a hundred nats below the optimum, if several short lengthscales keep each other short.
+# Also returns NULL if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -257,9 +257,9 @@ lengthened <- function(problem, theta) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns the best other end that explains the data differently, as a list of one; NULL if there is none. One optimum
-# explains by noise what the other explains by structure: its noise variance is twice the other's, and larger by a tenth
-# of the response's variance. `behind`: nats below the best, over all rows.
+# Returns the best other end that explains the data differently, as a list of length 1, or NULL. The larger noise
+# variance is then at least twice the smaller, and exceeds it by a tenth of the response's variance: one optimum
+# explains by noise what the other explains by f. `behind` has the nats below the best, over all rows.
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {
@@ -273,7 +273,7 @@ find_rival <- function(problem, ends) {
   other[1L]
 }
 
-# Warns about a rival optimum. `unit` is the unit of the noise variance.
+# Warns about a second optimum (a rival). `unit` is the unit of the noise variance.
 warn_rival <- function(learned, unit) {
   rival <- attr(learned, "rival")
   if (is.null(rival)) return(invisible())

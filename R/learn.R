@@ -1,14 +1,14 @@
-# Hyperparameters by the log marginal likelihood. The cost grows with the rows only through the search of neighbours:
+# Learns hyperparameters by the log marginal likelihood. Only the search of neighbours costs more for more rows:
 #
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
 #
-# S(i) the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional density, so
-# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not
-# consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
-# information.
+# where S(i) are the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional
+# density, so its score has mean 0 at the truth for any S(i) and I: outdated neighbours cost efficiency, not
+# consistency. In a random order the first rows have distant neighbours and the last rows close ones: all scales are
+# covered.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best so far, for
-# interrupts; state$begun has what was found while the response was chosen.
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best result so far,
+# for interrupts. state$begun has the results of the search for the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -60,7 +60,7 @@ learn_evidence <- function(data, s, state) {
     list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
-# Searches from all starts. Returns list(problem, theta, report, rival) and leaves the best in state$so_far.
+# Searches from all starts. Returns list(problem, theta, report, rival) and sets state$so_far to the best result.
 search_starts <- function(problem, restarts, state) {
   keep <- function(theta) state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   found <- run_starts(problem, restarts, keep)
@@ -76,8 +76,8 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
-# if the kernel was open. `terms`: the additive kernel that was learned for the response. Returns list(model, rival).
+# Continues the chosen model on all rows of the sum, by the exact likelihood if rows are few, and tries a linear mean if
+# the kernel was open. `terms` is the additive kernel learned for the response. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -93,14 +93,14 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not for a start of a non-Gaussian fit
-    alone <- is_bare(s$kernel) # not beside a given mean or groups
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # but not for the start of a non-Gaussian fit
+    alone <- is_bare(s$kernel) # FALSE with a given mean or groups
     if (exact && alone) {
       shared <- choose_shared(now, s)
       now <- shared$now
       s <- shared$s
       one <- isTRUE(shared$gain > 0)
-      if (one) terms <- NULL # they have a lengthscale for each level
+      if (one) terms <- NULL # `terms` have a lengthscale for each level
       if (!is.null(shared$gain)) state$because["factors"] <- sprintf(
         "Factors have one lengthscale%s: the leave-one-out log density is higher by %.2g a row.",
         if (one) "" else " for each level", abs(shared$gain))
@@ -110,7 +110,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     if (!is_season(now$problem$profile)) {
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
+      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # additive kernels almost contain a line
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
@@ -118,15 +118,15 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   }
   now <- compare_little_noise(now, s)
   if (exact && problem$pool$n <= exact_enough[["last"]] && in_time(problem$pool)) {
-    # continues to the optimum, so that estimates do not depend on the seed
+    # Continue to the optimum, so that estimates do not depend on the seed.
     end <- learn_exactly(now$problem, climb(now$problem, now$theta, "whole", 0L), exact_enough[["sure"]])
     if (is.finite(end$value)) now[c("theta", "value")] <- end[c("theta", "value")]
   }
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels. Their prior
-# allows little noise, and the log likelihood without priors must gain two nats (learning_problem()).
+# Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels, whose prior
+# allows little noise. The log likelihood without priors must increase by two nats (learning_problem()).
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -135,9 +135,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or a model whose noise is held at a small share of the variance of the response. The second is taken
-# if its leave-one-out density is much larger and its log likelihood without priors at most one nat smaller. The
-# likelihood alone cannot decide: for few rows of a simulator, noise and a wiggly f explain the data equally well.
+# Returns `model`, or a model whose noise is fixed at a small share of the variance of the response. The second model
+# needs a much larger leave-one-out density, and a log likelihood without priors at most one nat smaller. The likelihood
+# alone cannot decide: for few rows of a simulator, noise and a wiggly f explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
@@ -152,7 +152,7 @@ explain_noise <- function(model, s) {
   if (taken) ends[[best - 1L]] else model
 }
 
-# Returns the model learned with a prior that allows little noise. `held`: the log noise, NULL if it is learned.
+# Returns the model learned with a prior that allows little noise. `held` is the log noise, or NULL if it is learned.
 little_noise_model <- function(model, s, profile, held = NULL) {
   problem <- learning_problem(model$problem$pool, s, profile, little_noise = TRUE)
   last <- problem$last
@@ -166,9 +166,9 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   moved_to(model, best_from(problem, starts, "whole"))
 }
 
-# Returns TRUE if the prior may be what keeps the noise up: it has not faded, and the noise is small already. Responses
-# that are rounded or repeated have noise. A kernel of many inputs explains few rows without noise by its lengthscales.
-# Columns that share a lengthscale are one input.
+# Returns TRUE if the prior alone may keep the noise large: the prior still matters, and the noise is already small.
+# Rounded or repeated responses have noise. With many inputs, a kernel explains few rows without noise by its
+# lengthscales. Columns that share a lengthscale are one input.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
@@ -183,10 +183,9 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
                                    "likelihood without priors or the leave-one-out log density is larger."))
 
-# Noise of more than one size (response-noise.R) is learned with the Vecchia likelihood, beside the hyperparameters of
-# one kernel.
+# Learns heteroscedastic noise (response-noise.R) and the hyperparameters of one kernel by the Vecchia likelihood.
 
-# Returns the problem with gamma ~ N(0, v) after its own parameters; `v` has the variance of each coefficient.
+# Returns the problem with the parameters gamma ~ N(0, v) added. `v` has the variance of each coefficient.
 problem_with_trend <- function(problem, trend, v) {
   pool <- problem$pool
   last <- problem$last
@@ -212,7 +211,7 @@ problem_with_trend <- function(problem, trend, v) {
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # merged rows have -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row
+    # Merged rows contribute -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row.
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
@@ -226,15 +225,15 @@ problem_with_trend <- function(problem, trend, v) {
   wide
 }
 
-# Learns the trend from theta: gamma and v, one for each part, which starts at 0.3. v moves by MacKay's fixed point:
-# with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e. Returns list(theta, value, trend) of
-# the round with the largest value,
+# Learns the noise trend: its coefficients gamma, and v for each part, which starts at 0.3. v moves by MacKay's fixed
+# point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e. Returns list(theta, value, trend)
+# of the round with the largest value,
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
 #
-# Laplace's log evidence of the noise model, which can be compared with that of constant noise. NULL: not computable.
-# trend$level has the covariance of log s2 with itself and with gamma. If the value is below `least` and v falls, the
-# search ends: the noise becomes constant.
+# Laplace's approximation of the log evidence, comparable with that of constant noise. Returns NULL if it cannot be
+# computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the value is below
+# `least` and v decreases, because the noise becomes constant.
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -275,7 +274,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters after those at `own`, of which the `free` ones are unknown.
+# Returns the information on the parameters not in `own`, if those in `free` are unknown.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

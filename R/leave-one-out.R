@@ -1,4 +1,4 @@
-# Leave-one-out in units of y, from posterior_without(), and its help page.
+# Computes leave-one-out predictions in units of y, from posterior_without().
 
 #' Leave-one-out predictions, leverage and influence
 #'
@@ -46,9 +46,9 @@
 NULL
 
 # Returns, for each row of the data as given, in units of y: mean (with the offset) and variance of f given all other
-# rows, the response minus that mean, the variance of its noise, and the leverage. Rows of weight 0 have no noise
-# variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA. With several
-# classes mean and variance are matrices of log odds, and there is no residual.
+# rows, the response minus that mean, the variance of its noise, and the leverage. Rows of weight 0 have the noise
+# variance NA; with Gaussian noise they have their ordinary prediction, else NA. With several classes mean and variance
+# are matrices of log odds, and there is no residual.
 loo_rows <- function(fit) {
   data <- training_data(fit)
   copy <- copies_in(data) # copies predict each other
@@ -82,10 +82,10 @@ loo_rows <- function(fit) {
        spread = noise_law(fit, training_inputs(data))$spread, hat = hat)
 }
 
-# Returns the response minus its mean given all other rows, divided by the sd of the response.
+# Returns the response minus its mean given all other rows, divided by its sd.
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
-# Returns the number of trials of each row; 1 where the likelihood has none.
+# Returns the number of trials of each row, which is 1 if the likelihood has no trials.
 sizes_given <- function(data) all_rows(data, data$sites$size %||% 1, 1)
 
 weights_given <- function(data) data$prior_weights %||% rep(1, length(data$response))
@@ -101,14 +101,14 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior. Stops if it cannot return how the fitted values depend on each row.
+# Returns the posterior. Stops if the posterior does not have the effect of each row on the fitted values.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
               hint = "rstandard() and hatvalues() work for this fit.")
 }
 
-# Returns rstandard() for any likelihood; NA for rows of weight 0.
+# Returns leave-one-out residuals divided by their sd, for any likelihood, or NA for rows of weight 0.
 residuals_in_sds <- function(model) {
   response <- response_of(model)
   refuse_classes(model)
@@ -117,7 +117,7 @@ residuals_in_sds <- function(model) {
   if (response$conjugate) return(standardised(loo))
   data <- training_data(model)
   p <- response_moments(response, loo$mean, loo$var)
-  # a weight does not change the variance of ordered classes
+  # The variance of ordered classes does not depend on a weight.
   var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
     response$variance(p$mean, p$sd, sizes_given(data), response$theta) / weights_given(data) + p$sd^2
   (data$response - p$mean) / sqrt(var)
@@ -164,8 +164,8 @@ dfbetas.gp_fit <- loo_method(function(model) {
 })
 
 # Returns the estimate of the scale of kernel and noise from all other rows, relative to the fit's scale. With y'K^{-1}
-# y = sum(g y) and the squared standardised residual r^2 the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for p
-# coefficients of the mean, as for lm().
+# y = sum(g y) and the squared standardised residual r^2, the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for p
+# coefficients of the mean, as in rstudent() of lm().
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
@@ -177,7 +177,7 @@ scale_without <- function(fit, r) {
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
 
-# Returns the scores of the training rows, each given all other rows, or with `seen` given all rows.
+# Returns the scores of the training rows, each given all other rows, or given all rows if `seen` is TRUE.
 training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
@@ -188,8 +188,8 @@ training_scores <- function(fit, seen = FALSE) {
   response_score(response, y, take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used))
 }
 
-# Returns the PIT of each row given all other rows, NA at weight 0. It is uniform if the model holds. For counts and
-# classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
+# Returns the PIT of each row given all other rows, or NA at weight 0. It is uniform if the model holds. For counts and
+# classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo` is the result of loo_rows().
 pit_of <- function(fit, loo) {
   check_distribution(fit)
   data <- training_data(fit)
@@ -199,8 +199,8 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Returns ten classes of rows, of about equal size, by their leave-one-out prediction: mean prediction, mean response,
-# and the sd of the mean response if predictions are right.
+# Returns a table of ten groups of about equally many rows, by their leave-one-out prediction: mean prediction, mean
+# response, and the sd of the mean response if predictions are right.
 calibration_table <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)

@@ -1,4 +1,4 @@
-# Methods of R generics: print, summary, coef, fitted, residuals, simulate, ...
+# Defines methods for R generics: print, summary, coef, fitted, residuals, simulate, ...
 
 #' Methods for Gaussian process fits
 #'
@@ -83,7 +83,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")
   if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
-  # with neighbours, bounds need a pass over all rows, and they are wide without a reference
+  # With neighbours, bounds need a pass over all rows, and are wide without a reference.
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
@@ -92,7 +92,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
             upper = bounds[["upper"]], class = "logLik")
 }
 
-# Returns TRUE for groups alone, whose likelihood is that of a mixed model.
+# Returns TRUE for a kernel of groups alone, whose likelihood is that of a mixed model.
 has_own_likelihood <- function(fit) {
   is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
 }
@@ -113,7 +113,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   response <- response_of(object)
   labels <- has_labels(response)
   normal <- response$conjugate
-  given <- type %in% c("response", "loo") # others are those of a transformed response
+  given <- type %in% c("response", "loo") # other types are on the transformed scale
   refuse_if(labels && type == "pit", "type", "\"pit\" with several classes",
             "\"response\", \"pearson\", \"loo\" or \"deviance\"",
             hint = "Classes without an order have no distribution function.")
@@ -127,8 +127,8 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
   y <- padded(if (given) given_response(data) else data$response)
-  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # means of the numbers of ordered classes
-  r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # for classes the indicators of each
+  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # the mean number of ordered classes
+  r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # labels have an indicator for each class
   if (given) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
   if (normal) return(r * sqrt(w))
@@ -168,7 +168,7 @@ terms.gp_fit <- function(x, ...) {
   if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
   grouped <- attr(x$terms, "grouped")
   if (is.null(grouped)) return(x$terms)
-  # formula and terms are those given, where (1 | g) has R's label "1 | g"; the variables are those of a model frame
+  # Return the given formula and terms, in which (1 | g) has R's label "1 | g". Variables are as in a model frame.
   parts <- c("factors", "term.labels", "order")
   out <- grouped$formula
   attributes(out) <- utils::modifyList(attributes(x$terms), attributes(stats::terms(out))[parts])
@@ -228,7 +228,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
 }
 
 # Returns simulate() at the rows of new_rows(), for one latent function. New rows have one trial each. A row of weight 0
-# has no distribution (NA).
+# has no distribution, so its draws are NA.
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
   response <- response_of(object)
@@ -257,7 +257,7 @@ draws_at <- function(object, rows, nsim, type, training) {
   if (type == "latent") data.frame(draws) else draws_as_given(object, data.frame(draws), size)
 }
 
-# Methods that functions for lm() and glm() use.
+# These methods are used by functions for lm() and glm().
 
 #' Methods that linear models have
 #'
@@ -329,7 +329,7 @@ labels.gp_fit <- function(object, ...) {
 }
 
 # stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fewer terms and a new kernel may have
-# as many hyperparameters: Df is NA then, and AIC decides. A fit keeps its only term, with AIC NA.
+# as many hyperparameters. Then Df is NA, so that AIC decides. A fit keeps its only term, with AIC NA.
 #' @importFrom stats drop1
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
@@ -370,14 +370,14 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
-# Returns the environment with the data of the call: the caller's frame, or that of the formula with the caller's values
-# of `new` arguments. A fit from a matrix provides its own data.
+# Returns an environment with the data of the call: the caller's frame, or the environment of the formula with the
+# caller's values of `new` arguments. A fit from a matrix provides its own data.
 frame_of_update <- function(object, call, new, caller) {
-  # arguments that are evaluated in the data may name its columns
+  # Check only arguments that are evaluated outside the data; others may name columns.
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)
-  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's own functions, such as data(), are no values
+  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # functions of R, such as data(), are not data
   known <- function(name) {
     value <- get0(name, envir = caller, ifnotfound = sum)
     !is.function(value) || !any(vapply(own, identical, NA, environment(value)))

@@ -1,9 +1,9 @@
-# The only file with .Call. native() calls any C entry point; engine_model() and the like make its arguments. Those that
-# are called from several places have a wrapper. The comment above each function of src/ffi_*.c tells what it returns.
+# Calls the C code; no other file has .Call. native() calls any C entry point; engine_model() and similar functions make
+# its arguments. Entry points with several callers have a wrapper. Comments in src/ffi_*.c describe the results.
 
 engine <- new.env(parent = emptyenv())
 
-# R's own and the reference BLAS are six times slower than the engine.
+# Chooses the engine's products, because R's own and the reference BLAS are six times slower.
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
@@ -11,8 +11,8 @@ start_engine <- function() {
   native_own_products(own_lanes)
 }
 
-# Lets the engine compute products, solves and factors itself, in vectors of at most `lanes` numbers. 0: by BLAS and
-# LAPACK. Returns the previous value.
+# Lets the engine compute products, solves and factors itself, in vectors of at most `lanes` numbers, or by BLAS and
+# LAPACK if `lanes` is 0. Returns the previous value.
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
@@ -30,15 +30,15 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size, threads and memory for a pass over n rows. Without a pfdtc_control() the options decide. `used`:
-# bytes of the memory that are already taken.
+# Returns block size, threads and memory for a pass over n rows. Without a pfdtc_control() the options decide. `used` is
+# the number of bytes of memory already taken.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                   block = getOption("pfdtc.block"))
     control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
-  # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
+  # A thread is worth its start for some hundred rows. libgomp hangs in a forked child of a process that used it.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -47,14 +47,14 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-# Calls a C entry point. `doing`: raises a condition that begins with this text if the status is a failure.
+# Calls a C entry point. With `doing`, a failure raises a condition that begins with this text.
 native <- function(door, ..., doing = NULL) {
   result <- .Call(door, ...)
   if (is.null(doing)) result else stop_on_status(result, doing)
 }
 
-# `model` is list(kernel, noise, ...), `data` is list(x, y, weights, ...). Some C entry points read the kernel only. The
-# models of a learning problem have `engine`, the result for them.
+# Returns the engine's form of list(kernel, noise, ...). Some C entry points read the kernel only. The models of a
+# learning problem keep this form as `engine`.
 engine_model <- function(model, jitter = 0, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
@@ -65,12 +65,12 @@ engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
   c(engine_model(model, jitter, kernel), list(z = z))
 }
 
-# `posterior` is the result of native_posterior(), native_near(), native_laplace() or native_exact() at these points.
+# Returns the engine's form of a result of native_posterior(), native_near(), native_laplace() or native_exact() on z.
 engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
   c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
-# Returns rows with `scale`, the roots of their weights. Rows multiplied by `scale` are rows of weight 1.
+# Returns rows with `scale`, the roots of their weights. Rows multiplied by `scale` have weight 1.
 engine_rows <- function(data) {
   list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
 }
@@ -94,7 +94,7 @@ native_kernel_matrix <- function(kernel, x, z, control = NULL) {
 # Returns k(x, x) at the rows of x.
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
-# Evaluates the objective of this name (objective.c): list(value, gradient, reason). A failed evaluation has the value
+# Evaluates the objective called `name` (objective.c): list(value, gradient, reason). A failed evaluation has the value
 # Inf and a reason. `theta` and `noise` are the gradient of -ELBO in the logs of the kernel's parameters and of the
 # noise. `scratch` is an environment whose memory the next evaluation uses again; the engine writes to it.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
@@ -107,20 +107,20 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# Computes the sums of the objective of native_evaluate(), for rows that come in parts. sums_merge() adds them.
+# Computes the sums of the objective of native_evaluate(), for a part of the rows. sums_merge() adds the sums of parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   native(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
+# Computes the gradient over a part of the rows. `k_sum`, for all rows, adds the gradient of the points' prior.
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
                  engine_control(nrow(data$x), control)), to)[c("gradient", "theta", "rss")]
 }
 
-# Adds the sums of two sets of rows, lists within lists too. Both were made with the same model, points and objective.
+# Adds the sums of two sets of rows, recursively. Both were made with the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
@@ -129,9 +129,9 @@ sums_merge <- function(a, b) {
   a
 }
 
-# Returns the result for the optimiser: a failure has the value Inf and a reason. `to`: the model that the engine read.
-# Slopes are converted from the logs of the engine's parameters to those of the kernel's own. They are in `theta`, or in
-# `score` and `information`, where other parameters follow those of the kernel.
+# Returns the result for the optimiser: a failure has the value Inf and a reason. `to` is the engine's form of the
+# model. Derivatives in the logs of the engine's parameters become derivatives in the logs of the kernel's own
+# parameters. They are in `theta`, or in `score` and `information`, where other parameters follow after the kernel's.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
@@ -148,7 +148,7 @@ as_value <- function(result, to = NULL) {
 }
 
 # Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.
-# `fitc`: with FITC's noise.
+# With `fitc`, the noise is FITC's.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
@@ -163,7 +163,7 @@ native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points and the levels")
 }
 
-# `keep` = TRUE also returns the features whose products are covariances.
+# Predicts with effects. With `keep`, also returns the features whose products are covariances.
 native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
   .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
         engine_control(nrow(x), control))
@@ -177,7 +177,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# `at`: engine_input(), made once for many evaluations.
+# Computes the exact log marginal likelihood. `at` is engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
@@ -197,8 +197,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), at)
 }
 
-# If `keep` is TRUE, also returns u and d of every row, and the numbers of the rows that u refers to (0: none), with a
-# column for each row. A row with its neighbours takes more work than a row alone: fewer rows are worth a thread.
+# Computes the posterior with neighbours. With `keep`, also returns u and d of every row, and a column for each row with
+# the numbers of the rows in u (0 if absent). Rows with neighbours take more work, so fewer are worth a thread.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
@@ -206,9 +206,9 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
-# neighbours: list(rows), s x n, 0 behind the last. With also cross [s, n], features [M, n] and prior [n], these
-# functionals take the place of f at the rows. `keep` = TRUE also returns u, for rows times the roots of their weights,
-# the numbers of these rows, and r.
+# neighbours, list(rows), s x n, 0 after the last one. If it also has cross [s, n], features [M, n] and prior [n], it
+# stands for functionals instead of f at the rows. With `keep`, the result also has u, for rows times the roots of their
+# weights, the numbers of these rows, and r.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
          as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
@@ -229,13 +229,13 @@ native_certify <- function(posterior, z, model, norms, x, crossing = NULL, of = 
         engine_control(nrow(x)))
 }
 
-# Returns norms for the engine. Norms of older fits lack the largest k(x, x) at the rows, for which 0 stands.
+# Returns norms for the engine. Norms of older fits lack the largest k(x, x) at the rows, which becomes 0.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
 }
 
-# Takes 2,048 rows of x_new at a time to limit the memory.
+# Computes the cross covariance of the rows for 2,048 rows of x_new at a time, which limits the memory.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
@@ -245,7 +245,7 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
-# `near` is the result of native_near(keep = TRUE).
+# Decorrelates v, by the result `near` of native_near(keep = TRUE).
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
@@ -263,18 +263,17 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# `whiten` = TRUE computes as the posterior's own sums; FALSE is accurate enough for a preconditioner.
+# Computes the sums for another response. `whiten` = FALSE suffices for a preconditioner.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Parameters: the logs of the kernel's parameters, the log noise variance, and the coefficients of the columns of
-# `basis` in a row's log noise variance. `data$weights` already contain that trend. The density is for y, not for
-# sqrt(w) y.
-# `at`: engine_input(), made once for many evaluations. Without slopes the result also has `residual`, y less its mean
-# given the neighbours, and `variance`. With `slopes` 2 the information is estimated from every fourth run of 16
-# consecutive terms.
+# Returns the Vecchia log likelihood of y, not of sqrt(w) y. Parameters are the logs of the kernel's parameters, the log
+# noise variance, and the coefficients of the columns of `basis` in a row's log noise variance. `data$weights` already
+# contain this trend. `at` is engine_input(), made once for many evaluations. Without slopes the result also has
+# `residual`, y minus its mean given the neighbours, and `variance`. If `slopes` is 2, the information is estimated from
+# every fourth run of 16 consecutive terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -283,8 +282,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes Laplace's or the variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), and
-# `start` that of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
+# Computes the Laplace or variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), and
+# `start` the result of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -296,18 +295,18 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at x for the weights beta (M x q): S is the covariance that
-# rows can reduce, `left` the rest of the variance.
+# Returns list(mean, S, left) of the contrasts of classes at x for the weights beta (M x q). S is the covariance that
+# data can reduce, and `left` the residual prior variance.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
 }
 
-# Returns log p, its slope, minus its curvature and its third derivative at f (offset included), in four rows.
+# Returns log p, its derivative, minus its second derivative and its third derivative at f (with offset), in four rows.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
 
-# Returns the kernel as the engine reads it, and `slopes`, those of the logs of its parameters in log theta. No caller
-# depends on parameters that have no value yet.
+# Returns the kernel in the engine's form, and `slopes`, the derivatives of the logs of its parameters in log theta.
+# Parameters without a value are set to 1, because no caller depends on them.
 engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie
@@ -328,6 +327,6 @@ engine_kernel <- function(kernel) {
     of_weights <- rbind(of_weights, rows)
   }
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
-  logs[is.infinite(logs)] <- 0 # the weight of pairs is 0 without pairs
+  logs[is.infinite(logs)] <- 0 # the log weight of pairs is -Inf without pairs
   list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes)
 }

@@ -1,4 +1,4 @@
-# Where to measure next: a criterion of mean and sd of f, maximised over inputs within bounds or over candidates.
+# Proposes where to measure next: maximises a criterion of mean and sd of f, within bounds or over candidates.
 
 #' Where to measure next
 #'
@@ -79,15 +79,15 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   out
 }
 
-# Returns the smallest mean of f at rows, or minus the largest if the sign is -1.
+# Returns the smallest mean of f at rows, or minus the largest mean if the sign is -1.
 best_mean <- function(design, rows) {
   mean <- latent_at(design$fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset
   min((design$sign * mean)[!is.na(rows$index)])
 }
 
-# Returns the criterion at rows, `value`, NA where a row is unknown. For the expected improvement it is the logarithm,
-# which has slopes where the improvement is 0 to rounding. `measured`: f is known and the row is a measured one, or next
-# to one. Such a row is proposed if no other is left.
+# Returns the criterion at rows as `value`, NA if a row is unknown. The expected improvement is returned as its
+# logarithm, whose derivatives are not 0 if the improvement underflows. `measured` is TRUE if f is known and the row
+# equals or nearly equals a measured row. Such a row is proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows, stats::na.pass)
   f <- latent_given(design, new$x)
@@ -104,9 +104,9 @@ criterion_at <- function(design, rows) {
                  if (is.null(design$level)) sd else stats::qnorm(0.975) * sd - abs(mean - design$level))
 }
 
-# Returns list(mean, var, least) of f at the rows of x, if the rows `taken` had responses equal to their means: the mean
-# stays, and with covariances C and V, noise included, the variance falls by C'V^{-1} C. Responses of other families are
-# taken to determine f. A variance of at most `least` is that of a known f: twice the jitter of a fit without noise.
+# Returns list(mean, var, least) of f at the rows of x, if the rows `taken` had responses equal to their means. Then the
+# mean stays, and the variance decreases by C'V^{-1} C, with covariances C and V (noise included). Responses of other
+# families are taken to determine f. f is known if its variance is at most `least`.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken
@@ -140,12 +140,12 @@ log_improvement <- function(gap, sd) {
   log(sd) + h
 }
 
-# ---- where to look --------------------------------------------------------------------------------------------------
+# ---- the search over inputs ------------------------------------------------------------------------------------------
 
 # Returns the names of the variables that a row to predict at needs.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
 
-# Returns a list named by variable: list(lower, upper, spec) for numbers and times, the levels for other variables.
+# Returns a list named by variable: list(lower, upper, spec) for numbers and times, and the levels of other variables.
 design_space <- function(fit, lower, upper) {
   names <- input_names(fit)
   known <- variables_by_name(fit)
@@ -162,7 +162,7 @@ design_space <- function(fit, lower, upper) {
   specs <- lapply(stats::setNames(nm = numeric), function(name) {
     Find(function(spec) spec$name == name, if (by_formula(fit)) fit$frame$variables)
   })
-  # a variable inside of a function in the formula has no range
+  # A variable inside a function in the formula has no known range.
   ends <- lapply(known[numeric], function(v) if (is.null(v)) c(NA, NA) else range(value_along(v, x)))
   lower <- bounds_given(lower, "lower", specs, vapply(ends, `[`, 0, 1L))
   upper <- bounds_given(upper, "upper", specs, vapply(ends, `[`, 0, 2L))
@@ -174,7 +174,7 @@ design_space <- function(fit, lower, upper) {
   space
 }
 
-# Returns the bounds of the numeric inputs, as numbers.
+# Returns the bounds on the numeric inputs, as numbers.
 bounds_given <- function(given, argument, specs, default) {
   names <- names(specs)
   out <- stats::setNames(default, names)
@@ -203,14 +203,14 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row of the space with the largest criterion, of a row that is not measured. L-BFGS starts from the best
-# few of a quasi-random sequence and of rows about the best data. R factors stay fixed in its steps.
+# Returns the row of the space with the largest criterion among rows not measured. L-BFGS starts from the best few rows
+# of a quasi-random sequence and of rows around the best data. R factors stay fixed in its steps.
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- variables_by_name(design$fit)[names(space)]
-  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # rows about the three with the best means
+  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # rows around the three with the best means
     mean <- latent_at(design$fit, x, mean_only = TRUE)$mean
     best <- utils::head(order(design$sign * mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
@@ -241,7 +241,7 @@ best_in_space <- function(space, design) {
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
-# Returns the end of L-BFGS from u along the inputs `free`. One prediction has the value and central differences.
+# Returns the end of L-BFGS from u along the inputs `free`. One prediction computes the value and central differences.
 climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
   seen <- NULL

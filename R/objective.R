@@ -76,9 +76,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# A row for each pF objective of the engine: functions that return C(X), the part that does not depend on the inducing
-# points, and d_pF for a posterior `p` on z. Under white noise both parts are differences from those of the exact
-# posterior, and not negative.
+# This list has for each pF objective of the engine two functions: C(X), the part that does not depend on the inducing
+# points, and d_pF for a posterior `p` on z. Under white noise both are non-negative differences from the exact
+# posterior's.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -152,7 +152,7 @@ stop_on_failure <- function(result, jitter) {
                   status = result$status)
 }
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
-# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
+# Each problem returns list(value, gradient, reason). If the evaluation fails, value is Inf and `reason` is a sentence.
 
 # Returns the objective over all rows: VFE, or pF under `aux`. Rows are in memory, or are read from a source by passes.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
@@ -164,8 +164,8 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
 }
 
 # Returns the problem of the objective in Z: VFE, or pF under `aux`. The unit of an input is its lengthscale, or its
-# range if that is shorter, which holds the points near the data. Columns that the kernel does not use stay. A kernel of
-# levels only has one coordinate, on which nothing depends.
+# range if that is shorter, which holds the points near the data. Columns that the kernel does not use stay fixed. A
+# kernel of levels only has one coordinate, which has no effect.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)
@@ -187,9 +187,9 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters, after the coordinates of
-# `points`, a points_problem(), if they move as well. minus_log(model, z) returns list(value, theta, noise), with the
-# gradient in z if there are points, or a reason.
+# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters. If inducing points move
+# as well, `points` is a points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
+# noise), with the gradient in z if there are points, or a reason.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -219,7 +219,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns the result of native_evaluate() for a source, by a pass for the sums and one for the gradient. A failing
+# Returns the result of native_evaluate() for a source, by a pass for the sums and a pass for the gradient. A failing
 # source ends an optimisation like an interrupt, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   if (isTRUE(aux$p > 0)) {
@@ -240,7 +240,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
   slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
                        native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
-  result <- at_sums(slopes$rss) # the residuals of all rows make the last digits right
+  result <- at_sums(slopes$rss) # the residuals of all rows make the last digits exact
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
@@ -266,7 +266,7 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns list(z, rows, t); `rows` are row numbers if the points are rows. For "divergence", `toward` is list(y,
+# Returns list(z, rows, t), where `rows` are row numbers if the points are rows. For "divergence", `toward` is list(y,
 # weights, noise).
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
@@ -280,26 +280,26 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
          kmeans = list(z = choose_kmeans(x, m, kernel)))
 }
 
-# Returns the numbers 1 to n, or at most `most` of them drawn at random, in their order.
+# Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses points by pivoted Cholesky, which holds N x m numbers. Beyond 20 m rows the points come from random rows;
-# `memory` decides how many.
+# Chooses points by pivoted Cholesky, which needs N x m numbers. Beyond 20 m rows, points come from a random sample of
+# rows, whose size depends on `memory`.
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # each step adds errors of a few eps * k; a residual variance below m such errors is rounding
+  # Each step adds errors of a few eps * k, so a residual variance below m such errors is rounding.
   chosen <- native(ffi_select, engine_model(kernel = kernel), pool, as.integer(m), 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
 # Chooses rows greedily by how much each reduces the pF divergence, to first order tr((k^ + r r') E) with the residual
-# r. k^, r and K come from landmarks, greedy points on 10 m rows or 1,000. In their coordinates V = L^{-1} k(U, X), row
-# i reduces it by v_i'P v_i / v_i'v_i, P = V (k^ + r r') V'. v_i is the residual of column i after the rows before it.
+# r. k^, r and K come from landmarks, greedy points on 10 m rows or 1,000. In landmark coordinates V = L^{-1} k(U, X),
+# row i reduces it by v_i'P v_i / v_i'v_i, P = V (k^ + r r') V', v_i the residual of column i after the rows before it.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # memory for three blocks of landmarks by rows
+  # There must be memory for three blocks of landmarks by rows.
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
   looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]
@@ -309,14 +309,14 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
+  # By definition, V k^ V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
-# Returns the first m rows in this order that differ from all before.
+# Returns the first m rows in this order that differ from all rows before them.
 distinct_rows <- function(x, order, m) {
   take <- min(length(order), 2L * m)
   repeat {
@@ -338,7 +338,7 @@ choose_kmeans <- function(x, m, kernel) {
   if (m == 1L) {
     centers <- matrix(colMeans(u), 1L)
   } else {
-    # after iter.max steps the centres are good enough to start from
+    # After iter.max steps the centres are good enough to start from.
     centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
     lost <- !is.finite(rowSums(centers)) # an empty cluster goes back to its start
     centers[lost, ] <- u[start[lost], ]

@@ -3,14 +3,14 @@
 #
 #   list(start = numeric, evaluate = function(par) list(value, gradient) or list(value = Inf, reason = ))
 #
-# After a failed evaluation the search goes back towards the last good point; optim("L-BFGS-B") would stop with an
-# error. The best point so far is kept, so that an interrupt at any moment loses nothing.
+# After a failed evaluation the search returns towards the last good point; optim("L-BFGS-B") would stop with an error.
+# The best point so far is kept, so that an interrupt at any moment loses nothing.
 #
 # Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, stopped).
-# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (no way around failed evaluations) or 52 (interrupt).
-# `trace` has evaluation, objective (NA: failed) and seconds, `kept` list(evaluation, par) every `keep` iterations.
+# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (evaluations keep failing) or 52 (interrupt). `trace`
+# has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
 # `last_step`, the largest change of a coordinate at the end, is a `first_step` for the next search. enough(par, value)
-# is called after every iteration; list(convergence, message), not NULL, ends the search.
+# is called after every iteration; the search ends if it returns list(convergence, message) instead of NULL.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())
@@ -29,7 +29,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
     }
     point$par <- par
-    # an interrupt between these lines leaves vectors of unequal length; the shorter one counts
+    # An interrupt between these lines leaves vectors of unequal length, which are cut to the shorter one.
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -75,7 +75,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
       slope <- sum(direction * point$gradient)
     }
     if (!(slope < 0)) return(list(convergence = 0L, message = "the gradient is zero"))
-    # without pairs there is no curvature: no coordinate moves further than first_step
+    # Without pairs the curvature is unknown, so no coordinate moves further than first_step.
     step <- if (length(pairs)) 1 else first_step / max(abs(direction))
     search <- line_search(evaluate, point, direction, slope, step)
     new <- search$point
@@ -88,14 +88,14 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     }
     s <- new$par - point$par
     y <- new$gradient - point$gradient
-    if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # the curvature is positive
+    if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # positive curvature
       pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), memory)
     }
     gained <- point$value - new$value
     end <- on_iteration(iteration, new, s)
     if (!is.null(end)) return(end)
     point <- new
-    # a failed evaluation can shorten a step far from any minimum, so such a small step is no sign of convergence
+    # A failed evaluation can shorten a step far from any minimum, so such a small step does not mean convergence.
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
@@ -111,7 +111,7 @@ no_lower_value <- function(blocked = NULL) {
   list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
 }
 
-# Returns H g by the two-loop recursion; pairs: list(s, y, rho = 1 / s'y), oldest first.
+# Returns H g by the two-loop recursion. `pairs` has list(s, y, rho = 1 / s'y), oldest first.
 two_loop <- function(g, pairs) {
   n <- length(pairs)
   if (!n) return(g)
@@ -129,8 +129,8 @@ two_loop <- function(g, pairs) {
 }
 
 # Returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or at least
-# the former, or is NULL. `blocked` is the reason of the failed evaluation that ended the search, or NULL. `lo` is the
-# lowest good point, `hi` the other end of the bracket (NULL: none yet).
+# the first property, or is NULL. `blocked` is the reason of the failed evaluation that ended the search, or NULL. `lo`
+# is the lowest good point, `hi` the other end of the bracket (NULL if not yet found).
 line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -149,17 +149,17 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
     }
     if (!is.null(hi) && abs(hi$step - lo$step) < 1e-10 * max(hi$step, lo$step)) break
     if (!is.null(hi) && -slope * abs(hi$step - lo$step) < rounding(from$value)) break
-    # a lower value was found before the failed evaluation: try the next direction
+    # If a lower value was found before the failed evaluation, try the next direction.
     if (lo$step > 0 && !is.null(hi$point$reason)) break
     step <- if (is.null(hi)) 4 * lo$step else between(lo, hi)
   }
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Returns the size of differences that count as rounding. A search that starts at the minimum ends there.
+# Returns the size of differences that are rounding. So a search that starts at the minimum ends there.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# Returns the minimiser of the cubic through both ends, at least a tenth away from them; near `lo` after a failure.
+# Returns the minimiser of the cubic through both ends, a tenth of the width away from them; near `lo` after a failure.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
@@ -174,7 +174,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Ends the search with the best so far after R's time limit or a failing row source. Other errors are raised.
+# Ends the search with the best point so far after R's time limit or a failing row source. Other errors are raised.
 stopped_by_error <- function(e) {
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)
@@ -199,8 +199,8 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
 
 # ---- progress and time ----------------------------------------------------------------------------------------------
 
-# Returns a function that shows the name of a stage as a line on stderr, from `after` seconds on and at most once in
-# `every` seconds. NULL clears the line.
+# Returns a function that shows the name of a stage as a line on stderr, first after `after` seconds and then at most
+# every `every` seconds. NULL clears the line.
 stage_line <- function(label, on, after = 0, every = 0) {
   started <- proc.time()[["elapsed"]]
   shown <- -Inf
@@ -218,7 +218,7 @@ stage_line <- function(label, on, after = 0, every = 0) {
   }
 }
 
-# Returns a function that gives the seconds left.
+# Returns a function that returns the seconds left.
 seconds_left <- function(max_seconds) {
   started <- proc.time()[["elapsed"]]
   function() max_seconds - (proc.time()[["elapsed"]] - started)
@@ -226,14 +226,14 @@ seconds_left <- function(max_seconds) {
 
 # ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
 
-# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far, and later
-# stages return their starting values, so that there is always a fit to return. R's own time limit acts alike.
+# Interrupts are allowed only inside the stages. An interrupt ends its stage with the best result so far, and later
+# stages return their starting values, so that there is always a fit to return. R's own time limit has the same effect.
 # state$stopped is NULL, or list(convergence, message) after an interrupt.
 
 # Frees the memory of the last stage before the next one needs its own, if there are many rows.
 free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
-# Returns the value of a stage, or `otherwise` (evaluated only then) after an interrupt in it or before it.
+# Returns the value of a stage, or after an interrupt `otherwise`, which is evaluated only then.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
   value <- if (!is.null(state$stopped)) {
@@ -251,8 +251,8 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
-# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
-# If nothing was learned before, the first one ends it.
+# Computes the posterior. After one interrupt of an earlier stage it is still computed; a second interrupt ends the
+# call. If nothing was learned before, the first interrupt ends the call.
 posterior_stage <- function(state, make) {
   if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
     return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
@@ -263,7 +263,7 @@ posterior_stage <- function(state, make) {
   value
 }
 
-# Ends a series of fits if one of them was ended early.
+# Ends a series of fits if one of the fits was ended early.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)

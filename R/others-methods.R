@@ -1,4 +1,4 @@
-# Methods for packages butcher and vetiver, registered when these are loaded.
+# Defines methods for packages butcher and vetiver, registered when these packages are loaded.
 
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
@@ -77,7 +77,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
   }
 }
 
-# Time series: pfdtc() of a ts, and the method for forecast().
+# Fits time series: pfdtc() of a ts, and the method for forecast().
 
 #' Fit and forecast a time series
 #'
@@ -113,8 +113,8 @@ pfdtc.ts <- function(x, ...) {
   formula_fit("pfdtc", call, environment(), list(...))
 }
 
-# Returns list(number, date) for dates that are all of the same day of a month, or all last days: the months of the
-# dates, in years, and a function that returns the dates of months. NULL for other dates.
+# Returns list(number, date) if all dates are the same day of a month, or all are last days, else NULL. `number` has the
+# months of the dates, in years, and date() returns the dates of months.
 months_of <- function(dates) {
   next_day <- as.POSIXlt(dates + 1)
   last <- all(next_day$mday == 1L)
@@ -171,10 +171,10 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
     fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
 }
 
-# Methods for package marginaleffects, registered when it is loaded.
+# Defines methods for package marginaleffects, registered when it is loaded.
 
-# One call of marginaleffects asks for predictions more than once. An environment beside the fit keeps the draws of that
-# call, so that equal rows have equal draws.
+# One call of marginaleffects asks for predictions more than once. An environment attached to the fit keeps the draws of
+# that call, so that equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -196,7 +196,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
     joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
   p <- if (!labels) latent_at(fit, rows$x)
   if (labels || is_ordered(response) && type != "link") {
-    # a row for each class and row: all rows for the first class, then the next
+    # Return a row for each class and row: all rows for the first class, then the next.
     share <- function(f) {
       if (!labels) return(class_shares(response, f[, 1L]))
       softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
@@ -224,7 +224,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
 }
 
 # Returns draws of the contrasts of several classes at the rows of x, n x (K - 1) x draws. The effect of the inducing
-# points is drawn once, the rest of each contrast as joint_draws() does.
+# points is drawn once, and the rest of each contrast by joint_draws().
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -249,21 +249,21 @@ contrast_draws <- function(fit, x, draws) {
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 
-# This option holds the names of classes that marginaleffects accepts.
+# Adds this package's class to the option with the classes that marginaleffects accepts.
 register_marginaleffects <- function(...) {
   options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
 }
 
-# ---- joint draws, batch after batch ---------------------------------------------------------------------------------
+# ---- joint draws in several batches ----------------------------------------------------------------------------------
 
-# Draws come in pairs around the mean.
+# Returns half the number of draws, because draws come in pairs around the mean.
 half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
 
 new_draws <- function() {
   list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
-# Draws f minus its mean at the rows of x, jointly with the draws at all rows that `draws` has. `draws` keeps the rows
+# Draws f minus its mean at the rows of x, jointly with earlier draws at the rows in `draws`. `draws` keeps the rows
 # that determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With
 # V = R^{-T} C(kept, x)
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.

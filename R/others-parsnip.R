@@ -1,4 +1,4 @@
-# A model specification for package parsnip and a learner for mlr3, registered when these are loaded.
+# Defines a model for package parsnip and a learner for mlr3, registered when these packages are loaded.
 
 #' Gaussian process regression for parsnip and mlr3
 #'
@@ -62,7 +62,7 @@ tunable.gp_reg <- function(x, ...) {
   known
 }
 
-# A cell of a list column in a grid is a list of one kernel.
+# Takes the kernel out of a list column of a grid, whose cells are lists of one kernel.
 #' @exportS3Method parsnip::translate
 translate.gp_reg <- function(x, engine = x$engine, ...) {
   x <- NextMethod()
@@ -73,7 +73,7 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# The prediction types of each mode: arguments of predict(), and `post`, which makes what parsnip returns.
+# This list has the prediction types of each mode: arguments of predict(), and `post`, which makes parsnip's result.
 parsnip_types <- list(
   regression = list(
     raw = NULL, numeric = list(type = "response"),
@@ -86,7 +86,7 @@ parsnip_types <- list(
     raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
-# Adds the model to the table of parsnip. `...` comes from the hook that calls this function.
+# Adds the model to parsnip's table. `...` comes from the hook that calls this function.
 register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
@@ -96,7 +96,7 @@ register_parsnip <- function(...) {
     },
     prob = function(results, object) class_columns(results, object$lvl),
     class_bands = class_bands_for_parsnip,
-    curves = function(results, object) { # a data frame for each row of `results`, whose columns are named by the times
+    curves = function(results, object) { # a data frame for each row; columns are named by times
       out <- data.frame(row.names = seq_len(nrow(results)))
       times <- as.numeric(colnames(results))
       out$.pred <- lapply(seq_len(nrow(results)), function(i) {
@@ -144,7 +144,7 @@ class_columns <- function(p, levels) {
 
 class_bands_for_parsnip <- function(results, object) {
   ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # those of the second of two classes
+    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # probabilities of the second class
   out <- as.data.frame(matrix(ends, nrow(results)))
   stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }

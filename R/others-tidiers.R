@@ -1,4 +1,4 @@
-# Methods for generics of packages generics (broom) and ggplot2, registered when these are loaded.
+# Defines methods for generics of packages generics (broom) and ggplot2, registered when these packages are loaded.
 
 #' Tidy a Gaussian process fit
 #'
@@ -41,7 +41,7 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   out
 }
 
-# Returns the tables of groups as broom.mixed has them.
+# Returns the tables of groups in the form of broom.mixed.
 tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
   refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),
@@ -93,7 +93,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
     stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level, type = "mean")
   fit <- as.matrix(p$fit)
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
-  # na.exclude pads predictions with rows that a model frame lacks
+  # na.exclude pads predictions with rows that a model frame lacks.
   rows <- seq_len(nrow(fit))
   padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
   if (padded) rows <- rows[-x$na.action]
@@ -116,7 +116,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   out
 }
 
-# Methods for packages emmeans, insight, performance and parameters, registered when these are loaded.
+# Defines methods for packages emmeans, insight, performance and parameters, registered when these packages are loaded.
 
 #' Methods for other packages
 #'
@@ -180,7 +180,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # variables of offsets are variables like others: emmeans would add the offset to predictions, which contain it
+  # Treat variables of offsets as ordinary variables: emmeans would add the offset, which predictions already contain.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
@@ -199,7 +199,7 @@ emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   response <- response_of(object)
   label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
-       dffun = function(k, dfargs) Inf, dfargs = list(), # `misc` is what emmeans needs to go from f to the response
+       dffun = function(k, dfargs) Inf, dfargs = list(), # with `misc`, emmeans transforms f to the response
        misc = if (fit_link(object) == "identity") list() else list(tran = fit_link(object), inv.lbl = label))
 }
 

@@ -1,14 +1,13 @@
-# Hyperparameters as the optimiser sees them: the logs of the free ones. The order is that of coef(): the parameters of
-# the kernel, then the noise.
+# Represents hyperparameters for the optimiser: the logs of the free ones, in the order of coef().
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
+# Returns the names of the parameters that are not learned. If no kernel was given, only the noise may be among them.
 not_learned <- function(s) setdiff(s$names, s$free)
 
-# Returns the problem of learning kernel and noise except the parameters `fixed`:
-# list(start, natural, at, too_far, free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the
-# same as users see it. Variances are in units of the cleaned (scaled) response.
+# Returns the problem of learning kernel and noise except the parameters `fixed`: list(start, natural, at, too_far,
+# free, kernel). at(par) returns list(kernel, noise) in the engine's form, natural(par) the same as users see it.
+# Variances are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -41,9 +40,9 @@ check_fixed <- function(fix, names) {
 }
 
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
-# unit), low and high (limits of the search), ard and keep (the prior does not fade). The unit of a lengthscale is the
-# spread of its input, that of a period its range. The unit of a variance is `power` over the mean of k(x, x), `over`.
-# `spreads` has column_spread() of each column, if it is known.
+# unit), low and high (limits of the search), ard and keep (TRUE for a prior whose precision does not decrease with the
+# rows). The unit of a lengthscale is the spread of its input, of a period the input's range, and of a variance `power`
+# over the mean of k(x, x), `over`. `spreads` has column_spread() of each column, if known.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   kernel <- as_sum(kernel)
@@ -89,8 +88,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. Polynomials without an
-# offset get their unit.
+# Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. If a polynomial lacks an
+# offset, its unit is used.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -104,7 +103,7 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the unit of the sd of an effect relative to the first effect: the unit of one input over that of the other.
+# Returns the unit of the sd of an effect relative to the first effect: the ratio of the units of their inputs.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -123,26 +122,25 @@ name_lengthscales <- function(kernel, x) {
   })
 }
 
-# The prior of a log lengthscale in units of the input's spread: N(log(3 d^0.5), 0.7^2). It was chosen on a dozen data
-# sets of 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision falls as 1 / n^2, because
-# a constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. It also matters below 15 rows per
-# input, where the evidence of 50 lengthscales overfits. Beyond, its precision falls as 1 / n^6 and is negligible at 40
-# rows per input (Boston).
+# Log lengthscales in units of the input's spread have the prior N(log(3 d^0.5), 0.7^2), chosen on a dozen data sets of
+# 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision decreases as 1 / n^2, because a
+# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. It also matters below 15
+# rows per input, where 50 lengthscales overfit. Beyond, it decreases as 1 / n^6, to almost 0 at 40 (Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
-# Returns the share of the priors' precisions that n rows of d inputs leave.
+# Returns the factor by which the precisions of the priors decrease for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Returns kernel and noise with start values for those that are not given: sd_j * sqrt(d) for the lengthscales (a
-# typical distance between two rows), the mean square of y for the variance, a tenth of that for the noise.
+# Returns kernel and noise, with start values for parameters that are not given: sd_j * sqrt(d) for the lengthscales (a
+# typical distance between two rows), the mean square of y for the variance, and a tenth of it for the noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 
-# Returns the kernel with typical values where it has none: typical(units) has them in their units, `power` is the unit
-# of the variance.
+# Returns the kernel with typical values for missing ones. typical(units) returns them in their units. `power` is the
+# unit of the variance.
 with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
@@ -153,7 +151,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
 # Returns column_spread() of each column.
 spreads_of <- function(x) vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)
 
-# Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.
+# Returns the sd of v, or if a few outliers make it ten times the sd that the middle half implies, the smaller sd.
 column_spread <- function(v) {
   range <- max(v) - min(v)
   if (!(range > 0) || !is.finite(range)) return(1)
@@ -169,24 +167,24 @@ dimnames_of <- function(v, names) {
 
 # ---- the linear mean ------------------------------------------------------------------------------------------------
 
-# A linear mean: a term of the kernel,
+# Adds a linear mean as a term of the kernel,
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
 #
 # which integrates out a level and slopes b ~ N(0, v I) for inputs in units of their spread. v is 10^4 times the mean
-# square of the response: this shrinks coefficients by about 1e-4 and costs four of sixteen digits. v is not learned,
-# and the distances that find nearest neighbours leave this term out.
+# square of the response. This shrinks coefficients by about 1e-4 and costs four of sixteen digits. v is not learned,
+# and the distances for nearest neighbours omit this term.
 
 vague_mean <- 1e4
 
-# Returns the kernel with a term for the mean. A kernel that has such a term keeps it.
+# Returns the kernel with a term for the mean. A kernel that already has one is unchanged.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   groups <- length(group_roots(kernel))
-  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone, the level is a coefficient
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the level is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
-  # beside groups, the first levels of factors have no coefficient of the mean
+  # With groups, the first levels of factors have no coefficient of the mean.
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
@@ -212,7 +210,7 @@ basis_units <- function(x) {
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
 }
 
-# Returns the columns of x that the mean (or the log noise) is linear in. The formula ~ 1 has none.
+# Returns the columns of x in which the mean (or the log noise) is linear. The formula ~ 1 has no columns.
 mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
             "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
@@ -237,7 +235,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
+# Returns the names of parameters that are given and not learned: a given period, the variance of a mean.
 held_names <- function(kernel, columns) {
   kernel <- compile_kernel(kernel)
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]

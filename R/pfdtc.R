@@ -96,7 +96,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
   formula_fit(.Generic, match.call(), parent.frame(), list(...))
 }
 
-# Checks the names of arguments before they are evaluated: a misspelt `weights` names a column of the data.
+# Checks names of arguments before evaluation, because the value of a misspelt `weights` may be a column of the data.
 check_names_first <- function(names, method) {
   of_formula <- c("formula", "data", "subset", "weights", "na.action", "offset")
   known <- c(of_formula, setdiff(names(formals(method)), c("x", "y", "...")))
@@ -165,7 +165,7 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Fits a formula. The arguments and their defaults are those of the default method.
+# Fits a formula. The arguments and their defaults come from the default method.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
@@ -184,7 +184,7 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits cleaned data, whose `family` was perhaps found by the response.
+# Fits cleaned data. `data$family` is the family that the response implies, if any.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   data$family <- NULL
@@ -194,7 +194,7 @@ fit_by_family <- function(method, data, call, args) {
   if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
 }
 
-# Fits the rows of a source. Rows are kept only if a data frame with so few rows would be fitted exactly.
+# Fits the rows of a source. Rows are kept only if a data frame with as few rows would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   if (is.null(family$objective) || family$fitc) {
@@ -215,7 +215,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, which draws no sample
+  assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample either
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
@@ -224,7 +224,7 @@ source_fit <- function(method, source, call, args, envir) {
   fit
 }
 
-# Returns the arguments that reached a formula method through `...`, checked by name and completed by the defaults.
+# Returns the arguments that reached a formula method through `...`, with checked names and the defaults of the others.
 formula_arguments <- function(dots, method) {
   defaults <- formals(method)
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
@@ -235,7 +235,7 @@ formula_arguments <- function(dots, method) {
   args
 }
 
-# Fits the data as `asked`, which check_settings() returns.
+# Fits the data by the settings `asked`, the result of check_settings().
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   suspendInterrupts({

@@ -1,24 +1,23 @@
-# The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
-# never change it.
+# Plans a fit: decide() returns what the fit will do and why. Stages read their part of the plan and never change it.
 
-# Returns the facts about the data that decide() reads. `n`: rows after equal ones were merged, `rows`: before.
+# Returns the facts about the data for decide(). `n` is the number of rows after equal rows were merged, `rows` before.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
        memory = getOption("pfdtc.max_memory", 2^32))
 }
 
-# Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
+# Returns a plan. `asked` is the result of complete_settings(). `look` has the measurements so far:
 #
 #   learned gain of the exact over the Vecchia likelihood of hyperparameters in log density of rows given their
 #           neighbours, on average: c(rows, gain, se), or NULL if they were not compared
-#   exact   could the exact posterior be computed?
-#   dense   gain of the exact posterior of some rows over inducing points and neighbours, as `trial`
-#   few     gain of few inducing points over more, both with neighbours, as `trial`
-#   rho     residual prior variance at the rows, on average, divided by the noise variance
+#   exact   TRUE if the exact posterior could be computed
+#   dense   gain of the exact posterior of some rows over inducing points with neighbours, like `trial`
+#   few     gain of few inducing points over more, both with neighbours, like `trial`
+#   rho     mean over the rows of the residual prior variance, divided by the noise variance
 #   left    the same, divided by the prior variance
-#   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
-#           or NULL if the comparison failed
+#   trial   gain of inducing points alone over neighbours in held-out log density: c(gain, se, rows), or NULL if the
+#           comparison failed
 #   alone   rho for the kernel and the inducing points with the best gain
 #
 # The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
@@ -34,7 +33,7 @@ decide <- function(facts, asked, look = list()) {
   aux <- asked[["aux"]]
   if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
-  joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters are moved with the points
+  joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters move together with the points
   points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
                  try_starts = is.null(asked$inducing) && !is.null(aux) && aux_kinds[[aux$kind]]$objective == "white",
                  objective = objective, aux = aux, joint = if (joint) learn)
@@ -44,13 +43,13 @@ decide <- function(facts, asked, look = list()) {
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
-# Returns the plan before any measurement, with the settings `asked` as the data complete them.
+# Returns the plan before any measurement, with `asked` completed by the data.
 first_plan <- function(data, asked) {
   asked <- complete_settings(data, asked)
   c(decide(facts_of(data, asked), asked), list(asked = asked))
 }
 
-# Returns a plan with other settings of the posterior.
+# Returns the plan with other settings of the posterior.
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
 moves_points <- function(asked) {
@@ -63,7 +62,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 }
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
-# These functions return list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
+# The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
 
 # Plans the exact posterior of all rows, or of `m` random rows.
 decide_rows <- function(facts, asked) {
@@ -176,7 +175,7 @@ because_points <- function(facts, asked, look) {
   })
 }
 
-# `dense` is c(gain, se, rows), see decide().
+# Describes c(gain, se, rows) as text, see decide().
 describe_dense <- function(dense) {
   sprintf("gains %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
           dense[["se"]], as.integer(dense[["rows"]]))
@@ -213,8 +212,8 @@ because_moved <- function(asked, move, near, alone) {
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------
 
-# Returns the part `learn` of the plan. `most`: the number of inducing points that learning by Laplace's approximation
-# may use. `additive`: may an additive kernel be chosen?
+# Returns the part `learn` of the plan. `most` is the number of inducing points that learning by Laplace's approximation
+# may use. `additive` is TRUE if an additive kernel may be chosen.
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
   c(list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
@@ -222,7 +221,7 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
          priors = control$priors), search_settings(control))
 }
 
-# Returns what searches read of the control.
+# Returns the settings of searches from the control.
 search_settings <- function(control) {
   list(rows = control$optimise_rows, jitter = control$jitter,
        steps = unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")],

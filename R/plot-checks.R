@@ -1,6 +1,6 @@
-# Checks of a fit as figures, for plot(which = ).
+# Draws checks of a fit, for plot(which = ).
 
-# The checks, in the order of their panels, and the other figures.
+# The checks are in the order of their panels; the other figures follow.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
@@ -111,7 +111,7 @@ calibration_figure <- function(fit) {
   figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d)
 }
 
-# Draws shares against leave-one-out probabilities, with bars of 95 % about the diagonal.
+# Draws shares against leave-one-out probabilities, with 95 % bars around the diagonal.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
@@ -122,7 +122,7 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
-# Makes a panel of estimates, in their order, with bars about them.
+# Makes a panel of estimates in the given order, with interval bars.
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
@@ -131,8 +131,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws how far each candidate is behind the one chosen: nats behind the best for a response, nats a row for a kernel.
-# The axis ends at four times the median, because differences at the top matter; labels have the values beyond the axis.
+# Draws the difference between each candidate and the chosen one: nats for a response, nats per row for a kernel. The
+# axis ends at four times the median, because small differences matter; labels have the values beyond the axis.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -157,8 +157,8 @@ choices_figure <- function(fit) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = c(1L, length(tables)))
 }
 
-# Draws the effects of groups: a panel for each effect, its levels in the order of their estimates. Up to forty levels
-# have their names below the axis.
+# Draws the effects of groups: a panel for each effect, with its levels in the order of their estimates. Up to forty
+# levels have their names below the axis.
 groups_figure <- function(fit, level) {
   table <- as.data.frame(ranef.gp_fit(fit_with_groups(fit, "x"), se = TRUE))
   half <- stats::qnorm((1 + check_level(level)) / 2) * table$condsd
@@ -173,7 +173,7 @@ groups_figure <- function(fit, level) {
   }, parts, names(parts)), table, shape = rev(grDevices::n2mfrow(length(parts))))
 }
 
-# Figures of several classes: probabilities along the inputs, calibration, and the table of confusion.
+# Draws figures of several classes: probabilities along the inputs, calibration, and the confusion table.
 
 # Draws the averaged probability of each class along an input, at the middle of the other inputs.
 classes_figure <- function(fit, inputs, at, n, xlim) {
@@ -210,8 +210,8 @@ class_calibration_figure <- function(fit) {
          legend_keys(levels, colours, pch = 16))
 }
 
-# Draws the classes (down) against the most probable classes by the other rows (across). Darker boxes have larger shares
-# of their row. The value is the table of counts.
+# Draws the classes (rows) against the most probable leave-one-out classes (columns). Darker boxes have larger shares of
+# their row. The value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
   refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which", "\"confusion\"",

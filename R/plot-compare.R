@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Returns the fit whose data define ranges and centre: one with data, the exact one if possible.
+# Returns the fit that determines ranges and centre: one with its data, the exact one if possible.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -40,7 +40,7 @@ comparison_base <- function(fits, exact) {
   Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
 }
 
-# Draws the values `d` of the fits and of the exact GP: along the variable of `s`, or without one as errors at rows.
+# Draws the values `d` of the fits and of the exact GP along the variable of `s`, else as errors at rows.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -90,7 +90,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
   figure(panels, value, keys, if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), foot = s$foot)
 }
 
-# Returns the fits as a list with unique names; `name` makes a name for a fit without one.
+# Returns the fits as a list with unique names. name(fit) makes the name of an unnamed fit.
 label_fits <- function(fits, name) {
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit")), "fits", describe(fits),
@@ -181,7 +181,7 @@ certificate_figure <- function(out, log = NULL) {
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# Draws the rows of certify() in the order of their means. Intervals without an end are cut off.
+# Draws the rows of certify() in the order of their means. Infinite intervals are cut off at the edge of the figure.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
   refuse_if(!nrow(shown), "object", "a certificate without complete rows", "a certificate of at least one row")
@@ -203,7 +203,7 @@ certified_rows_figure <- function(d, most = 300L) {
   figure(list(panel), d, keys)
 }
 
-# Returns a function that cuts numbers off at both ends of a range.
+# Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
 # Returns the exact fit to draw, or NULL.
@@ -223,7 +223,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
 # Returns the number of inducing points of a fit, or of rows of an exact posterior.
 size_of_fit <- function(fit) fit$m %||% nrow(fit$x)
 
-# ---- one fit --------------------------------------------------------------------------------------------------------
+# ---- a single fit ---------------------------------------------------------------------------------------------------
 
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
   effort <- check_choice(effort %||% "reference", c("reference", "fast", "tight"), "effort")
@@ -259,8 +259,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
                        list(level = level, response = slice_label(fit, type))))
 }
 
-# Draws certified curves. Wide certified bands are cut off: above and below, they take at most the height of the other
-# bands. The certificate's lines are wide, so that they show below the exact ones if the certificate is narrow.
+# Draws certified curves. Wide certified bands are cut off, so that they extend the figure above and below by at most
+# the height of the other bands. The certificate's lines are wide, to show below the exact lines.
 certified_curves_figure <- function(data, s) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
   range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
@@ -301,7 +301,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # the efforts that the kept parts of the fit allow
+    # Use the efforts that the kept parts of the fit allow.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
@@ -323,17 +323,17 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 
-# The looks of lines and symbols. Symbols fit inside one another, because a certificate may equal the actual error.
-# Dashes are in units of the line width, so that all have the same length.
+# This table has the line types and symbols of each effort. Symbols fit inside one another, because a certificate may
+# equal the actual error. Dashes are in units of the line width, so that all have the same length.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# Draws certified errors. `log` is TRUE for a logarithmic vertical axis, at whose lower end zeros stand.
+# Draws certified errors. `log` is TRUE for a logarithmic vertical axis, which shows zeros at its lower end.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
-  # the line of the actual error lies below the others
+  # Draw the line of the actual error below the others.
   looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
   cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
   panels <- Map(function(what, method) {

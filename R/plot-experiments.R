@@ -1,4 +1,4 @@
-# Figures of experiments and of optimisations.
+# Draws experiments and optimisations.
 
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
@@ -103,14 +103,14 @@ autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergen
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
-# Colours of Okabe and Ito; symbols and line types differ as well.
+# Methods have the colours of Okabe and Ito, and different symbols and line types.
 method_looks <- data.frame(
   method = c("pf", "default", "vfe", "vfe_greedy", "sor", "subsample"),
   label = c("pF-DTC (paper)", "pF-DTC (defaults)", "VFE", "VFE, greedy start", "SoR", "subsample"),
   col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
   lty = c(1L, 1L, 2L, 4L, 3L, 5L))
 
-# Returns list(datasets, methods, fits): the names that are shown, in order, and the rows of the results for them.
+# Returns list(datasets, methods, fits): the names to show, in order, and the rows of the results for them.
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
     lacking <- setdiff(wanted, there)
@@ -222,7 +222,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
                     what = rep(c("mean", "sd"), each = nrow(t)), error = c(t$rmse_mean, t$rmse_sd))
   out <- out[is.finite(out$divergence) & out$divergence > 0 & out$error > 0, ]
   slope <- lapply(split(out, out$what), function(o) {
-    stats::coef(stats::lm(log(error) ~ log(divergence), o)) # exp(a) d^b
+    stats::coef(stats::lm(log(error) ~ log(divergence), o)) # the power law exp(a) d^b
   })
   label <- paste("pF divergence", if (divergence == "own") "under nu" else "from the exact one")
   panels <- lapply(unique(out$what), function(what) {
@@ -253,7 +253,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   fits <- label_fits(fits, function(fit) fit$method)
   trace <- do.call(rbind, unname(Map(function(fit, label) {
-    t <- fit$trace[!is.na(fit$trace$objective), ] # NA: a step that failed
+    t <- fit$trace[!is.na(fit$trace$objective), ] # omit failed steps
     if (NROW(t)) {
       data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
                  objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
@@ -275,8 +275,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   draw_figure(f, list(...))
 }
 
-# Draws a panel for each title with a line for each run; a run of a single value is a dot. `looks` has a row for each
-# value `y`, as have the other arguments.
+# Draws a panel for each title with a line for each run; a run of a single value is a dot. `looks` and the other
+# arguments have a row or element for each value of `y`.
 trace_figure <- function(value, against, y, run, looks, title, ylab, log) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
@@ -293,8 +293,8 @@ trace_figure <- function(value, against, y, run, looks, title, ylab, log) {
   figure(panels, value, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Draws the repetitions of an experiment: the divergence where it is known, else the objective above the lowest value of
-# its run, because each run has its own data.
+# Draws the repetitions of an experiment: the divergence if known, else the objective minus the lowest value of its run,
+# because each run has its own data.
 repetitions_figure <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   t <- trace_of(results, if (is.null(method)) c("pf", "vfe") else method, dataset, m)

@@ -1,8 +1,8 @@
-# Slices through a fit: the data, and the figures of plot() and of partial_dependence().
+# Computes slices through a fit: the data, and the figures of plot() and of partial_dependence().
 
-# Returns slice_frame() with the values that plot() draws: curves, points and inducing, data frames with a column
-# `input`, and residuals (are the points partial residuals?). `type`: "response" or "link". With `certified` the bands
-# contain those of the exact GP.
+# Returns slice_frame() with the values that plot() draws: the data frames curves, points and inducing, with a column
+# `input`, and residuals (TRUE if the points are partial residuals). `type` is "response" or "link". With `certified`
+# the bands contain those of the exact GP.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
@@ -28,7 +28,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     f <- band(ends$sd_upper^2)
     var <- ends$sd_upper^2
     groups <- if (!certified) group_columns(model_of(fit)$kernel)
-    if (length(groups)) { # a new response is that of a new level
+    if (length(groups)) { # a new response has a new level
       s$of <- c("f of the population", "y of a new level")
       var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
     }
@@ -44,8 +44,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds the data of `base`, as partial residuals of the curves or of the terms, and the inducing points of `fit`. On the
-# link's scale a class or a count of 0 has no finite value, and some fits have no data.
+# Adds the data of `base`, as partial residuals of the curves or of the terms, and the inducing points of `fit`. Data
+# are omitted if the fit lacks them, and on the link's scale, where a class or a count of 0 has no finite value.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns the responses, less their offsets, to draw at some rows beside the curves of `s`: shares of successes as they
-# are, rates in proportion to the curve, and numbers as the curve (or the mean of a term) plus their residual. With a
-# transform, curve and residual are added on its scale.
+# Returns the responses, minus their offsets, to draw at some rows with the curves of `s`: shares of successes
+# unchanged, rates in proportion to the curve, and numbers as the curve (or the mean of a term) plus their residual.
+# With a transform, curve and residual are added on the transformed scale.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -85,13 +85,13 @@ partial_points <- function(fit, s, terms, most = 2000L) {
         if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
           untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
                           transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
-    # points of one level are spread by multiples of the golden ratio, without random numbers
+    # Spread points of one level by multiples of the golden ratio, without random numbers.
     spread <- if (is.null(v$values)) 0 else 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
     data.frame(input = v$name, value = value, y = y, at = value + spread, pch = ifelse(censored, 1, 16))
   }))
 }
 
-# Returns the inducing points to mark. The rows of an exact posterior are not marked.
+# Returns the inducing points to mark, or NULL for an exact posterior.
 drawn_points <- function(fit) {
   if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 }
@@ -103,13 +103,13 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 # Returns the fit without its transform if `type` is "link": f is then drawn on its own scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
-# Returns list(mean, sd) of f, or of the mean response averaged over f. `noise`: variances with Gaussian noise.
+# Returns list(mean, sd) of f, or of the mean response averaged over f. `noise` has the variances of Gaussian noise.
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   response_moments(response_of(fit), p$mean, p$var, noise)
 }
 
-# Returns the response in words: of a survival::Surv() object the time.
+# Returns the name of the response, or of the time in a survival::Surv() object.
 response_name <- function(fit) {
   if (is.null(fit$terms)) return("y")
   left <- fit$terms[[2L]]
@@ -151,12 +151,12 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1), mark_keys(s)))
 }
 
-# Returns a panel for each variable of `s`, with a curve along it: layers of `below` for each piece of the curve, then
-# the data, layers of `above`, and the inducing points. `ylim` may be a function of the variable.
+# Returns a panel for each variable of `s`, with a curve along it: the layers below(piece) for each piece of the curve,
+# the data, the layers above(piece), and the inducing points. `ylim` may be a function of the variable.
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
-    blocks <- nrow(curve) == 1L || !is.null(v$labels) # for levels, and for a single value, which are short lines
+    blocks <- nrow(curve) == 1L || !is.null(v$labels) # a level, or a single value, is a short line
     pieces <- if (!blocks) pieces_of(curve) else lapply(seq_len(nrow(curve)), function(i) {
       within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
     })
@@ -184,7 +184,7 @@ credible_layer <- function(p, lower = "lwr", upper = "upr", col = band_colour(if
   layer("band", p$value, p[[lower]], y1 = p[[upper]], col = col)
 }
 
-# Returns a line for each of some columns of a piece of a curve.
+# Returns a line for each of the given columns of a piece of a curve.
 curve_layers <- function(p, columns, ..., col = plot_colours["mean"]) {
   unlist(lapply(columns, function(column) layer("line", p$value, p[[column]], ..., col = col)), FALSE)
 }
@@ -231,11 +231,11 @@ dependence_figure <- function(d) {
   figure(panels, d, keys[c(TRUE, TRUE, certified), ])
 }
 
-# A fit over two of its inputs, as a map.
+# Draws a fit over two of its inputs as a map.
 
-# Returns list(map, what plot() returns; unknown, where the mean is left blank; rows, the
-# inputs of the data; outline, their convex hull if the axes are coordinates; title; asp, the height of a unit relative
-# to its width or NA; ticks, variable_ticks() of both axes; foot).
+# Returns list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown` is TRUE
+# where the mean stays blank, and `rows` has the inputs of the data. If the axes are coordinates, `outline` has the
+# convex hull and `asp` the height of a unit relative to its width, else NA. `ticks` has variable_ticks() of both axes.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
@@ -262,7 +262,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
-# Returns two numeric variables: those given, or those along which f may vary most, longitude first.
+# Returns two numeric variables, longitude first: the given ones, or those along which f may vary most.
 map_variables <- function(all, inputs, x, kernel) {
   numeric <- Filter(function(v) is.null(v$values), all)
   shown <- if (!is.null(inputs)) choose_variables(all, inputs, x, kernel) else
@@ -276,7 +276,7 @@ map_variables <- function(all, inputs, x, kernel) {
   else shown
 }
 
-# Returns the aspect: coordinates have equal scales, and a degree of longitude shrinks by the cosine of the latitude.
+# Returns the aspect ratio for coordinates: a degree of longitude shrinks by the cosine of the latitude.
 map_asp <- function(shown, vertical) {
   names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else panel_names(shown)
   if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
@@ -284,7 +284,7 @@ map_asp <- function(shown, vertical) {
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
 }
 
-# Draws two maps, of the mean and of its sd, each with its key at the right.
+# Draws maps of the mean and of its sd, each with its key at the right.
 map_figure <- function(s) {
   map <- s$map
   ends <- lapply(map[1:2], range)

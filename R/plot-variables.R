@@ -1,8 +1,8 @@
-# The variables that figures have panels for, the values they are held at, and the grids that curves are drawn over.
+# Selects the variables of figures, the values of the other variables, and the grids over which curves are drawn.
 
-# Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor,
-# NULL for a numeric variable. Each column of a matrix variable is a variable; so are longitude (`axis` 1) and latitude
-# of a place. `time` is the coding of a time.
+# Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor, or
+# NULL for a numeric variable. Each column of a matrix is a variable of its own, and so are longitude (`axis` 1) and
+# latitude of a point on the globe. `time` is the coding of a time.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -20,7 +20,7 @@ fit_variables <- function(fit) {
   }), FALSE) %||% list()
 }
 
-# Without `inputs`, chooses the variables whose range is longest in lengthscales.
+# Returns the variables in `inputs`, by default those with the longest range in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   names <- panel_names(all)
   if (!is.null(inputs)) {
@@ -38,7 +38,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(shown)]
 }
 
-# Returns the row that slices go through: medians and most frequent levels, or `at`.
+# Returns the row through which slices go: medians and most frequent levels, or `at`.
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
     centre <- new_inputs(fit, at, stats::na.pass, re = FALSE)$x
@@ -46,7 +46,7 @@ slice_centre <- function(fit, variables, at) {
     return(centre)
   }
   x <- slice_rows(fit)
-  # each merged row counts as often as it occurred
+  # Count each merged row as often as it occurred.
   every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
@@ -58,7 +58,7 @@ slice_centre <- function(fit, variables, at) {
 }
 
 # Returns the values of a variable at the rows of x, or the numbers of its nearest levels, because moved inducing points
-# have other values than 0 and 1.
+# have values other than 0 and 1.
 value_along <- function(v, x) {
   x <- x[, v$columns, drop = FALSE]
   if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
@@ -80,7 +80,7 @@ set_along <- function(v, x, value) {
   x
 }
 
-# Returns list(at, labels), the ticks of an axis of dates or of degrees; NULL for plain numbers.
+# Returns list(at, labels), the ticks of an axis of dates or of degrees, or NULL for plain numbers.
 variable_ticks <- function(v, lim) {
   if (!is.null(v$time)) {
     at <- pretty(times_of(v$time, lim))
@@ -89,15 +89,15 @@ variable_ticks <- function(v, lim) {
   if (!is.null(v$axis)) list(at = pretty(lim), labels = degree_labels(pretty(lim), v$axis))
 }
 
-# Returns degrees as people write them: 170 W for 190 degrees of longitude (axis 1).
+# Returns degrees in common form: 170 W for 190 degrees of longitude (axis 1).
 degree_labels <- function(at, axis) {
   if (axis == 1L) at <- at - 360 * round(at / 360)
   side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Returns how many points a curve needs: 12 for each shortest lengthscale or period along the variable. The lengthscale
-# of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
+# Returns the number of points of a curve: 12 for each shortest lengthscale or period along the variable. The
+# lengthscale of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns
@@ -124,15 +124,15 @@ complete_rows <- function(fit, newdata) {
   x
 }
 
-# Returns the grid of the different values of the only input in the rows x.
+# Returns the grid of the distinct values of the only input in the rows x.
 grid_of_rows <- function(name, x) {
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
 
-# Returns the parts of a figure that need no posterior: list(all, all variables; variables, a panel each; grid, a row
-# for each point of each curve; foot). `n` is NULL for as many points as the fit needs. With `terms` a panel is a term
-# of the kernel along a variable that the term reads; at most 16 are shown.
+# Returns the parts of a figure that need no posterior: list(all, variables, grid, foot). `variables` have a panel each,
+# and `grid` has a row for each point of each curve. If `n` is NULL, slice_points() chooses the number of points. With
+# `terms`, a panel shows a term of the kernel along a variable that the term reads; at most 16 are shown.
 slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9L) {
   x <- slice_rows(fit)
   all <- fit_variables(fit)
@@ -154,7 +154,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
     if (is.null(v$values)) {
       ends <- if (is.null(xlim[[v$name]])) data else xlim[[v$name]]
       k <- if (is.null(n)) slice_points(fit, v, c(data, ends)) else n
-      # lines change at the ends of the data
+      # Lines change at the ends of the data.
       value <- sort(unique(c(seq(ends[1L], ends[2L], length.out = k), data[data > ends[1L] & data < ends[2L]])))
     }
     at <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
@@ -168,7 +168,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")
 
-# Names a panel by its term, and by its variable too if the term reads several.
+# Returns the panels of terms. A panel has the name of its term, and of its variable if the term reads several.
 term_panels <- function(kernel, variables) {
   names <- term_names(kernel)
   panels <- lapply(seq_along(kernel$terms), function(t) {
@@ -182,8 +182,8 @@ term_panels <- function(kernel, variables) {
   unlist(panels, recursive = FALSE)
 }
 
-# Returns the text below a figure: how many of `panels` are shown, and the values that other variables are held at.
-# `shown` are the names of the variables that have panels.
+# Returns the text below a figure: how many of `panels` are shown, and the fixed values of other variables. `shown` are
+# the names of the variables that have panels.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

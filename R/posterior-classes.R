@@ -1,5 +1,5 @@
-# The posterior of several classes (multinomial()): K - 1 orthonormal contrasts of K functions with one kernel, on
-# inducing points. `factors` has the engine's L, C, beta (a column for each contrast), and `inverse`, blocks of H^{-1}.
+# Computes the posterior of several classes (multinomial()): K - 1 orthonormal contrasts of K functions with one kernel,
+# on inducing points. `factors` has L, C, beta (a column for each contrast) and `inverse`, blocks of H^{-1}.
 # Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means (response-positive.R).
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
@@ -17,9 +17,9 @@ with_rest <- function(S, left) {
   S
 }
 
-# A row's log likelihood has slope g and curvature W; Q is the covariance of f that rows can reduce. Without the row, f
-# has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} plus the rest. If the mean is shifted from the mode, (1
-# - Q W)^{-1} (shift - Q s) is added to the mean, see mean_weights(). The leverage is tr(W Q).
+# The log likelihood of a row has the gradient g and minus the Hessian W. Its f has the covariance Q + R; R = `left` I
+# is the residual prior covariance. Without the row, f has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} +
+# R. A shift of the mean from the mode adds (1 - Q W)^{-1} (shift - Q s). The leverage is tr(W Q).
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)

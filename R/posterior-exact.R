@@ -1,4 +1,4 @@
-# The exact posterior of all rows, or of a subsample of them.
+# Computes the exact posterior of all rows, or of a subsample.
 
 posterior_at.exact <- function(p, fun, joint = FALSE) {
   L <- if (joint || !isTRUE(fun$mean_only)) cholesky_of(p)
@@ -23,8 +23,8 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------
 
-# A fit does not have the Cholesky factor L of its rows: files, caches and workers would carry n x n numbers. The
-# session keeps the last ones; another session computes L again, with the same bits.
+# Fits do not contain the Cholesky factor L of their rows, because files, caches and workers would carry n x n numbers.
+# A session keeps its last factors; another session computes L again, with the same bits.
 kept_factors <- new.env(parent = emptyenv())
 kept_factors$list <- list()
 
@@ -42,7 +42,7 @@ keep_factor <- function(x, factors, L) {
   kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
 }
 
-# Returns the Cholesky factor of an exact posterior. Fits by version 0.1.0 have it.
+# Returns the Cholesky factor of an exact posterior. Fits by version 0.1.0 contain it.
 cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)
@@ -63,13 +63,13 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# With B = (K + s2 W^{-1})^{-1} over the merged rows g: mean = y - s2 / W alpha and posterior variance q = s2 / W (1 -
-# s2 / W B_gg), without loss of digits. A row that has the share p of the weight of its merged row has 1 - leverage =
-# (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0 and their ordinary prediction.
+# Let B = (K + s2 W^{-1})^{-1} over the merged rows g. Then mean = y - s2 / W alpha, and the posterior variance is q =
+# s2 / W (1 - s2 / W B_gg), without loss of digits. A row with the share p of the weight of its merged row has 1 -
+# leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0 and their ordinary prediction.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
-  # y and W are the responses and the weights of the merged rows
+  # y and W are the responses and the weights of the merged rows.
   W <- if (all) merged_weights(p$rows) else apart$w[p$chosen]
   y <- if (all) p$rows$y else apart$y[p$chosen]
   seen <- if (all) seq_along(apart$y) else p$chosen
@@ -129,8 +129,8 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns list(fit, linear, mean), NULL for many rows: the mean log density of a response given all others, under an
-# exact posterior, a linear model in the same columns and a constant. With few rows the last two may predict better.
+# Returns list(fit, linear, mean), or NULL for many rows: the mean leave-one-out log density under an exact posterior, a
+# linear model in the same columns and a constant. With few rows the last two may predict better.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -142,8 +142,8 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Fits weighted least squares and leaves out each row. With leverage h_i the error without row i is e_i / (1 - h_i), and
-# its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
+# Fits weighted least squares, leaving out each row in turn. With leverage h_i the error without row i is e_i / (1 -
+# h_i), and its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L
@@ -156,7 +156,7 @@ loo_linear <- function(X, y, w) {
   stats::dnorm(e / (1 - h), sd = sqrt(s2 / (1 - h)), log = TRUE) + log(w) / 2
 }
 
-# Warns if a linear model or a constant is better by more than chance would explain.
+# Warns if a linear model or a constant predicts better by more than chance would explain.
 warn_small_n <- function(check, n) {
   if (is.null(check)) return(invisible())
   other <- if (check$linear >= check$mean) "linear" else "mean"
@@ -167,8 +167,8 @@ warn_small_n <- function(check, n) {
                      if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Joint draws of f at rows. Up to some thousand rows they use the covariance matrix. For more rows they are paths: a
-# draw of the prior at the training rows and at x is corrected by the data (Matheron's rule), without that matrix:
+# Draws f jointly at rows. Up to some thousand rows the draws use the covariance matrix. For more rows they are paths: a
+# draw of the prior at the training rows and at x is corrected by the data (Matheron's rule), without the matrix:
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
@@ -176,7 +176,7 @@ warn_small_n <- function(check, n) {
 # row after row in a random order, given the nearest of the earlier rows (Vecchia). This is the only approximation:
 # given all earlier rows, paths have the distribution of predict(full_cov = TRUE).
 
-# The number of rows up to which draws use the covariance matrix.
+# Draws use the covariance matrix up to this number of rows.
 dense_draws <- 2000L
 
 # Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
@@ -188,8 +188,7 @@ posterior_draws <- function(p, x, n) {
   at <- posterior_values(p, x, joint = TRUE)
   rows <- nrow(x)
   if (!rows) return(matrix(0, 0L, n))
-  # Pivoting copes with a covariance that is singular to rounding: cov[q, q] = R'R, and rows of R beyond the rank are
-  # rounding.
+  # Pivoting allows a singular covariance: cov[q, q] = R'R, and rows of R beyond the rank are rounding errors.
   R <- suppressWarnings(chol(at$cov, pivot = TRUE))
   R[seq_len(rows) > attr(R, "rank"), ] <- 0
   f <- matrix(0, rows, n)
@@ -233,7 +232,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # the engine's u is for rows times the roots of their weights
+  # The engine's u is for rows times the roots of their weights.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]

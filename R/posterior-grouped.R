@@ -1,8 +1,8 @@
-# The posterior of the smooth part of a kernel, on inducing points or with nearest neighbours beside them, and of all
-# effects of its groups (effects.R).
+# Computes the posterior of the smooth part of a kernel, on inducing points with or without nearest neighbours, and of
+# all effects of its groups (effects.R).
 
-# Returns predictions with `unexplained` = E(x, x) plus the variance of new levels. The mean is about the mode if
-# factors$shift is NULL, see posterior.R.
+# Returns predictions with `unexplained` = E(x, x) plus the variance of new levels. If factors$shift is NULL, the mean
+# is the mode, see posterior.R.
 predict_grouped <- function(p, x, keep = FALSE) {
   f <- p$factors
   for (what in names(f$shift)) f[[what]] <- f[[what]] + f$shift[[what]]
@@ -20,22 +20,22 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # residual prior covariance of the inducing points + posterior covariance of features and known levels + prior
-      # covariance of new levels
+      # Add the residual prior covariance of the inducing points, the posterior covariance of features and known levels,
+      # and the prior covariance of new levels.
       x <- numbered(fun$x, own$groupings)
       kernel <- smooth_part(p$model$kernel)
       a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))
       native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
         covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = sums_of_values(p, fun), effects = { # c'b for each row c of `of` and each of the levels asked for
+  }, sums = sums_of_values(p, fun), effects = { # c'b for each row c of `of` and each given level
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
     each <- rep(seq_len(nrow(asked$of)), length(level))
     effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
-  }, terms = { # the first term at all rows, then the second, ... Effects have no neighbours; smooth terms have.
+  }, terms = { # all rows of the first term come first; only smooth terms have neighbours
     kernels <- kernels_of_terms(p$model$kernel)
     parts <- Map(function(kernel, at) {
       if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
@@ -46,7 +46,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
   }, population = smooth_at(p, fun), {
     if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
-    # effects of groups have slopes in the inputs of their design
+    # Effects of groups have derivatives in the inputs of their design.
     if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
     smooth_at(p, fun$under(smooth_part(p$model$kernel)))
   })
@@ -54,7 +54,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
 
 # Returns the moments of c'b for each column c of `design`, where b are the effects of the level of a grouping.
 effect_moments <- function(g, effects, level, design) {
-  level[level < 1 | level > g$levels] <- g$levels + 1 # a new one
+  level[level < 1 | level > g$levels] <- g$levels + 1 # a new level
   first <- rep(seq_len(nrow(design)), nrow(design))
   covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
   both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
@@ -91,15 +91,15 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance that rows of x and z with the same level have given all else. `own` and `other` have U z of
-# each row.
+# Returns the covariance of rows of x and z with the same level given the other coefficients. `own` and `other` have U
+# z.
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# With P+ = I + A+ W A+':  a+'P+^{-1}a+ - |P+^{-1}a+|^2. Beside i = S^{-1}(a - C T^{-1}B') in P+^{-1}a+, the levels have
-# T^{-1}(B' - C'i), and T^{-1} = Lam^{-1} U'U Lam^{-T}.
+# With P+ = I + A+ W A+', computes a+'P+^{-1}a+ - |P+^{-1}a+|^2. In P+^{-1}a+, the features have i = S^{-1}(a - C
+# T^{-1}B'), and the levels have T^{-1}(B' - C'i), where T^{-1} = Lam^{-1} U'U Lam^{-T}.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -132,7 +132,7 @@ covariance_with_rows.grouped <- function(p, fun) {
   crossprod(here$features, there$features) + within_levels(p, p$rows$x, here$own, fun$x, there$own)
 }
 
-# Returns p$fit with the posterior of these rows under this model.
+# Returns p$fit with the posterior of the given rows under the given model.
 remade_fit <- function(p, rows, model) {
   fit <- p$fit
   p[c("rows", "model")] <- list(rows, model)
@@ -154,7 +154,7 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws the coefficients of the features, then the effects of each level given these, then the residual process.
+# Draws the coefficients of the features, the effects of each level given them, and the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -197,18 +197,18 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
   value
 }
 
-# ---- beside nearest neighbours --------------------------------------------------------------------------------------
+# ---- with nearest neighbours -----------------------------------------------------------------------------------------
 #
-# Neighbours are found by the smooth part alone. They bring their levels along: with z the design of a functional in the
-# columns of Z and u, r of posterior-near.R,
+# The smooth part alone determines the neighbours of a row, whose levels enter its conditional distribution. With z the
+# design of a functional in the columns of Z and u, r of posterior-near.R,
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
 #   r+ r+' / d over rows (src/integrated.h).
 #
 # All effects are dense: there are at most `dense_effects`.
 
-# Returns near_posterior() for a kernel with groups. The variances of the groups that are learned (`free`, for each
-# group of the kernel) take five steps of expectation-maximisation, which need no further pass.
+# Returns near_posterior() for a kernel with groups. The learned variances of groups (`free`, for each group of the
+# kernel) take five steps of expectation-maximisation, which need no further pass.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, x = data$x)
@@ -227,7 +227,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # C C' = I + P, x = (I + P)^{-1} v, and the inverse
+    # Compute C C' = I + P, x = (I + P)^{-1} v, and the inverse.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)
@@ -245,7 +245,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
 }
 
 
-# Returns moments of f at the rows of x, or of `given` functionals of the smooth part, as in predict_given().
+# Returns moments of f at the rows of x, or of `given` functionals of the smooth part, like predict_given().
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   near <- p$near
   x <- numbered(x, near$groupings)

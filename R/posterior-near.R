@@ -1,21 +1,21 @@
-# Inducing points with nearest neighbours. With a = L^{-1} cross(Z) the features of a functional and E = k - a'a the
-# residual prior covariance, the posterior of a functional given the rows S that are nearest to it is
+# Computes posteriors by inducing points with nearest neighbours. With a = L^{-1} cross(Z) the features of a functional
+# and E = k - a'a the residual prior covariance, its posterior given the rows S that are nearest to it is
 #
 #   u = (E_SS + s2 W^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
 #   mean = u'y_S + r'beta,  var = [prior - |a|^2 - e'u] + |C^{-1} r|^2.
 #
-# Training rows are in a random order (`rank`). Row i has the nearest p of the earlier rows, and the same u and r:
+# Training rows are in a random order (`rank`). The neighbours of row i are its p nearest earlier rows:
 #
 #   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
 #
 # Without neighbours in training this is FITC; with all rows as neighbours it is the exact GP. The covariance of f at
-# two rows needs only these rows and their neighbours, so the matrix of some rows is a part of the matrix of all:
+# two rows needs only these two rows and their neighbours, so the covariance of some rows is a part of that of all rows:
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns the O(M^2) numbers that predictions need beside the rows, and the order of the rows. `neighbours` is their
-# number for a row to predict; a second number is for a row far from the data (src/neighbours.c). `evidence` estimates
-# the log density of the cleaned rows, scaled by the roots of their weights.
+# Returns the O(M^2) numbers that predictions need in addition to the rows, and the order of the rows. `neighbours` is
+# the number for a row to predict; a second number is for a row far from the data (src/neighbours.c). `evidence`
+# estimates the log density of the cleaned rows, scaled by the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -27,7 +27,7 @@ near_counts <- function(neighbours, train_neighbours, rank) {
   list(neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank)
 }
 
-# Returns the posterior with neighbours of these rows, as near_posterior() has computed it.
+# Returns the posterior with neighbours of these rows, from the result of near_posterior().
 near_view <- function(near, rows, z, model, control = NULL) {
   new_posterior("near", model, NULL, rows, z = z, near = near, control = control)
 }
@@ -48,7 +48,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns neighbours of functionals other than values, and their covariances with f at the neighbours; else NULL.
+# Returns neighbours of functionals and their covariances with f at the neighbours, or NULL for values.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -72,21 +72,20 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Leaving out a row keeps the order of the rows and their lists of neighbours. Row j has the terms r_j, y~_j and d_j of
-# its list p,
+# Leaving out a row keeps the order of the rows and their lists of neighbours. Row j, with the list p, has
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d
 #
-# (not scaled by the roots of the weights). Let the noise of row g rise by delta = s2 / W' - s2 / W, to infinity for a
-# row that is left out. Then its own d changes, and so do the terms of rows that have g in their lists. With t = N^{-1}
+# (not scaled by the roots of the weights). Let the noise of row g increase by delta = s2 / W' - s2 / W, to infinity for
+# a row that is left out. Then d of row g changes, and so do the terms of rows with g in their lists. With t = N^{-1}
 # e_g, the column of g, and kappa = 1 / (1 / delta + t_g),
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
-# These terms replace the old ones in P. The list of nearest rows at the row itself changes alike.
+# The changed terms replace the old terms in P. The nearest rows of the predicted row change in the same way.
 
-# The terms of one batch of rows, and of all rows that have one of them in their lists, are held at a time.
+# Processes rows in batches: it keeps the terms of a batch and of all rows with a member of the batch in their lists.
 posterior_without.near <- function(p) {
   apart <- responses_used(p)
   field <- near_terms(p)
@@ -105,7 +104,7 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns a view of the smooth part alone: neighbours and their u, without the inducing points.
+# Returns a posterior of the smooth part alone: neighbours and their u, without the inducing points.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -113,7 +112,7 @@ smooth_near <- function(p) {
   structure(p, class = c("near", "posterior"))
 }
 
-# Returns z - Z_S'u, a column for each row of x: `rows` and `u` have its neighbours. Without `design`, z is 0.
+# Returns z - Z_S'u, a column for each row of x, where `rows` and `u` have its neighbours. Without `design`, z is 0.
 decorrelated_design <- function(groupings, x, data, rows, u, design) {
   all <- seq_len(nrow(x))
   parts <- lapply(groupings, function(g) {
@@ -151,14 +150,14 @@ near_terms <- function(p) {
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  if (!is.null(groupings)) { # the features of effects beside those of the inducing points
+  if (!is.null(groupings)) { # features of effects and of inducing points
     x <- numbered(data$x, groupings)
     Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, n), NULL, TRUE)
     features <- times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
   }
   lists <- if (s == 0L) matrix(0L, 0L, n) else
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
-  # rows that are close to each other occur in the lists of the same rows
+  # Sort the rows by location, because rows close to each other occur in the lists of the same rows.
   in_order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
   list(posterior = smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
        U = forwardsolve(near$C, features), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
@@ -167,8 +166,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns, with a column for each row j: its neighbours `lists[, j]`, u for them (not scaled by weights), C^{-1} r, and
-# the residual variance.
+# Returns a column for each row j: its neighbours `lists[, j]`, their u (not scaled by weights), C^{-1} r, and the
+# residual variance.
 conditionals <- function(field, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
@@ -188,7 +187,7 @@ neighbours_inverse <- function(field, p) {
   E <- native_kernel_matrix(field$kernel, x, x) - crossprod(field$A[, p, drop = FALSE])
   diag(E) <- pmax(diag(E), 0)
   noise <- field$noise / field$W[p]
-  repeat { # the noise is multiplied by 10 until the Cholesky factorisation works
+  repeat { # multiply the noise by 10 until the Cholesky factorisation works
     N <- E
     diag(N) <- diag(N) + noise
     R <- tryCatch(chol(N), error = function(e) if (is_time_limit(e)) stop(e))
@@ -197,8 +196,8 @@ neighbours_inverse <- function(field, p) {
   }
 }
 
-# Returns the terms of a batch of rows and of all rows that have one of them in their lists: C^{-1} r, y~ and d of each
-# row, and for each place in a list U_p N^{-1}, u, t_g and t'y_p.
+# Returns the terms of a batch of rows and of all rows with a member of the batch in their lists: C^{-1} r, y~ and d of
+# each row, and for each position in a list U_p N^{-1}, u, t_g and t'y_p.
 batch_lists <- function(field, batch) {
   members <- unique(c(batch, unlist(field$children[batch], use.names = FALSE)))
   s <- nrow(field$lists)
@@ -225,7 +224,7 @@ without_row <- function(field, lists, around, g, w, y) {
   rest <- W - w
   alone <- rest <= 1e-12 * W
   more <- if (alone) Inf else field$noise / rest - field$noise / W
-  change <- if (alone) 0 else (W * field$y[g] - w * y) / rest - field$y[g] # in the response of row g
+  change <- if (alone) 0 else (W * field$y[g] - w * y) / rest - field$y[g] # the change of the response of row g
 
   child <- field$children[[g]]
   at <- lists$place[child]
@@ -246,7 +245,7 @@ without_row <- function(field, lists, around, g, w, y) {
   }
   b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # predicts at the row, given all rows and given all other rows
+  # Predict at the row, given all rows and given all other rows.
   near <- match(g, around$rows)
   hat <- sum(around_r(field, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u
@@ -261,7 +260,7 @@ without_row <- function(field, lists, around, g, w, y) {
     if (alone) u[near] <- 0
   }
   r_x <- around_r(field, around, g, u)
-  # (I + V diag(sign) V')^{-1} (b, r_x), by the smaller of two matrices
+  # Compute (I + V diag(sign) V')^{-1} (b, r_x), by the smaller of two matrices.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
   solved <- cbind(b, r_x)

@@ -1,12 +1,11 @@
-# Gaussian approximations of the posterior for a non-Gaussian likelihood. Laplace's approximation has its mean at the
-# mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound of log p(y). Both
-# are the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W. There g is the slope
-# of the log likelihood at f, and W minus its curvature. Laplace's approximation also exists with neighbours.
+# Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's approximation has its mean
+# at the mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound on log p(y).
+# Both are the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W, where g and -W
+# are the first two derivatives of the log likelihood at f. Laplace's approximation also exists with neighbours.
 
-# Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
-# x, see engine_sites(); `start`: an earlier approximation. The mode of many rows is first searched with every eighth
-# row. If log p is not concave, as with Student's t, the search may end in a saddle point; it then starts beside the
-# prior mean.
+# Returns Laplace's approximation on inducing points z, in the engine's form. `sites` is engine_sites() at the rows of
+# x, and `start` an earlier approximation. For many rows, a first search for the mode uses every eighth row. If log p is
+# not concave, as with Student's t, the search may end in a saddle point. Then it starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -25,7 +24,7 @@ laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), wan
   stop_on_status(found, "The posterior's mode")
 }
 
-# Returns what laplace_at() returns at the mode of a fit, without searching it again.
+# Returns the result of laplace_at() at the mode of a fit, without a new search.
 mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
   laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
 }
@@ -54,7 +53,7 @@ variational_at <- function(x, sites, kernel, z, found, state, control) {
   found
 }
 
-# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at
+# Returns the lower bound on log p(y), minus the errors of rounding and of quadrature. `most` is the largest k(x, x) at
 # rows and points.
 variational_bound <- function(found, sites, most) {
   m <- length(found$beta)
@@ -67,7 +66,7 @@ variational_bound <- function(found, sites, most) {
     found$quadrature
 }
 
-# Returns a bound of the rounding errors of f, offset included, at the rows.
+# Returns a bound on the rounding errors of f, offset included, at the rows.
 rounding_of_f <- function(at, slack, offset) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
 }
@@ -78,17 +77,16 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 # ---- with neighbours ------------------------------------------------------------------------------------------------
 #
 # Each step computes g and W at the current f, and then f from the posterior with neighbours of the working rows. A
-# fixed point is the mode of a process in which rows that are not neighbours depend on each other through the inducing
-# points.
-# If all rows are neighbours, the steps are Newton's steps for the exact GP.
+# fixed point is the mode of a process in which rows that are not neighbours depend on each other only through the
+# inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP.
 #
-# A step moves f at a row by at most a few units of the link, because W is a local quantity. The step is halved at rows
-# where f alternates. No function decreases with each step, so a warning reports a mode that was not reached.
+# A step moves f at a row by at most a few units of the link, because W changes with f. The step is halved at rows where
+# f alternates. There is no objective that each step decreases, so a warning reports a mode that was not reached.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
-# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f`: the
-# start, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that
+# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f` is
+# the start, without offset and mean, `taken` the last step before it, and `settled` the root mean square of a step that
 # counts as converged.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
@@ -101,8 +99,7 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Returns list(posterior, f, steps): make(rows) returns the posterior of working rows, and mean_of(posterior) its mean
-# at the rows.
+# Returns list(posterior, f, steps). make(rows) returns the posterior of working rows, mean_of(posterior) its mean.
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -141,7 +138,7 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a fit that depend on all rows. `start` has the factors of an earlier mode. near(f) returns the
 # posterior with neighbours, where f is the mode on inducing points without offset and mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  # few rows are all inducing points; with more, inducing points serve the smooth part, and all effects are exact
+  # Few rows are all inducing points. With more rows, inducing points serve the smooth part, and all effects are exact.
   if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
     return(grouped_laplace_parts(data, sites, learned, z, run, state))
   }
@@ -149,8 +146,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
     if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
-      # Greedy points are in the order in which they were chosen, so that the features of the first points are the first
-      # features of all: the mode on these is a start.
+      # Greedy points are in the order in which they were chosen, so the features of the first points are the first
+      # features of all points, and the mode on the first points is a start.
       first <- z[seq_len(few), , drop = FALSE]
       beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
       start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
@@ -164,8 +161,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
-    # The shift of the mean from the mode is limited to `most_shift` sds at every row. The expansion exceeds that where
-    # a row has information on little but the sign of f, as with a very large prior variance.
+    # Limit the shift of the mean from the mode to `most_shift` sds at every row. The expansion exceeds this if a row
+    # has information on little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
@@ -173,7 +170,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   near <- near(found$f - sites$offset)
   p <- found$probability
-  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes the trace
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # the trace, for several classes
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
@@ -182,7 +179,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(curvature, 0) * found$left))
 }
 
-# Returns the elements of a fit with a non-Gaussian likelihood, see laplace_parts().
+# Returns the elements of a fit with a non-Gaussian likelihood and groups, see laplace_parts().
 #
 #   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
@@ -215,15 +212,14 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
-# Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
+# Returns sums that identify responses. data_signature() has the inputs, shares and weights.
 sites_sum <- function(sites) {
   vapply(sites[c("y", "size", "offset")], function(v) {
     if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
   }, 0)
 }
 
-# Updates a non-Gaussian fit from its current mode. If the old inducing points left no residual variance, then points
-# are chosen anew from all rows.
+# Updates a non-Gaussian fit from its current mode. If the old points left nothing unexplained, new points are chosen.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -245,7 +241,7 @@ remade_working_fit <- function(p, rows, model) {
   fit
 }
 
-# Returns a posterior of the same class, of other rows or under another model. Its `fit` is p$fit with the new parts.
+# Returns a posterior of the same class with other rows or another model. Its `fit` is p$fit with the new parts.
 posterior_again <- function(p, rows = p$rows, model = p$model) {
   fit <- if (is.null(p$fit$likelihood)) remade_fit(p, rows, model) else remade_working_fit(p, rows, model)
   if (!identical(model, p$model)) {
@@ -256,10 +252,9 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
   posterior_of(fit)
 }
 
-# The posterior on inducing points: DTC, SoR and FITC.
+# Computes the posterior on inducing points: DTC, SoR and FITC.
 
-# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term
-# alone.
+# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR's var is the last term.
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -274,8 +269,8 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, to which the theorem and the divergences apply. An exact
-# posterior has its rows as inducing points, with a jitter of the size of rounding.
+# Returns the DTC posterior on the inducing points of p, to which the theorem and the divergences apply. The inducing
+# points of an exact posterior are its rows, with a jitter of the size of rounding errors.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- needs_data(p$fit, "fit")
@@ -289,8 +284,8 @@ points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
 }
 
 # Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
-# variational posterior has W and g at its mode, the same formulas hold, and the mode is not searched again. Beside
-# groups f at the mode is predicted.
+# variational posterior has W and g at its mode, without a new search, and the same formulas hold. With groups, f is
+# predicted.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -320,8 +315,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# At most 20 rows whose 1 - leverage has lost its digits have the values of a posterior in which they have next to no
-# weight.
+# If rounding leaves no digits of 1 - leverage at up to 20 rows, posteriors in which they have almost no weight are
+# used.
 posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   out <- without_by_parts(part)
@@ -344,7 +339,7 @@ whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# With P = s2 I + A W A':  s2 a_g'P^{-1} (A W A') P^{-1} a_g.
+# With P = s2 I + A W A', computes s2 a_g'P^{-1} (A W A') P^{-1} a_g.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

@@ -1,23 +1,22 @@
-# The posterior distribution of f: a value whose methods work alike, however the posterior is computed.
+# Represents the posterior distribution of f: a value whose methods work in the same way, however it is computed.
 #
-# A posterior has class "posterior" and one of these:
+# A posterior has class "posterior" and one of these classes, with these elements:
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
-# `factors$shift` is the distance of the mean of u from its mode, for binary responses and classes: with the slopes s of
-# -log det H / 2 in f through W, H^{-1} A s, to the order after the mode's. Certificates, and the posterior near, are
-# about the mode.
-# Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
-# fit that it is a view of. A Laplace or variational posterior is one of the first three, of working rows
-# (posterior-working.R). All numbers are in units of the cleaned response, without the centre; in_units() converts them,
-# once, where a caller needs units of y.
+# `factors$shift` is the distance between the mean and the mode of u, for binary responses and classes: H^{-1} A s,
+# where s are the derivatives of -log det H / 2 in f through W. This is the mean to one order beyond the mode.
+# Certificates and the posterior near are about the mode. Each posterior has `model`, `control`, `rows` (from which it
+# was made; NULL if the fit has not kept them), and `fit`, the fit that it belongs to. A Laplace or variational
+# posterior is exact, points or near for working rows (posterior-working.R). All numbers are in units of the cleaned
+# response, without the centre; in_units() converts them once, if a caller needs units of y.
 #
-# Functionals are in functionals.R. Groups add columns of levels to their `cross` and to the features of every class.
+# functionals.R has the functionals. Groups add columns of levels to `cross` and to the features of every class.
 
-# Returns a view of a fit as a posterior. It shares the fit's elements and costs almost nothing. A fit of a row source
-# has a sample of its rows as neighbours.
+# Returns the posterior of a fit. It shares the fit's elements and costs almost nothing. For a fit to a row source, the
+# neighbours are a sample of the rows.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -34,33 +33,33 @@ new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALS
             class = c(class, "posterior"))
 }
 
-# Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
+# Returns the responses of rows in the engine's form, for a fit with a non-Gaussian likelihood.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
 # Returns TRUE if the posterior is, to rounding, the Laplace posterior of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values, also their covariance, cov [n, n].
+# Returns list(mean [n], var [n]) of the functionals. With `joint`, values also have their covariance, cov [n, n].
 # Rounding may make a variance slightly negative.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
   UseMethod("posterior_at")
 }
 
-# Returns posterior_at() of f at the rows of x. `mean_only`: variances that take long may be NA.
+# Returns posterior_at() of f at the rows of x. If `mean_only` is TRUE, variances that take long may be NA.
 posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
   posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
 }
 
-# Returns list(mean, var, leverage), each with an element for each row used (of positive weight, not merged). They are
-# about f at a row given all other rows; inducing points and hyperparameters do not change.
+# Returns list(mean, var, leverage) with an element for each used row (of positive weight, before merging): the
+# distribution of f at the row given all other rows. Inducing points and hyperparameters do not change.
 #
-# With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
+# Let g and -W be the first two derivatives of a row's log likelihood, and q the part of the variance of f that rows can
+# reduce. Then
 #
 #   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
 #
-# where `left` is the rest of the variance, and `shift` and s are 0 but for skewed posteriors. The posterior near has
-# rules of its own (posterior-near.R).
+# where `left` is the rest of the variance. `shift` and s are 0 except for binary responses. See also posterior-near.R.
 posterior_without <- function(p) UseMethod("posterior_without")
 
 posterior_without.exact <- function(p) without_by_parts(without_rounded(row_parts(p)))
@@ -71,11 +70,11 @@ without_by_parts <- function(part) {
        leverage = part$W * part$q)
 }
 
-# Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the rows used; `group` numbers the rows of p$rows$x.
+# Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the used rows; `group` numbers the rows of p$rows$x.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets 1 - leverage to NaN where it is a difference of two numbers that are equal up to rounding. `sure` marks rows for
-# which it is no difference.
+# Sets 1 - leverage to NaN if it is a difference of two numbers that are equal up to rounding. `sure` marks rows for
+# which it is not a difference.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
@@ -84,11 +83,11 @@ without_rounded <- function(part) {
 # Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the rows of p$rows$x (down) with functionals (across), as far as rows can
-# reduce it.
+# Returns the posterior covariance of f at the rows of p$rows$x (rows) with functionals (columns), without the part that
+# rows cannot reduce.
 covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
-# Returns list(group, y, w) for the rows used: number of the row in p$rows$x, response and weight.
+# Returns list(group, y, w) for the used rows: number of the row in p$rows$x, response and weight.
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) {
@@ -101,8 +100,8 @@ responses_used <- function(p) {
   list(group = data$group %||% seq_along(y), y = y, w = w[w > 0])
 }
 
-# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
-# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
+# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds on
+# the exact value. `is` has "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
 posterior_evidence <- function(p) {
   is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
@@ -119,16 +118,16 @@ evidence_of <- function(class, model, rows, factors, kind = NULL) {
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
-# Returns the log marginal likelihood of a posterior, or its approximation. Points have y ~ N(0, Q + s2 W^{-1}) without
-# the inducing variables: SoR's own model. The ELBO subtracts t / (2 s2), where t is the residual prior variance, summed
-# over rows. FITC adds that variance to the noise of each row. Groups have the ELBO, too.
+# Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR's own model is y ~
+# N(0, Q + s2 W^{-1}). The ELBO subtracts t / (2 s2), where t is the residual prior variance, summed over rows. FITC
+# adds the residual prior variance to the noise of each row. Groups have the ELBO, too.
 log_evidence <- function(p) {
   data <- rows_used(p)
   f <- p$factors
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # the Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y
+    # The Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence
@@ -145,20 +144,20 @@ log_evidence <- function(p) {
   value + merged_log_density(data$shift, noise) + data$shift$constant - less
 }
 
-# Returns the rows that a posterior is made of: all, or the subsample.
+# Returns the rows from which a posterior is made: all rows, or the subsample.
 rows_used <- function(p) if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
-# Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
-# The mean includes the centre and no offset. `re` FALSE: f without the effects of groups. Rounding never makes the
+# Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n]. The
+# mean includes the centre but no offset. If `re` is FALSE, f lacks the effects of groups. Rounding never makes the
 # variance negative. A mixture also has `noise`.
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
-  if (joint && is.null(at$cov)) { # off the diagonal, rows with a new level each have the covariance of the population
+  if (joint && is.null(at$cov)) { # rows with a new level each have the covariance of the population
     refuse_if(!has_own_levels(p$model$kernel), "re", "FALSE", "TRUE if `full_cov` is TRUE",
               hint = "The levels of the group are also an input of another term.")
     for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
@@ -194,7 +193,7 @@ interval_frame <- function(of_fit, inside, at, room) {
 }
 
 # Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with the
-# rounding error `rounding`. `spread` puts NA where a functional is not known. `ask` is list(certified, effort,
+# rounding error `rounding`. `spread` puts NA in rows of unknown functionals. `ask` is list(certified, effort,
 # reference, m2, max_seconds).
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   started <- proc.time()[["elapsed"]]
@@ -222,27 +221,27 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
 }
 
-# Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
+# Returns a bound on the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
-# Returns cbind(fit, lwr, upr), an interval with this probability, for f or, with list(noise, spread), for a response.
+# Returns cbind(fit, lwr, upr), an interval with probability `level` for f or, with list(noise, spread), for a response.
 # `lower` and `upper` bound the mean if certified.
 normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
   half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 
-# Returns the covariance of f between the rows asked for, in squared units of y.
+# Returns the covariance of f between the requested rows, in squared units of y.
 covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   check_memory(8 * as.double(length(rows$index))^2, sprintf("the covariance of %d rows", length(rows$index)))
   dimnames_of(at$cov[rows$index, rows$index, drop = FALSE], rows$names)
 }
 
-# Returns the rows to predict at: list(x, the distinct inputs; index, the row of x of each row, NA if unknown; offset;
-# names). If no row is known, x has one that no index names, so that no computation is without rows.
+# Returns the rows to predict at: list(x, index, offset, names). x has the distinct inputs, and `index` the row of x for
+# each row, NA if it is unknown. If all are unknown, x has a row without an index, because computations need a row.
 new_rows <- function(fit, newdata, na.action, re = TRUE) {
   new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
@@ -264,7 +263,7 @@ training_rows <- function(fit) {
 # Returns the data of a fit, or stops with an error that recommends `newdata`.
 training_data <- function(fit) needs_data(fit, "newdata")
 
-# Returns the form of a posterior: "exact", inducing points ("far"), or these with neighbours ("far + near").
+# Returns the form of a posterior: "exact", "far" (inducing points), or "far + near" (with neighbours).
 posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
@@ -285,7 +284,7 @@ needs_data <- function(fit, argument) {
               hint = hint)
 }
 
-# Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.
+# Returns rows with the range and the middle of every input: the data, or three rows of minimum, median and maximum.
 slice_rows <- function(fit) {
   if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 }
@@ -296,10 +295,10 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the weights that give the mean of f; without a shift this is also the mode.
+# Returns the weights that determine the mean of f, which is also the mode if there is no shift.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
-# Returns the fit, or stops with an error for one of several classes.
+# Returns the fit, or stops if it has several classes.
 refuse_classes <- function(fit) {
   refuse_if(length(fit$center) > 1L, "model", "a fit of several classes", "a fit with one latent function",
             message = "This computation does not exist for a fit of several classes.",
@@ -316,19 +315,19 @@ at_mode <- function(fit) {
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 # Returns a jitter well above the backward error of the Cholesky factorisation of k(Z, Z), which is 0.1 to 0.2 m eps for
-# distinct points. The posterior is that of inducing points with this jitter; certificates hold for it, see certify.h.
+# distinct points. Posteriors and certificates are for inducing points with this jitter, see certify.h.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
 # Returns the relative rounding error of sums over n rows and of factorisations, as in posterior_norms(). Errors of n
-# equal terms have a common sign: a BLAS that adds one by one had errors of n / 110 eps.
+# equal terms have a common sign: a BLAS that adds terms one by one had relative errors of n eps / 110.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
-# Returns the relative rounding error of squared E-norms, as certify_slack() in C.
+# Returns the relative rounding error of squared E-norms, like certify_slack() in C.
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
 # Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# Returns a jitter above the errors for points many of which are almost equal. These errors have a common sign, and grow
-# like m^2 / 80 eps.
+# Returns a jitter above the factorisation errors of k(Z, Z) if many points of Z are almost equal. Then rounding errors
+# have a common sign, and grow like m^2 eps / 80.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

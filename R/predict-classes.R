@@ -1,6 +1,6 @@
-# Predictions with several numbers for each row: for classes, ordered or not, survival at times, and quantiles.
+# Predicts several numbers for each row: for classes, ordered or not, for survival at times, and for quantiles.
 
-# Returns list(fit, sd, lwr, upr) for classes, a column for each class. Log odds have none for the first class.
+# Returns list(fit, sd, lwr, upr) with a column for each class. Log odds have no column for the first class.
 say_chances <- function(response, f, ask) {
   latent <- ask$type == "latent"
   at <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
@@ -12,7 +12,7 @@ say_chances <- function(response, f, ask) {
   })
 }
 
-# Returns list(mean, sd): the averaged probability of each class (columns), and if asked for its sd, NA for unknown
+# Returns list(mean, sd) with a column for each class: the averaged probability and, on request, its sd; NA for unknown
 # rows. `f` has log odds if the classes have no order.
 class_chances <- function(response, f, se = FALSE) {
   where_known(f[c("mean", "var")], function(f) {
@@ -28,8 +28,8 @@ class_chances <- function(response, f, se = FALSE) {
   })
 }
 
-# Returns the ends of credible intervals of the probabilities of ordered classes where f is in its interval: list(lwr,
-# upr). A probability is largest where its class is most likely, and falls from there on both sides.
+# Returns list(lwr, upr), the ends of credible intervals of the probabilities of ordered classes over the interval of f.
+# A probability is largest at the f that makes its class most likely, and decreases on both sides.
 ordered_ends <- function(response, f, latent, level) {
   where_known(f[c("mean", "lower", "upper", "top")], function(f) {
     of_f <- lapply(normal_ends(f, list(noise = 0), level), unname)
@@ -42,8 +42,8 @@ ordered_ends <- function(response, f, latent, level) {
   })
 }
 
-# Returns the ends of credible intervals: of log odds; of the probability of class k through the normal distribution of
-# its log odds against all others, log(p_k / (1 - p_k)), at the mean and with the slopes there.
+# Returns the ends of credible intervals of log odds or probabilities. For class k, the log odds against all others,
+# log(p_k / (1 - p_k)), have a normal distribution, linearised at the mean.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
   if (latent) {
@@ -51,7 +51,7 @@ class_ends <- function(response, f, latent, level) {
   }
   p <- softmax_of(f$mean)
   sd <- vapply(seq_len(q + 1L), function(k) {
-    slope <- -(p / (1 - p[, k]))[, -1L, drop = FALSE] # shares of the other classes; the class itself has slope 1
+    slope <- -(p / (1 - p[, k]))[, -1L, drop = FALSE] # derivatives: 1 for the class itself
     if (k > 1L) slope[, k - 1L] <- 1
     along <- 0
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
@@ -60,14 +60,14 @@ class_ends <- function(response, f, latent, level) {
   ends_of_odds(list(stats::qlogis(p), stats::qlogis(p)), sd, level, stats::plogis)
 }
 
-# Returns the most probable class, or with an interval a logical matrix: is the class in the set? The set has the most
-# probable classes until their probability is at least `level`. A conformal set has at least one class, and all that are
-# as probable as a quantile of the leave-one-out probabilities of the training rows' classes. Attribute "probability"
-# has the probability of each set.
+# Returns the most probable class, or with an interval a logical matrix that is TRUE for the classes in the set. The set
+# has the most probable classes until their probability is at least `level`. A conformal set has at least one class, and
+# all classes at least as probable as a quantile of the leave-one-out probabilities of the training rows' classes.
+# Attribute "probability" has the probability of each set.
 say_class <- function(fit, response, f, names, ask) {
   levels <- response$levels
   if (!has_labels(response) && !is_ordered(response)) {
-    # the averaged probability is above 1/2 where f is positive, because links are symmetric
+    # The averaged probability is above 1/2 if f is positive, because links are symmetric.
     best <- f$mean > 0
     return(stats::setNames(if (is.null(levels)) as.integer(best) else
       if (identical(levels, c("FALSE", "TRUE"))) best else factor(levels[1L + best], levels), names))
@@ -103,7 +103,7 @@ loo_shares <- function(fit) {
 
 # ---- leave-one-out, draws -------------------------------------------------------------------------------------------
 
-# Returns draws at rows: of classes (a factor for each draw), or of log odds (named "sim_1.class").
+# Returns draws at rows: a factor of classes for each draw, or log odds (named "sim_1.class").
 simulate_labels <- function(fit, rows, nsim, type) {
   levels <- response_of(fit)$levels
   p <- posterior_of(fit)
@@ -132,8 +132,8 @@ simulate_labels <- function(fit, rows, nsim, type) {
 
 # ---- times and quantiles --------------------------------------------------------------------------------------------
 
-# Returns list(fit, lwr, upr) with a column for each of `probs`, quantiles of a response, or of `times`: P(y > t),
-# averaged over f. The ends of its credible intervals are the probabilities at the ends of those of f.
+# Returns list(fit, lwr, upr) with a column for each quantile of a response (`probs`) or for P(y > t) at each of
+# `times`, averaged over f. Credible intervals of P(y > t) end at its values for the ends of the interval of f.
 say_columns <- function(response, f, ask) {
   columns <- function(values, answer, ...) {
     each <- vapply(values, answer, f$mean)

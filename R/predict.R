@@ -1,5 +1,5 @@
-# Prediction: rows asked for -> inputs in the fit's columns -> posterior in the units of y ->
-# the shapes of predict.lm()
+# Predicts in three steps: newdata -> inputs in the fit's columns -> posterior in the units of y -> form of
+# predict.lm().
 
 #' Predict from a Gaussian process fit
 #'
@@ -91,7 +91,7 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
   if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
-  # numbers of trials, where a distribution of responses is asked for
+  # Set numbers of trials, if a distribution of responses was requested.
   rows$size <- rep(1, length(rows$index))
   if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
@@ -114,19 +114,20 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   in_shape(say(response, f, ask), rows$names, ask)
 }
 
-# Predicts at the rows of a source, block by block, or at the places of a spatial object, which has predictions then.
+# Predicts at the rows of a source block by block, or at the locations of a spatial object, which then has predictions.
 predict_apart <- function(fit, new, ask, na.action, file) {
   if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source or a spatial object")
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
   at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
-  # with na.pass each line of the file is a row
+  # With na.pass each line of the file is a row.
   request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), new$columns, args)
   predict_source(new, function(block) at(block, na.action = na.action), file, request)
 }
 
-# Returns what predict.lm() does: a vector, with an interval a matrix, with `se.fit` or `full_cov` a list. If `fit` has
-# several columns, vectors become matrices and matrices arrays. Columns come last, but for survival before the ends.
+# Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, a list with `se.fit` or
+# `full_cov`. If `fit` has several columns, vectors become matrices and matrices arrays. Columns come last, but for
+# survival before the ends.
 in_shape <- function(said, names, ask) {
   shaped <- function(v) {
     if (is.matrix(v)) `dimnames<-`(v, list(names, colnames(said$fit))) else stats::setNames(v, names)
@@ -143,8 +144,8 @@ in_shape <- function(said, names, ask) {
 
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
-# Returns f at the rows asked for: list(mean, var, lower, upper, top, noise, size, cov, conformal). `lower`, `upper` and
-# `top` bound the exact mean and variance if certified.
+# Returns f at the requested rows: list(mean, var, lower, upper, top, noise, size, cov, conformal). If certified,
+# `lower`, `upper` and `top` bound the exact mean and variance.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
@@ -189,7 +190,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
   out
 }
 
-# Returns the responses of new rows, by the fit's formula. If they are not `needed`, NULL where newdata has none.
+# Returns the responses of new rows, by the fit's formula. If they are not `needed`, NULL replaces missing ones.
 responses_in <- function(fit, newdata, needed = TRUE) {
   if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
     if (!needed) return(NULL)
@@ -206,13 +207,13 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   eval(expression, newdata, environment(fit$terms))
 }
 
-# Checks that responses, or trials, exist for each row predicted: na.omit leaves rows out.
+# Checks that responses, or trials, exist for each predicted row, because na.omit drops rows.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "rows with missing values", "rows without missing values, also in the response")
 }
 
-# Returns the responses of new rows, by the fit's formula.
+# Returns the responses of new rows with trials and offset, by the fit's formula.
 new_sites <- function(fit, newdata) {
   response <- responses_in(fit, newdata)
   known <- stats::complete.cases(response)
@@ -240,10 +241,10 @@ new_trials <- function(fit, newdata) {
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# The combinations that exist, for each type and kind of response: letters of the intervals, then of the arguments that
-# go with the type. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and
-# numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and
-# "own" (a likelihood that the user defines).
+# This table has the allowed combinations for each type and kind of response: letters of the intervals, then of the
+# arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
+# "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and "own" (a
+# likelihood that the user defines).
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
@@ -261,7 +262,7 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
   survival   -           -            -          -         -       -          nc/chd     -"))
 
-# Returns list(intervals, with) for a type, NULL where there is none.
+# Returns list(intervals, with) for a type, or NULL if the type does not exist for this kind.
 allowed_with <- function(type, kind) {
   letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
   if (length(letters) < 2L) return(NULL)
@@ -288,7 +289,7 @@ check_asked <- function(response, ask) {
     abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(known, "\"", 12L)), hint)
   }
   ask$type <- type
-  # as in predict.lm(), "conf" is short for "confidence", not for "conformal"
+  # As in predict.lm(), "conf" is short for "confidence", not for "conformal".
   if (is.character(ask$interval) && length(ask$interval) == 1L && isTRUE(nchar(ask$interval) >= 2L) &&
         startsWith("confidence", ask$interval)) ask$interval <- "credible"
   ask$level <- check_level(ask$level)
@@ -305,7 +306,7 @@ check_asked <- function(response, ask) {
   for (flag in names(predict_arguments)) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")
   }
-  # pairs of arguments that exclude each other, whatever the type
+  # These pairs of arguments exclude each other for all types.
   refuse <- function(wrong, argument, beside, hint = NULL) {
     if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE", hint = hint)
   }

@@ -1,6 +1,6 @@
-# Facts of a fit, one sentence each, for print(), summary() and report().
+# States facts of a fit, one sentence each, for print(), summary() and report().
 
-# The rows "label, text" in the order of printing: functions of the fit and its response. NULL or NA is not printed.
+# These functions of the fit and its response return the text of each row, in order. NULL or NA is not printed.
 fit_fields <- list(
   Data = function(fit, response) {
     omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
@@ -27,7 +27,7 @@ fit_fields <- list(
            },
            if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
   },
-  # the parts that the title lacks: a shape parameter or a transform
+  # Print a shape parameter or a transform, which the title lacks.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
     if (is_ordered(response)) { # the cut points of f without its constant mean
@@ -46,7 +46,7 @@ fit_fields <- list(
       "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
                                                  show_count(fit$source$sample)))
   },
-  # coefficients of a linear mean have a table
+  # Print no coefficients of a linear mean, because they have a table.
   Mean = function(fit, response) {
     if (is_ordered(response)) return(NULL) # the mean is in the cut points
     if ("(Intercept)" %in% rownames(fit$linear)) return("linear")
@@ -54,7 +54,7 @@ fit_fields <- list(
     if (length(fit$center) > 1L) return("constant for each class")
     if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
   },
-  # each term with its sd
+  # Print each term with its sd.
   Kernel = function(fit, response) {
     theta <- stats::coef(fit)
     words <- term_words(fit$kernel, fit$frame$columns)
@@ -85,7 +85,7 @@ fit_fields <- list(
                         gsub("%", "%%", more, fixed = TRUE)),
                  sqrt(fit$noise * (range %||% 1)))
   },
-  # nugget, partial sill and practical ranges, the words of geostatistics, if the only inputs are two coordinates
+  # Print nugget, partial sill and practical ranges, the terms of geostatistics, if two coordinates are the only inputs.
   Field = function(fit, response) {
     columns <- fit$frame$columns
     v <- fit$frame$variables
@@ -99,7 +99,7 @@ fit_fields <- list(
     with_numbers(paste("nugget %s, partial sill %s, practical range", range),
                  c(fit$noise, total_variance(fit$kernel)))
   },
-  # inducing points; an exact posterior has none
+  # Print inducing points, unless the posterior is exact.
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
     how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
@@ -129,7 +129,7 @@ fit_fields <- list(
     paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
            if (!response$conjugate) ", as working responses at the mode")
   },
-  # `gain` is the mean log density without neighbours less that with them
+  # `gain` is the mean held-out log density without neighbours minus the one with neighbours.
   Trial = function(fit, response) {
     if (is.null(fit$trial)) return(NULL)
     sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
@@ -160,7 +160,7 @@ fit_fields <- list(
   Optimiser = function(fit, response) {
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it only in their control
+    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits by version 0.1.0 lack fit$maxit
     # The last 10 % of evaluations show whether a larger `maxit` is worth its time. Values before and after a renewed
     # auxiliary distribution are not comparable.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
@@ -176,7 +176,7 @@ fit_fields <- list(
     if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
     paste("converged:", how)
   },
-  # the numbers of rows used for each purpose, if these are not all rows
+  # Print the numbers of rows used for each purpose, unless all rows were used.
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
     if (!length(rows)) return(NULL)
@@ -190,15 +190,15 @@ fit_fields <- list(
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
-    # the log density of an exact model is infinite, and of a constant one -1e299
+    # The log density of an exact model is infinite, and that of a constant model is -1e299.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
-    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf: few rows
+    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf if few
     sprintf("leave-one-out log density, nats per row: this fit %s, %smean alone %s", nats(fit$small_n$fit),
             line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
 
-# Returns what print() and summary() show of a fit: some of its elements, tables, and the texts of `fit_fields`.
+# Returns the list that print() and summary() show: elements of the fit, tables, and the texts of `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
@@ -211,7 +211,7 @@ fit_facts <- function(fit) {
     groups = group_table(fit), fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
 }
 
-# Marks a text with "%s" in place of numbers, which are formatted with the digits of the call.
+# Marks a text in which "%s" stands for numbers, which are formatted with the digits of the call.
 with_numbers <- function(text, ...) structure(text, values = c(...))
 
 fill_numbers <- function(text, number) {
@@ -219,7 +219,7 @@ fill_numbers <- function(text, number) {
   if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
-# Returns the first line of print(); a list with a `method` is enough for the short title of that method.
+# Returns the first line of print(). A list with a `method` suffices for the short title of the method.
 fit_title <- function(fit) {
   response <- response_of(fit)
   if (response$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
@@ -238,7 +238,7 @@ posterior_title <- function(fit) {
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). A factor that reads all
-# inputs has no "in"; equal ones get numbers.
+# inputs has no "in"; equal factors get numbers.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
@@ -256,8 +256,7 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Describes the starts. If one start alone reached the best value, the distance of the next best shows whether that
-# matters.
+# Describes the starts. If only one start reached the best value, adds the difference to the next best.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
@@ -268,8 +267,7 @@ describe_starts <- function(learned) {
           if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
-# Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does. Then the
-# correlation of f is 0.05.
+# Returns the distance along a column at which the correlation of f has decreased to 0.05, or Inf.
 practical_range <- function(column, kernel, d) {
   share <- function(log_r) {
     z <- replace(numeric(d), column, exp(log_r))
@@ -280,8 +278,8 @@ practical_range <- function(column, kernel, d) {
   exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }
 
-# Returns a data frame of the inputs: name (that of the lengthscale in coef()), unit and range. A fit without its data
-# has kept minimum, median and maximum.
+# Returns a data frame of the inputs: name (of the lengthscale in coef()), unit and range. A fit without its data has
+# kept minimum, median and maximum.
 input_table <- function(fit) {
   x <- slice_rows(fit)
   name <- fit$frame$columns

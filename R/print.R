@@ -1,4 +1,4 @@
-# print() and summary() of fits and certificates: one fact a line, label first.
+# Prints and summarises fits and certificates: one fact a line, label first.
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -27,7 +27,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    # leave-one-out residuals of more rows take more than a second
+    # Omit leave-one-out residuals of more rows, which take more than a second.
     if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
       out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
     }
@@ -41,7 +41,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   cat("\n")
   tried <- x$kernels
   if (!is.null(tried)) {
-    # `se` is 0 for the kernel that the others are compared with, and NA for one compared by the log marginal likelihood
+    # `se` is 0 for the kernel with which others are compared, and NA if the log marginal likelihood compared it.
     held_out <- !all(is.na(tried$se))
     known <- held_out & !tried$chosen & !is.na(tried$se) & tried$se > 0
     loss <- sprintf("%+.3f", tried$score - tried$score[tried$chosen][1L])
@@ -130,7 +130,7 @@ print_model <- function(about, digits) {
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-# Prints "Label  text" for each field that is there; texts are wrapped and aligned.
+# Prints "Label  text" for each existing field; texts are wrapped and aligned.
 print_fields <- function(fields, digits = 3L, width = 12L) {
   for (label in names(fields)) {
     text <- fields[[label]]
@@ -142,7 +142,7 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
 }
 
 # Prints a table of text: the first column left-aligned, the others right-aligned. A table of more than 20 rows is cut
-# if its rows have an order of importance, the smallest `rank` first; `rest` says where the others are.
+# if its rows have an order of importance, the smallest `rank` first. `rest` is a sentence on where the others are.
 print_columns <- function(table, rank = NULL, rest = "") {
   more <- if (is.null(rank)) 0L else nrow(table) - 20L
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
@@ -155,11 +155,11 @@ print_columns <- function(table, rank = NULL, rest = "") {
   if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
 
-# Prints the lengthscales beside the range of each input, then the other parameters of the kernel.
+# Prints the lengthscales and range of each input, then the other parameters of the kernel.
 print_parameters <- function(about, show) {
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
-  # names such as "se(a,b).lengthscale.b", for each input and factor
+  # Names are such as "se(a,b).lengthscale.b", for each input and factor.
   before <- ifelse(nzchar(names(words)), paste0(names(words), "."), "")
   of_lengths <- outer(about$inputs$name, before, function(input, factor) paste0(factor, "lengthscale.", input))
   each <- array(theta[of_lengths], dim(of_lengths))
@@ -256,7 +256,7 @@ print_rows <- function(x, n, digits, ...) {
   invisible(x)
 }
 
-# Returns the fields for print(). The bounds are about the exact GP with the hyperparameters of the fit.
+# Returns the fields for print(). The bounds are on the exact GP with the hyperparameters of the fit.
 certificate_fields <- function(x) {
   number <- function(v) format(signif(v, 3))
   known <- !is.na(x$mean_error)

@@ -48,7 +48,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 
-# Returns the reference on these distinct points, see dtc_on_points().
+# Returns the reference on the given distinct points, see dtc_on_points().
 reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_seconds = 10) {
   tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
@@ -58,8 +58,8 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns the number of inducing points of a fit, or its default. A fit with neighbours has few points, but its
-# certificates need as many as those of other fits.
+# Returns the number of inducing points of a fit, or its default. Fits with neighbours have few points, but their
+# certificates need as many points as those of other fits.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
@@ -67,7 +67,7 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own, for at most 1,000 effects
 }
 
-# Adds a reference on the points of the auxiliary distribution to a fit; after an interrupt the fit is unchanged.
+# Adds a reference on the points of the auxiliary distribution to a fit. After an interrupt the fit is unchanged.
 add_reference <- function(fit, data, state) {
   if (is.null(fit$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {
@@ -77,13 +77,13 @@ add_reference <- function(fit, data, state) {
   fit
 }
 
-# Removes the correction of the mean from the reference of a fit without its data, where it cannot be used.
+# Removes the correction of the mean from the reference of a fit without its data, which cannot use it.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
 }
 
-# Returns the reference that was given, checked and with its norms, or computes one.
+# Returns the given reference, checked and with its norms, or computes one.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))
@@ -106,7 +106,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
-# Computes the reference of a source by three passes, here or on workers; each holds one block in memory. The first
+# Computes the reference of a source by three passes, here or on workers; each pass holds one block in memory. The first
 # draws a random sample, from which points are chosen. The second adds up the sums of the posterior and checks that the
 # source has the fit's rows. The third adds up the norms.
 reference_of_source <- function(fit, source, m2, call, tell) {

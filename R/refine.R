@@ -16,12 +16,12 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
-    # with noise of almost 0, a factorisation of K + s2 I has less rounding error; it may take half a minute
+    # With almost no noise, a factorisation of K + s2 I, in up to half a minute, has less rounding error.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
-  # `mean` is the middle of each interval, and `mean_error` the distance of its ends
+  # `mean` is the middle of each interval, and `mean_error` half its width.
   inside <- found$inside
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
@@ -43,10 +43,10 @@ rounding_stops <- "rounding errors allow no more"
 # Returns half the width of the widest interval of the mean.
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-# Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
-# list(inside, iterations, why, correction). Intervals come from kriging if the reference leaves a large residual prior
-# variance, otherwise from the reference. With `keep`, they use the solution so far after an interrupt or R's time
-# limit, and a second interrupt ends the call. `...` is for krige().
+# Iterates until half the width of the interval of every functional's mean is at most `goal`, in units of y. Returns
+# list(inside, iterations, why, correction). Intervals come from kriging if the reference has a large residual prior
+# variance, otherwise from the reference. With `keep`, an interrupt or R's time limit keeps the solution so far, and a
+# second interrupt ends the call. `...` is for krige().
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
@@ -66,7 +66,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # a certificate by kriging is sqrt(c) times `far`; the reference's own are proportional to |w_r|_E
+  # A certificate by kriging is sqrt(c) times `far`. The reference's own certificates are proportional to |w_r|_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
@@ -94,7 +94,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
       aim <- aim / 4
       next
     }
-    # computing r anew, once, removes the rounding errors of the iterations so far: those of a single product are left
+    # Computing r anew, once, removes the rounding errors of the iterations so far, except those of a single product.
     once <- residual_rounding(reference, data$y * root_weights(data), c(v = norm2(correction$v), r = 0))
     if (renewed || !isTRUE(now * (once$residual / correction$error$residual) <= 4 * goal)) break
     from$residual <- NULL

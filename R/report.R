@@ -1,4 +1,4 @@
-# report(): a paragraph and a table for a paper or an R Markdown document.
+# Defines report(): a paragraph and a table for a paper or an R Markdown document.
 
 #' Report on a fit
 #'

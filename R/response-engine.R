@@ -1,9 +1,9 @@
-# The response of a fit: its row of the table (response-table.R) with the values of this fit, and what the engine reads.
+# Represents the response of a fit by its row of the table (response-table.R), and makes the engine's input.
 #
-# A likelihood, as fits keep it, is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the
-# shape parameter, learned = is it learned, df, unit = of f, label, levels = of a factor response, trials = may a row
-# have several?). Gaussian fits have NULL. Sites, the responses of rows, are list(y, size, weight, offset) in the order
-# of data$x; engine_sites() makes what the engine reads.
+# A likelihood in a fit is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape
+# parameter, learned = TRUE if theta is learned, df, unit = of f, label, levels = of a factor response, trials = TRUE if
+# a row may have several). It is NULL for Gaussian fits. Sites, the responses of rows, are list(y, size, weight, offset)
+# in the order of data$x; engine_sites() converts them for the engine.
 
 # Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
@@ -25,12 +25,12 @@ as_response <- function(likelihood, transform = NULL) {
   row
 }
 
-# Returns TRUE if each row has one of two classes, rather than a number of successes.
+# Returns TRUE if each row has one of two classes, and not a number of successes.
 has_classes <- function(response) response$reads == "classes" && !response$trials
 
 is_ordered <- function(response) response$reads == "ordered"
 
-# Returns the number of latent functions: one less than there are classes, else 1.
+# Returns the number of latent functions: the number of classes minus 1, else 1.
 functions_of_f <- function(likelihood) {
   if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
 }
@@ -43,7 +43,7 @@ response_kind <- function(response) {
   if (has_classes(response)) "classes" else "other"
 }
 
-# Words for the approximation: in titles, for estimation and for the value of logLik().
+# Words name the approximation in titles, for estimation and for the value of logLik().
 approximation_words <- list(
   laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors",
               evidence = "Laplace"),
@@ -52,8 +52,8 @@ approximation_words <- list(
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns what the engine and the working rows read: the responses, `constant` (the terms of log p without f), and
-# whether log p is concave.
+# Returns the input of the engine and of working rows: the responses, `constant` (the terms of log p without f), and
+# `concave` (TRUE if log p is concave in f).
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   if (has_labels(response)) { # `center` has the constant mean of each class
@@ -78,10 +78,9 @@ log_constant <- function(likelihood, sites) {
   w * constant + numeric(length(sites$y))
 }
 
-# Returns what a problem of learning reads of the responses of some rows: list(learned, shape, unit, theta_middle) and
-# two functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns
-# the slope of the penalised log marginal likelihood, or of the variational bound, in log theta, from the engine's
-# result e.
+# Returns the responses of some rows for a problem of learning: list(learned, shape, unit, theta_middle) and two
+# functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns the
+# derivative in log theta of the penalised log marginal likelihood, or of the variational bound, from the engine's e.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -91,7 +90,7 @@ response_to_learn <- function(likelihood, sites) {
     response <- as_response(with_theta(theta))
     slopes <- function(f) {
       if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
-      learned <- seq_along(theta) # what is given has no slope
+      learned <- seq_along(theta) # given parameters have no derivative
       lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
     }
     if (response$approx == "vi") {
@@ -107,7 +106,7 @@ response_to_learn <- function(likelihood, sites) {
 }
 
 # Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
-# 1e-12 times the fifth derivative, and rounding.
+# h^4 / 30 = 3.3e-14 times the fifth derivative in log theta, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -125,7 +124,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
-# Returns the constant mean to start from, for several classes logs of their shares.
+# Returns the constant mean to start from; for several classes, the logs of their shares.
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
@@ -136,11 +135,11 @@ center_start <- function(likelihood, sites) {
   (response$start %||% response$link$start)(sites, w)
 }
 
-# Returns list(lower, upper): the range of W at each row over f - e to f + e.
+# Returns list(lower, upper), the range of W at each row for f - e to f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
-  if (!is.null(row$curvature)) { # what the user states
+  if (!is.null(row$curvature)) { # as stated by the user
     w <- sites$weight %||% 1
     return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
   }
@@ -155,9 +154,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper): the range of averages of W between f and f + t, |t| <= e; `range` is that of W itself. If
-# a part of W has one extreme (turn), its averages are extreme at t = -e, 0 and e; on the turn's side W at the turn
-# bounds them. The slope loses digits where W hardly varies: there `range` is good enough.
+# Returns list(lower, upper), the range of averages of W between f and f + t, |t| <= e. `range` is the range of W
+# itself. If a part of W has one extreme (turn), its averages are extreme at t = -e, 0 or e, or bounded by W at the
+# turn. If W hardly varies, average() loses digits, and `range` is used.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -183,7 +182,7 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Returns list(lower, upper) from values(part, turns), lists of vectors among which the extremes of each part are.
+# Returns list(lower, upper) from values(part, turns), vectors that include the extremes of each part.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -195,9 +194,9 @@ range_of_parts <- function(response, sites, rounding, values) {
 
 # ---- probabilities of classes, averaged over f ----------------------------------------------------------------------
 
-# Returns list(z, weight): points and weights of an average over q standard normals. Up to two of them it is the
-# trapezoid rule, whose error is below 1e-5 for sds of log odds up to `wide_odds`. Beyond it is a lattice of 1,024
-# points (roots of primes) with their mirror images, whose error bench/classes-average.R measures.
+# Returns list(z, weight), points and weights of an average over q standard normals. For q up to two it is the trapezoid
+# rule, whose error is below 1e-5 for sds of log odds up to `wide_odds`. For larger q it is a lattice of 1,024 points
+# (roots of primes) with their mirror images, whose error bench/classes-average.R measures.
 normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   if (q <= 2L) {
     grid <- seq(-6.6, 6.6, by = step)
@@ -213,7 +212,7 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
 }
 
 # Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd. `...` is for normal_rule().
-# Up to three classes with wide distributions have their own rule.
+# Two or three classes with wide distributions have their own rule.
 class_moments <- function(f, step = 0.3, ...) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
@@ -242,8 +241,8 @@ widest_odds <- function(var, q) {
 
 # Returns list(mean, square): the averages of the probabilities, and of their squares, of two or three classes with log
 # odds N(mean, S) against the first. The trapezoid rule goes along b, the log odds with the largest sd, in steps of at
-# most 4 `step`. The log odds of the third class against the second of b have slopes between 0 and 1 in b, so that the
-# integrand is smooth at this step. Their average given b is that of a logistic function.
+# most 4 `step`. Log odds of the third class have derivatives between 0 and 1 in b, so the integrand is smooth at this
+# step. Given b, the average is that of a logistic function.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -276,8 +275,8 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns the averages of plogis(f) and of its square, f ~ N(mean, sd^2). The slope of plogis is analytic for imaginary
-# parts below pi, so steps of 1 have an error of 3e-9 if the normal density is wide; the square is p - p (1 - p).
+# Returns the averages of plogis(f) and of its square, f ~ N(mean, sd^2). The derivative of plogis is analytic for
+# imaginary parts below pi, so steps of 1 have an error of 3e-9 for sd > 4; the square is p - p (1 - p).
 logistic_moments <- function(mean, sd) {
   if (sd <= 4) {
     return(list(mean = normal_average(stats::plogis, mean, sd),
@@ -292,7 +291,7 @@ logistic_moments <- function(mean, sd) {
 }
 
 # Returns the columns of the Cholesky factors of the covariance matrices in the rows of `var`: a list of n x q matrices.
-# A pivot that is not positive, by rounding, counts as 0.
+# A pivot that rounding makes negative counts as 0.
 row_choleskys <- function(var, q) {
   n <- nrow(var)
   at <- function(i, j) var[, i + q * (j - 1L)]

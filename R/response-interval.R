@@ -1,5 +1,5 @@
-# Rows of responses that are known up to an interval: ordered classes, censored numbers and times. With T(y) = f + s e,
-# the noise e has the distribution function F, and T(y) is known to be in [L, U]:
+# Defines the rows of responses that are known up to an interval: ordered classes, censored numbers and times. With T(y)
+# = f + s e, the noise e has the distribution function F, and T(y) is known to be in [L, U]:
 #
 #   p(y | f) = F((U - f) / s) - F((L - f) / s),   or F'((L - f) / s) / s if L = U.
 #
@@ -8,16 +8,16 @@
 # Returns a family in the form that users give.
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
-# Adds to a row of the table what it has by default.
+# Adds the default elements to a row of the table.
 with_defaults <- function(row) {
   defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity,
                    draw = function(mean, size, theta) row$quantile(stats::runif(length(mean)), mean, size, theta))
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# ratio: "hazard" or "odds", if that is proportional to e^(-f / s). cdf, quantile: of the noise. growth(s): E e^(s e),
-# variance: of e. best(L, U, s): the f that makes [L, U] most likely. parts: the W of an interval as a sum of terms with
-# one extreme each, and turns: where these are. bend: half of the largest |F''|, where F is not symmetric.
+# Each noise has cdf, quantile, `ratio` ("hazard" or "odds" if that is proportional to e^(-f / s)), growth(s) = E e^(s
+# e), `variance` of e, best(L, U, s), the f that makes [L, U] most likely, `parts`, the W of an interval as a sum of
+# terms with one extreme each, at `turns`, and `bend`, half of the largest |F''| if F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
@@ -42,20 +42,20 @@ noises <- list(
     parts = function(sites) gumbel_parts(sites),
     turns = function(sites) list(gumbel_parts(sites)[[2L]]$size - sites$shape[2L] * log(gumbel_turn))))
 
-# W is that of a response above L, which falls in f, and that of a response below U', where e^U' = e^U - e^L in units
-# of s. The latter is h(w) (w + h(w) - 1), h(w) = w / (e^w - 1), w = e^((U' - f) / s), with one extreme.
+# W is the sum of W for a response above L, which decreases in f, and of W for a response below U', where e^U' = e^U -
+# e^L in units of s. The second is h(w) (w + h(w) - 1), h(w) = w / (e^w - 1), w = e^((U' - f) / s), with one extreme.
 gumbel_turn <- 1.8604709451
 
 gumbel_parts <- function(sites) {
   s <- sites$shape[2L]
   L <- sites$y
   U <- ifelse(L == sites$size, Inf, sites$size + s * log(-expm1(-(sites$size - L) / s)))
-  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # for a response seen exactly, W is the same
+  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # an exactly observed response has the same W
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), for a class its upper end; down(t, theta) is the
-# response of T(y) = t; ends(sites, theta) is list(L, U, scale).
+# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), or the upper end of a class; down(t, theta) is the
+# response with T(y) = t; ends(sites, theta) is list(L, U, scale).
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -73,7 +73,7 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the cut points of classes 1 to K. The first is 0, as f has a mean; theta has the widths of inner classes.
+# Returns the cut points of classes 1 to K. The first is 0, because f has a mean; theta has the widths of inner classes.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -109,10 +109,10 @@ ordinal <- function(link = c("logit", "probit", "cloglog")) {
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-# Rows of censored times and numbers. sites$y and sites$size are the ends of the interval in which a response is known
-# to be; they are equal where it was seen exactly.
+# Defines the rows of censored times and numbers. sites$y and sites$size are the ends of the interval of a response,
+# which are equal if it was observed exactly.
 
-# Weibull, log-logistic and log-normal times: log y = f + s e, where theta is s.
+# Weibull, log-logistic and log-normal times have log y = f + s e, where theta is s.
 times_row <- function(noise, name, label) {
   growth <- noises[[noise]]$growth
   ratio <- noises[[noise]]$ratio
@@ -128,7 +128,7 @@ times_row <- function(noise, name, label) {
     })
 }
 
-# A normal response that is censored: y = f + s e.
+# A censored normal response has y = f + s e.
 tobit_row <- interval_row(
   "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
   shape = "scale", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
@@ -136,7 +136,7 @@ tobit_row <- interval_row(
   start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median of the intervals' middles, or of their known ends.
+# Returns the median of the middles of the intervals, or of their known ends.
 middle_of_ends <- function(L, U, offset) stats::median(known_numbers(L, U) - offset, na.rm = TRUE)
 
 known_numbers <- function(L, U) {
@@ -206,7 +206,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
-# Returns list(y, size, response): the ends of the interval of each row, and a number for figures.
+# Returns list(y, size, response): the ends of the interval of each row, and a number to draw in figures.
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")
@@ -214,7 +214,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
               "one of type right, left or interval", hint = "Delayed entry and several events are not fitted.")
     m <- unclass(response)
     time <- m[, if (type == "interval") "time1" else "time"]
-    # in an interval's code 0 is right-censored, 1 seen, 2 left-censored and 3 an interval
+    # In the code of an interval, 0 is right-censored, 1 observed, 2 left-censored and 3 an interval.
     status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
     L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
     U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
@@ -241,7 +241,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
-# Returns a numeric response, each of which is ok().
+# Returns a numeric response whose elements are all ok().
 read_numbers <- function(response, argument, n, ok, want) {
   y <- check_vector(response, argument, n)
   bad <- which(!ok(y))

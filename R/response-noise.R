@@ -1,14 +1,14 @@
-# Noise of more than one size: a variance whose log is a function of the inputs,
+# Models heteroscedastic noise by a trend: a variance whose log is a function of the inputs,
 #
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
 # The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with K(Z,
 # Z) = (R R')^{-1}. gamma is N(0, v I) with one v for each part. Then the smooth part is a Gaussian process with kernel
-# v K, Matern 3/2, projected on Z. gamma is learned beside one kernel (learn.R). All that comes later has rows of
-# weight w_n exp(-b_n'gamma) with the noise s2.
+# v K, Matern 3/2, projected on Z. gamma is learned together with one kernel (learn.R). Later stages have rows with the
+# weights w_n exp(-b_n'gamma) and the noise s2.
 
-# Returns list(columns, smooth, names, label, centre, rate) of the noise formula, `smooth` with the columns of smooth(),
-# or NULL for constant noise.
+# Returns list(columns, smooth, names, label, centre, rate) from the noise formula, or NULL for constant noise. `smooth`
+# has the columns of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
@@ -36,7 +36,7 @@ noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
 }
 
 # Returns list(all, smooth) for a sum of terms: the sum with the arguments of smooth() in place of smooth(), and a list
-# of these arguments.
+# of the arguments.
 smooth_terms <- function(term) {
   if (!is.call(term)) return(list(all = term, smooth = list()))
   parts <- lapply(as.list(term)[-1L], smooth_terms)
@@ -47,9 +47,9 @@ smooth_terms <- function(term) {
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }
 
-# Returns the trend with the smooth part laid out on rows of x, for lengthscales of f: those of the log noise are twice
-# as long and at least 0.3 sd of the input. The first row of Z is near the middle, each of the others the farthest from
-# those before.
+# Returns the trend with the points Z of its smooth part, chosen from the rows x. Lengthscales of the log noise are
+# twice those of f, but at least 0.3 sd of the input. The first row of Z is near the middle, and each later one is
+# farthest from the earlier ones.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
@@ -98,15 +98,15 @@ noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# Largest difference of a log noise variance from that in the middle of the inputs: a factor of 1,100 in variance.
+# A log noise variance differs from that in the middle of the inputs by at most this: a factor of 1,100 in variance.
 most_trend <- 7
 
 within_trend <- function(log_factor, most = most_trend) pmin(pmax(log_factor, -most_trend), most)
 
-# Returns the factor that multiplies the noise variance s2; 1 without a trend. The noise sd is at most the largest
-# deviation of a response from their mean (`trend$most`, a log factor): the density of every residual falls beyond it.
-# Smooth noise is never outside its range at the training rows. Its factor is exp(m + v / 2), where
-# log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet regions with few rows the log noise is uncertain.
+# Returns the factor that multiplies the noise variance s2, or 1 without a trend. The noise sd is at most the largest
+# deviation of a response from their mean (`trend$most`, a log factor), because larger sds lower every density. The
+# factor of smooth noise stays within its range at the training rows. It is exp(m + v / 2), where log s2 + b'gamma ~
+# N(log s2 + m, v) given the data: in quiet regions with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -115,7 +115,7 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the variance of log s2 + b'gamma, given the data, for the rows of the features B; 0 unless noise is smooth.
+# Returns the variance of log s2 + b'gamma given the data, for the rows of the features B, or 0 without smooth noise.
 # Fits of older versions have no `level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
@@ -127,7 +127,7 @@ trend_spread <- function(trend, B) {
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
 # Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (response.R).
-# The latter adds the posterior variance of smooth noise and the part that no input explains (`noise_tail`).
+# `spread` adds the posterior variance of smooth noise to the variance that no input explains (`noise_tail`).
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
@@ -139,7 +139,7 @@ noise_spread <- function(fit, x) {
   open + if (is.null(fit$noise_tail)) 0 else fit$noise_tail
 }
 
-# Returns the data with row weights that follow from the trend. `given_weights` has the weights as given.
+# Returns the data with weights divided by the trend's factors. `given_weights` has the weights as given.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -155,11 +155,11 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the mean factor of the noise variance at the training rows; 1 unless noise is smooth. Fits of older versions
-# have the range of the factors only.
+# Returns the mean factor of the noise variance at the training rows, or 1 without smooth noise. Fits of older versions
+# have only the range of the factors.
 mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
 
-# Returns the slope of the log noise variance along each input, in its units, with its sd; NULL for smooth noise.
+# Returns the slope of the log noise variance along each input, in its units, with its sd, or NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
   if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
@@ -169,7 +169,7 @@ noise_coefficients <- function(fit) {
        covariance = covariance)
 }
 
-# Returns the number of coefficients, or for smooth noise how many the data determine.
+# Returns the number of coefficients; for smooth noise, the number that the data determine.
 noise_df <- function(trend) {
   if (is.null(trend$smooth)) return(length(trend$gamma))
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))

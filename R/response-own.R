@@ -1,5 +1,5 @@
-# A likelihood that the user defines: an expression in f and y, whose slopes come from stats::D() and which the engine
-# reads as programs (src/program.h).
+# Defines a likelihood by the user's expression in f and y. Its derivatives come from stats::D(), and the engine reads
+# it as programs (src/program.h).
 
 #' A likelihood of your own
 #'
@@ -68,7 +68,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   programs <- list(l, g, W, call("-", slope(W)), weight)
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
-  lapply(programs, program_of, values = values(rep(1, length(learned)))) # this refuses what the engine cannot compute
+  lapply(programs, program_of, values = values(rep(1, length(learned)))) # stops if the engine cannot compute a program
   row <- with_defaults(list(
     name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", concave = concave,
     site = if (concave) "own" else "own_expected", shape = if (length(learned)) learned, support = support,
@@ -112,7 +112,7 @@ terms_of_sum <- function(e) {
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
-# The numbers of operations in src/program.c.
+# These are the numbers of operations in src/program.c.
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
@@ -144,14 +144,14 @@ engine_programs <- function(programs, values) {
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-# Refuses a likelihood that the user defined where the distribution of a response is needed.
+# Stops if the user defined the likelihood, because a distribution of responses is needed.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "a fit with a family of gp_family()", "one with a family of the package",
               hint = "The distribution function of the response is not known.")
 }
 
-# Returns a sentence for certificates, NULL for likelihoods of the table.
+# Returns a sentence for certificates, or NULL for likelihoods of the table.
 stated_claims <- function(likelihood) {
   row <- likelihood$row
   if (is.null(row)) return(NULL)

@@ -1,9 +1,9 @@
-# Rows of positive responses: Tweedie's numbers of at least 0, and counts that are not 0.
+# Defines the rows of positive responses: Tweedie's numbers of at least 0, and counts that are not 0.
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Above this number R's quantile functions are too slow or missing, and 1 / y is below rounding. A Poisson count is y +
-# sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
+# Above this number R's quantile functions are too slow or missing, and 1 / y is below rounding. Then a Poisson count is
+# y + sqrt(y) u, and a negative binomial count is its rate times Gamma(theta) / theta.
 large_count <- 1e9
 
 # Returns log(sum(exp(.))) of each row.
@@ -22,8 +22,8 @@ tweedie_parts <- function(theta, mean = 1) {
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns `n`, whole numbers around the middle of a sum's terms (columns), and `by`, the distance between them. The
-# terms fall like a normal density of this sd; a wide sum skips terms, like the trapezoid rule of an integral.
+# Returns list(n, by): whole numbers n around the middle of a sum's terms (columns), at distance `by`. The terms
+# decrease like a normal density with the given sd; a wide sum skips terms, like the trapezoid rule of an integral.
 terms_around <- function(middle, sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
@@ -31,7 +31,7 @@ terms_around <- function(middle, sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns the terms of log p without f and their slopes in log theta, by the series of Dunn and Smyth (2005).
+# Returns the terms of log p without f and their derivatives in log theta, by the series of Dunn and Smyth (2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -46,7 +46,7 @@ tweedie_series <- function(theta, y) {
   each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
   value <- log_row_sums(each)
   share <- exp(each - value)
-  # the slope in p, with a' = -1 / (p - 1)^2
+  # Compute the derivative in p, with a' = -1 / (p - 1)^2.
   slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
   out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
                    rowSums(share * slope) * (p - 1) * (2 - p))
@@ -70,7 +70,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
   pmin(Reduce(`+`, lapply(seq_along(grid), function(i) weight[i] * given(mu + s * grid[i]))), 1)
 }
 
-# Returns the quantile of the averaged distribution: 0, or the root by false position in log y (Illinois).
+# Returns the quantile of the averaged distribution: 0, or the root by false position in log y (Illinois algorithm).
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
@@ -107,12 +107,12 @@ tweedie_row <- list(
   name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
   site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
   shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
-  shown_slopes = function(theta) { # the slope of p in log odds is (p - 1) (2 - p)
+  shown_slopes = function(theta) { # the derivative of p in log odds is (p - 1) (2 - p)
     p <- tweedie_parts(c(1, theta[2L]))$p
     c(1, (p - 1) * (2 - p) / p)
   },
   known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
-  middle = function(sites, w, levels) { # the moments, as if p were 1.5
+  middle = function(sites, w, levels) { # by the moments for p = 1.5
     mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
     c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
   },
@@ -125,7 +125,7 @@ tweedie_row <- list(
     w <- exp(b * f) / of$phi
     g <- u - w
     W <- b * w - a * u
-    in_p <- -a * b # the slope of p in log odds
+    in_p <- -a * b # the derivative of p in log odds
     series <- tweedie_series(theta, y)
     list(l = cbind(w / b - u / a + series[, 2L], (u * (1 / a^2 - f / a) - w * (1 / b^2 - f / b)) * in_p + series[, 3L]),
          g = cbind(-g, -f * g * in_p), W = cbind(-W, (g - f * W) * in_p))
@@ -141,7 +141,7 @@ tweedie_row <- list(
     of <- tweedie_parts(theta, mean)
     of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
   },
-  variance = function(mean, sd, size, theta) { # of a log-normal mean
+  variance = function(mean, sd, size, theta) { # for a log-normal mean
     of <- tweedie_parts(theta)
     of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
   },
@@ -166,7 +166,7 @@ tweedie <- function(p = NULL, phi = NULL) {
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
 # Returns the mean m / (1 - e^-m) of a Poisson count that is not 0, m = e^f. rate_of() is the inverse by Newton's method
-# in log m: the slope of the log mean is 1 - m / (e^m - 1).
+# in log m: the derivative of the log mean is 1 - m / (e^m - 1).
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
@@ -183,7 +183,7 @@ rate_of <- function(mean) {
 
 cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
 
-# Returns the point between `low` and `high` where below(point), TRUE at first, becomes FALSE.
+# Returns the point between `low` and `high` where below(point) changes from TRUE to FALSE.
 bisect <- function(below, low, high) {
   for (i in 1:60) {
     middle <- (low + high) / 2
@@ -220,9 +220,9 @@ truncated_row <- list(
 #' @export
 truncated_poisson <- function() new_family("truncated_poisson", "log")
 
-# Responses that are one of K classes a row: the family multinomial(), and what a distribution of log odds is on the
-# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second
-# and later classes against the first, and their covariance matrix at each row, column by column.
+# Handles responses that are one of K classes in each row: the family multinomial(), and distributions of log odds and
+# probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second and later
+# classes against the first, and their covariance matrix at each row, column by column.
 
 #' Responses with several classes, ordered or not
 #'
@@ -263,7 +263,7 @@ has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(y, levels): the number of each row's class.
+# Returns list(y, levels), where y has the number of each row's class.
 read_labels <- function(response, argument, n, ordered) {
   if (ordered && !is.ordered(response)) {
     abort_input(argument, if (is.factor(response)) "a factor without an order" else describe(response),
@@ -281,7 +281,7 @@ read_labels <- function(response, argument, n, ordered) {
   list(y = as.double(response), levels = levels)
 }
 
-# Returns the levels of a factor. Stops unless there are two of them, or with `several` at least two.
+# Returns the levels of a factor. Stops unless it has two levels, or with `several` at least two.
 check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
@@ -298,7 +298,7 @@ class_contrasts <- function(K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-# Returns some rows of a distribution of f, whose parts are vectors or matrices with a row for each row.
+# Returns some rows of a distribution of f, a list of vectors or of matrices.
 take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
@@ -323,7 +323,7 @@ softmax_of <- function(odds) {
   p / rowSums(p)
 }
 
-# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], shown by show().
+# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], converted by show().
 ends_of_odds <- function(odds, sd, level, show) {
   half <- stats::qnorm((1 + level) / 2) * sd
   list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))

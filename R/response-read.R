@@ -1,4 +1,4 @@
-# Families as users give them, and how responses are read and checked.
+# Reads families as users give them, and reads and checks responses.
 
 #' @rdname student
 #' @export
@@ -58,7 +58,7 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
-# The family in the form that users give.
+# Returns the family in the form that users give.
 #' @rdname gp_fit-regression
 #' @method family gp_fit
 #' @rawNamespace S3method(stats::family,gp_fit)
@@ -78,7 +78,7 @@ family.gp_fit <- function(object, ...) {
   do.call(new_family, c(list(row$name, likelihood$link), likelihood[kept], likelihood["theta"]))
 }
 
-# Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
+# Returns the likelihood of a family, or NULL for Gaussian responses. `approx` is the approximation.
 as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
   approx <- check_choice(approx, c("laplace", "vi"), "approx")
@@ -89,7 +89,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
-    # the families of mgcv and MASS; mgcv::nb() without theta learns it
+    # Families of mgcv and MASS have theta or, like mgcv::nb() without theta, learn it.
     theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
@@ -117,8 +117,8 @@ as_likelihood <- function(family, approx = "laplace") {
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(response, y, size, weight, levels): the response that residuals are taken from (a share of successes),
-# successes or counts, trials, and weights that multiply log likelihoods; the last two are NULL if all are 1.
+# Returns list(response, y, size, weight, levels): the response for residuals (a share of successes), successes or
+# counts, trials, and weights that multiply log likelihoods. Trials and weights are NULL if all are 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
@@ -154,7 +154,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
-# Returns the response of further rows; classes are known by the names that the fit has for them.
+# Returns the response of further rows, and checks that their classes are classes of the fit.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels
   labels <- has_labels(response_of(fit))
@@ -167,7 +167,7 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-# Returns list(y, size, weight, levels): `size` has numbers of trials, and NULL for single ones.
+# Returns list(y, size, weight, levels). `size` has numbers of trials, or is NULL for single trials.
 read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {
     pairs <- check_matrix(response, argument)
@@ -176,7 +176,7 @@ read_binomial <- function(response, weights, argument, n) {
     refuse_if(nrow(bad), argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
               "numbers of successes and failures: whole, and at least 0")
     size <- unname(rowSums(pairs))
-    # a row without trials has no information: its weight is 0
+    # A row without trials has no information, so its weight is 0.
     if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
     return(list(y = unname(pairs[, 1L]), size = size, weight = weights))
   }
@@ -200,7 +200,7 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
-# Adds data$sites, the responses of the rows in use. `read`: the result of read_response() for all rows given.
+# Adds data$sites, the responses of the used rows. `read` is the result of read_response() for all given rows.
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -214,17 +214,17 @@ with_sites <- function(data, read, offset) {
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
 
-# The family of a response when none is given: numbers are Gaussian, factors, text and logicals are classes, and a
+# Finds the family of a response if none is given: numbers are Gaussian, factors, text and logicals are classes, and a
 # survival::Surv() object has times.
 
-# Returns likelihood as it is, or, if it is "by response", list(family, likelihood) by the response.
+# Returns list(likelihood), or list(family, likelihood) from the response if `likelihood` is "by response".
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   family <- family_of_response(response, name)
   list(family = family, likelihood = as_likelihood(if (identical(family, "times")) weibull() else family))
 }
 
-# Returns NULL for numbers, and "times" where the family has to be found by fits.
+# Returns the family of a response: NULL for numbers, or "times" if fits are needed to find it.
 family_of_response <- function(response, name) {
   told <- function(family, call, what) {
     tell_classed("family", sprintf("`%s` %s, so family = %s.", name, what, call))
@@ -234,7 +234,7 @@ family_of_response <- function(response, name) {
   if (!is.factor(response) && !is.character(response) && !is.logical(response)) return(NULL)
   if (!is.null(dim(response))) return(NULL)
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
-  if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is no class is refused elsewhere
+  if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is not a class is refused elsewhere
   classes <- sprintf("%d classes", length(levels))
   refuse_if(length(levels) < 2L, name, sprintf("of the one class %s", list_quoted(levels, "\"")),
             "numbers, or two classes or more")
@@ -245,7 +245,7 @@ family_of_response <- function(response, name) {
   told(stats::binomial(), "binomial()", sprintf("has two classes, with success \"%s\"", levels[2L]))
 }
 
-# Fits each family of times, and returns the fit with the largest log marginal likelihood. fit_with(family) fits.
+# Fits each family of times by fit_with(family), and returns the fit with the largest log marginal likelihood.
 best_of_times <- function(fit_with) {
   fits <- lapply(list(`weibull()` = weibull(), `loglogistic()` = loglogistic(), `lognormal()` = lognormal()), fit_with)
   evidence <- vapply(fits, `[[`, 0, "evidence")
@@ -291,7 +291,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # its program in place of each
+  weight <- function() { # the name of `weight` is replaced by its program
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }
@@ -317,7 +317,7 @@ print.pfdtc_family_check <- function(x, ...) {
   invisible(x)
 }
 
-# Refuses a family if the properties that it states do not hold at the responses.
+# Stops if the properties that a family states do not hold at the responses.
 check_own_family <- function(likelihood, y) {
   if (is.null(likelihood$row)) return(invisible())
   y <- unique(y)

@@ -1,14 +1,14 @@
-# Scores of predictive distributions.
+# Scores predictive distributions.
 
-# Returns the scores of responses: list(y, size) under the distribution averaged over f ~ N(f$mean, f$var), offset
-# included, with the noise f$noise and f$spread for a Gaussian likelihood. One row: see summarise_scores().
+# Returns a row of scores (see summarise_scores()) of responses list(y, size) under the distribution averaged over f ~
+# N(f$mean, f$var), offset included. A Gaussian likelihood has the noise f$noise and f$spread.
 response_score <- function(response, y, f) summarise_scores(response, score_each(response, y, f))
 
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
-# the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
-# takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the probability of
-# the row's class; `error` is the squared distance of all probabilities from the class, and `right`: is the class the
-# most probable one?
+# the probabilities of less than the response (`below`) and of at most the response (`upto`). The CRPS of a non-Gaussian
+# likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the
+# probability of the row's class, `error` the squared distance of all probabilities from the class, and `right` is TRUE
+# if the class is the most probable one.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
@@ -22,7 +22,7 @@ score_each <- function(response, y, f, crps = response$conjugate) {
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = f$noise, spread = f$spread, size = size)
   m <- if (response$conjugate) new_moments(response, f) else response_moments(response, f$mean, f$var)
   ends <- pit_ends(response, y$y, f)
-  # for censored responses the error of the mean is unknown
+  # For censored responses the error of the mean is unknown.
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y
   if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
   data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
@@ -43,9 +43,9 @@ pit_ends <- function(response, y, f) {
   data.frame(below = below, upto = upto)
 }
 
-# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, brier and accuracy (of classes and
-# trials; the Brier score is the mean squared distance of single trials from the probability), and cover50 and cover95
-# (of all but single classes), the shares of responses inside their central intervals.
+# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, and, for classes and trials, brier (mean
+# squared distance of single trials from the probability) and accuracy. cover50 and cover95 are the shares of responses
+# inside their central intervals, except for single classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- has_labels(response)
@@ -75,7 +75,7 @@ response_crps <- function(response, y, f) {
   if (response$discrete) {
     return(crps_of_counts(response, y, f$size, f$mean, sd) / if (response$reads == "classes") f$size else 1)
   }
-  # the noise may be one number for all rows
+  # The noise may be a single number for all rows.
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n`: the row of each t
     if (response$conjugate) {
@@ -84,7 +84,7 @@ response_crps <- function(response, y, f) {
     }
     predictive_cdf(response, t, f$size[n], f$mean[n], sd[n])
   }
-  # a millionth of the distribution lies beyond each end
+  # Find ends beyond which the distribution has a millionth of its probability on each side.
   ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
     if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
     predictive_quantile(response, p, f$size, f$mean, sd)
@@ -95,8 +95,8 @@ response_crps <- function(response, y, f) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns, for each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If these t are too many, the cdf
-# is computed at t that are dense about y and the median, and the squares are interpolated linearly.
+# Returns, for each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If t has too many values, the
+# cdf is computed at values dense around y and the median, and the squares are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
@@ -121,8 +121,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the sum for one response by the probability of each number, averaged over f by the trapezoid rule. Its step is
-# below the sd of f, and below the width 1 / sqrt(W) of the likelihood of each number. NA for more than 2e5 values.
+# Returns the sum for one response from the probability of each number, averaged over f by the trapezoid rule. Its step
+# is below the sd of f, and below the width 1 / sqrt(W) of each likelihood. Returns NA beyond 2e5 values.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) {
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
@@ -145,7 +145,7 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
 
 # Returns the integrals on either side of y, with t = y -+ unit exp(pi / 2 sinh(z)), or below y towards a positive
 # response's 0 with t = y / (1 + exp(pi sinh(z))). The trapezoid rule in z converges exponentially (Takahasi and Mori
-# 1974). `n`: numbers of the rows.
+# 1974). `n` has the numbers of the rows.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))

@@ -1,43 +1,44 @@
-# The table of responses. A row has all that is particular to one likelihood; nothing outside this file compares names.
-# The other half of a row is in src/responses.c: log p and its derivatives in f.
+# Defines the table of responses. A row has all that is particular to one likelihood; no other file compares names.
+# Another part of a row is in src/responses.c: log p and its derivatives in f.
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
 #   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several), "ordered",
 #                        "times" or "censored" (known up to an interval): how responses are read (response-read.R)
-#   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
-#   concave              TRUE: log p is concave in f, so that there is one mode
-#   discrete             TRUE: responses are whole numbers
-#   site                 the row of src/responses.c; the default is the link's name
-#   shape                the name of the shape parameter that is learned; NULL: there is none. A function of the
-#                        likelihood: the names of several
-#   mean_link            the link of the mean, where it is not that of the family
+#   conjugate            TRUE for Gaussian noise, so that the posterior of f is normal
+#   concave              TRUE if log p is concave in f, so that there is one mode
+#   discrete             TRUE if responses are whole numbers
+#   site                 the row of src/responses.c, by default the link's name
+#   shape                the name of the learned shape parameter, NULL if there is none, or a function of the likelihood
+#                        that returns several names
+#   mean_link            the link of the mean, if it is not the family's
 #   middle               the middle of the prior of the shape parameter, in units of f, or a function of the sites
-#   least(sites)         its smallest value; NULL: 1e-6 of that unit
+#   least(sites)         the smallest value of the shape parameter, by default 1e-6 of its unit
 #   constant(y, size, theta)              the terms of log p without f
-#   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter; the default takes
+#   theta_slopes(theta, y, f)             list(l, g, W): derivatives in the log of the shape parameter, by default
 #                                         differences of the engine's values
-#   engine(sites, theta)                  the sites as the engine reads them; by default the shape parameter is `size`
+#   engine(sites, theta)                  the sites in the engine's form; by default `size` is the shape parameter
 #   cdf, quantile(y or p, mean, size, theta)    the distribution of y given its mean
-#   draw(mean, size, theta)               the default takes a quantile at a random probability
-#   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
+#   draw(mean, size, theta)               a draw of y, by default a quantile at a random probability
+#   variance(mean, sd, size, theta)       the variance of y about its mean, averaged if the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
-#   best(sites, theta)                    in place of a deviance: the f that makes each response most likely
-#   expected(f, theta)                    E(y | f) where it is not the inverse link; growth(theta): their ratio
+#   best(sites, theta)                    instead of a deviance, the f that makes each response most likely
+#   expected(f, theta)                    E(y | f) if it is not the inverse link; growth(theta) is their ratio
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
-#   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
-#   zeros, from          TRUE: positive numbers may be 0; the smallest count, where it is not 0
-#   shown(theta), known(df)               the shape parameters as users see them; words for what is given
-#   ratio(theta)         the power of e^f that is a ratio between rows; its name is the quantity (default: by the link)
-#   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
+#   averaged                              list(cdf, quantile, log_density) if averages over f have their own form
+#   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
+#   shown(theta), known(df)               the shape parameters as users see them; words for given ones
+#   ratio(theta)         the power of e^f that is a ratio between rows, named by the quantity (by default by the link)
+#   turns(sites), parts(sites)            the f where W has extremes; sites whose W add up and have only these extremes
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
 # A response with "labels" has K - 1 functions and no functions of its mean: see response-positive.R.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var), by default by quadrature; `error`: the relative error of
-# both, absolute for a bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
+# A link has moments(mean, var), list(mean, sd) of inv(f) for f ~ N(mean, var), by default by quadrature, and `error`,
+# the relative error of both (absolute for a bounded mean). `start` is a constant f to begin with. `pair` is the link
+# from p and 1 - p.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
@@ -56,7 +57,7 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = c(identity_link, list(start = function(sites, w) 0)), # for a likelihood of the user's
+  latent = c(identity_link, list(start = function(sites, w) 0)), # for a likelihood that the user defines
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
@@ -75,13 +76,13 @@ links <- list(
     moments = function(mu, var) {
       mean <- stats::pnorm(mu / sqrt(1 + sqrt(var)^2))
       square <- average_of(function(f) stats::pnorm(f)^2, mu, sqrt(var), seq(-9, 9, by = 0.1), function(t, z, s) {
-        0.1 * 2 * stats::dnorm(t) * stats::pnorm(t) * stats::pnorm(z) # by parts: the slope of Phi^2 times P(f > t)
+        0.1 * 2 * stats::dnorm(t) * stats::pnorm(t) * stats::pnorm(z) # by parts: (Phi^2)' times P(f > t)
       })
       list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
     },
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
-  above_0 = list( # of a Poisson count that is not 0
+  above_0 = list( # for a Poisson count that is not 0
     fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
@@ -90,8 +91,7 @@ share_of <- function(sites, w) {
   (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
 }
 
-# Returns the unit for priors of a response: a spread that outliers hardly change. If most responses are equal, it is
-# the sd.
+# Returns the unit for priors of a response: a spread that outliers hardly change, or the sd if most are equal.
 spread_of <- function(y) {
   spread <- stats::mad(y)
   if (!(spread > 0)) spread <- stats::sd(y)
@@ -105,8 +105,8 @@ normal_average <- function(h, mean, sd) {
   out
 }
 
-# Returns E h(f), f ~ N(mean, sd^2), also for large sd: the integrand over f is then not smooth, but that over the grid
-# is, where term(t, (mean - t) / sd, sd) has the slope of h at t or, by parts, h itself.
+# Returns E h(f), f ~ N(mean, sd^2), also for large sd. Then the integrand is not smooth over f, but over the grid,
+# where term(t, (mean - t) / sd, sd) has the derivative of h at t or, by parts, h itself.
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -135,7 +135,7 @@ binomial_row <- list(
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
-  # W of the probit is monotone for successes and for failures by themselves
+  # W of the probit is monotone for successes alone and for failures alone.
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
     size <- sites$size %||% rep(1, length(sites$y))
@@ -158,13 +158,13 @@ poisson_row <- list(
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
   })
 
-# In the engine the mean is theta e^f, so log theta is subtracted from f there.
+# The engine's mean is theta e^f, so log theta is subtracted from f there.
 nb_row <- list(
   name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
   site = "nb", shape = "theta", middle = 1,
-  # log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger
+  # Compute log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # a step of log theta moves n = y + theta by theta and f by -1; p is the probability at f
+  # If log theta increases, n = y + theta grows at the rate theta and f falls at the rate 1; p is the probability at f.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -193,7 +193,7 @@ nb_row <- list(
   },
   turns = function(sites) list(0))
 
-# Gamma of mean e^f, whose shape parameter k = 1 / dispersion is theta.
+# The gamma response has mean e^f, and its shape parameter k = 1 / dispersion is theta.
 gamma_row <- list(
   name = "Gamma", label = "gamma", call = "Gamma(\"log\")", links = "log", reads = "positive", site = "gamma",
   shape = "shape",
@@ -210,8 +210,8 @@ gamma_row <- list(
   deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
   limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
 
-# y = f + s t, where theta is c(s, degrees of freedom). The engine's f lacks offset and mean, which are subtracted from
-# y: responses far from 0 lose no digits in y - f.
+# Student's t response is y = f + s t, where theta is c(s, degrees of freedom). The engine's f lacks offset and mean,
+# which are subtracted from y, so that responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
@@ -241,11 +241,11 @@ student_row <- list(
     quantile = function(theta, p, size, mu, s) {
       side <- sign(p - 0.5)
       p <- max(p, 1 - p)
-      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # no less than that of either part alone
+      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # at least the quantile of either part
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
     },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
-  # W is largest at the response and least at sqrt(3 df) s from it
+  # W is largest at the response and smallest at sqrt(3 df) s from it.
   turns = function(sites) {
     away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]
     list(sites$y, sites$y - away, sites$y + away)
@@ -263,21 +263,20 @@ response_rows <- lapply(
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row), with_defaults)
 
-# Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
+# Returns the row of a fit's likelihood; NULL stands for Gaussian responses.
 response_row <- function(likelihood) {
   likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 }
 
-# Returns `p`, the p-quantile of Beta(a, b), and `rest`, 1 minus it (accurate if the quantile is near 1), without R's
-# warning.
+# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus the quantile (accurate near 1), without R's warning.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }
 
 # ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
 
-# t is normal of variance s^2 / q, q of Gamma(df / 2, df / 2). The trapezoid rule is in log q: its integrand falls on
-# both sides faster than exponentially or like q^(df / 2).
+# t is normal with variance s^2 / q, where q is Gamma(df / 2, df / 2). The trapezoid rule is in log q: its integrand
+# decreases on both sides faster than exponentially or like q^(df / 2).
 student_grid <- function(df) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2, 6, by = step)
@@ -293,7 +292,7 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns the average of `normal`, pnorm() or dnorm(), at distances from mu.
+# Returns the average of normal() (pnorm() or dnorm()) at distances from mu.
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance
@@ -303,8 +302,8 @@ student_mixture <- function(theta, distance, v, normal) {
   out
 }
 
-# Returns the quantile of a mixture of centred normals, p >= 1 / 2, from x below it. Beyond the middle the cdf is
-# concave: Newton steps never go too far. `average(x, normal)` averages pnorm() or dnorm().
+# Returns the quantile of a mixture of centred normals, p >= 1 / 2, starting from a smaller x. Above the centre the cdf
+# is concave, so that Newton steps never go too far. average(x, normal) averages pnorm() or dnorm().
 concave_quantile <- function(p, x, average) {
   for (i in 1:100) {
     step <- (p - average(x, stats::pnorm)) / average(x, stats::dnorm)

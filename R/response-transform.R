@@ -1,12 +1,12 @@
-# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back.
-# A transform is NULL for none, or list(kind, lambda, centre, unit, ends, found, wider),
+# Transforms a response before it is modelled: f, kernel and noise are those of T(y), and predictions are transformed
+# back. A transform is NULL (none) or list(kind, lambda, centre, unit, ends, found, wider),
 #
-#   log:         T(y) = log y, of positive responses
+#   log:         T(y) = log y, for positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,
-#     psi = ((1 + u)^lambda - 1) / lambda of u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) of u < 0.
+#     psi = ((1 + u)^lambda - 1) / lambda if u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) if u < 0.
 #
-# For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean. `ends`: T of the smallest and
-# the largest training response. `found`: TRUE if the fit chose the transform, rather than the user.
+# For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean. `ends` has T of the smallest
+# and the largest training response. `found` is TRUE if the fit chose the transform, and not the user.
 
 transforms <- c("log", "yeojohnson")
 
@@ -46,20 +46,20 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. With
-# a transform that the fit found, y is cut on that side at the outermost response. If T(y) is beyond that response by
-# more than `sure` sds, y is cut that many sds before its mean: sure_sds for the mean of y, and 0 for its sd. For the
-# mean they are more where the sd of T(y) is above the range of all T(y), because little is known there. The sd is the
-# root of the mean squared distance of the cut y from that mean. Where the cut matters, normal intervals of 95 %
-# contain 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R,
-# bench/second-moments.R, bench/point-predictions.R).
+# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. If
+# the fit chose the transform, y is cut on that side at the outermost response. If the mean of T(y) is near or beyond
+# that response, y is cut `sure` sds before its mean: sure_sds for the mean of y, and 0 for its sd. For the mean the
+# number of sds is larger if the sd of T(y) exceeds the range of all T(y), because little is known there. The sd is the
+# root of the mean squared distance of the cut y from the mean. Where the cut matters, normal intervals of 95 % contain
+# 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R, bench/second-moments.R,
+# bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns the standard normal quantiles at which y is cut, Inf or -Inf if it is not.
+# Returns the standard normal quantiles at which y is cut, or Inf or -Inf without a cut.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -67,11 +67,11 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
 
-# Returns the sd of y at a standardised log size u of its noise (response.R), one number or one for each row.
+# Returns the sd of y if the log size of its noise (response.R) has the standardised value `step`.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
-# Without noise they are those of y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
+# Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise`, f ~ N(mean, var), and y is cut.
+# Without noise E(y | f) is y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
@@ -90,9 +90,9 @@ moments_back <- function(transform, mean, var, noise = 0) {
   list(mean = part$mean, sd = sqrt(rowSums(weight * part$c^2) + rest + rho * part$between^2))
 }
 
-# Returns list(mean, sd) of a new response: T(y) is f ~ N(mean, var) plus noise that may have heavy tails
-# (response.R). The mean is that of normal noise. If y is cut, the sd averages over the size of the noise, and is
-# multiplied by the root of transform$wider, the mean squared error of held-out rows over their variance.
+# Returns list(mean, sd) of a new response: T(y) is f ~ N(mean, var) plus noise that may have heavy tails (response.R).
+# The mean assumes normal noise. If y is cut, the sd averages over the size of the noise, and is multiplied by the root
+# of transform$wider, the mean squared error of held-out rows over their variance.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
@@ -122,8 +122,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between): the mean of y cut for its mean, sd and c of y cut for its sd (hermite_back()), and
-# the difference of the means.
+# Returns list(mean, sd, c, between). `mean` has the cut for means, sd and c the cut for sds (see curves_up(),
+# hermite_back()), and `between` is the difference of the two means.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -141,7 +141,7 @@ parts_back <- function(transform, mean, var, order) {
 most_hermite <- 20L
 
 # Returns list(mean, sd, c), c a matrix of c_1, ..., c_order, by Gauss-Legendre's rule between the points where h or its
-# second derivative jumps. `sure`: see cut_at().
+# second derivative jumps. For `sure` see cut_at().
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -185,7 +185,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
   list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)), c = parts)
 }
 
-# Return nodes and weights of Gauss's rules for the uniform weight on (-1, 1) and for the standard normal density, by
+# Returns nodes and weights of Gauss's rules for the uniform weight on (-1, 1) and for the standard normal density, from
 # the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
 gauss_legendre <- function(n) gauss_rule(n, function(k) k / sqrt(4 * k^2 - 1), 2)
 gauss_hermite <- function(n) gauss_rule(n, sqrt, 1)
@@ -203,7 +203,7 @@ check_positive_response <- function(y, argument = "transform") {
             "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
 }
 
-# Returns the smallest difference of two responses, 0 if all are equal.
+# Returns the smallest difference between two distinct responses, or 0 if all are equal.
 smallest_step <- function(y) {
   y <- sort(unique(unname(y)))
   if (length(y) > 1L) min(diff(y)) else 0
@@ -225,24 +225,24 @@ print.pfdtc_transform <- function(x, ...) {
   invisible(x)
 }
 
-# Bounds of a transformed response where mean and sd of T(y) are known within bounds, rounding included.
+# Bounds a transformed response from bounds on the mean and sd of T(y), rounding included.
 #
-# h = T^-1 increases, so medians and quantiles are those of T(y) sent back. For lambda <= 1, and the log, h is convex.
-# With X(mu, tau, c) = E (h(mu + tau Z) - h(c))+ the mean of y that is cut at h(c) is
+# h = T^-1 increases, so medians and quantiles are h of those of T(y). For lambda <= 1, and the log, h is convex. With
+# X(mu, tau, c) = E (h(mu + tau Z) - h(c))+, the mean of y that is cut at h(c) is
 #
 #   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c),
 #
 # which increases in mu, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h(z) is minus the convex
 # function of 2 - lambda at -z.
 
-# The number of cells in which the mean is enclosed, and the quantiles beyond which its tails are bounded.
+# The mean is enclosed in this number of cells, and its tails are bounded beyond these quantiles.
 mean_cells <- 250L
 far_tail <- 9
 
-# Relative rounding error of T^-1, and of sums over cells: a thousand times the largest error observed.
+# T^-1, and sums over cells, have at most this relative rounding error: a thousand times the largest error observed.
 back_rounding <- 1e-12
 
-# Returns list(lower, upper), the interval of y in which T(y) is between `lower` and `upper`.
+# Returns list(lower, upper), the interval of y for T(y) between `lower` and `upper`.
 back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
   low <- untransformed(transform, lower)
@@ -255,8 +255,8 @@ rounding_back <- function(transform, y) {
   back_rounding * abs(y - transform$centre) + 4 * .Machine$double.eps * (abs(transform$centre) + transform$unit)
 }
 
-# Returns list(lower, upper), the interval of the mean of y, as moments_back() defines it, where T(y) is normal with
-# mean in [mu$lower, mu$upper] and sd in [tau$lower, tau$upper]; infinite where these are, NA where they are not known.
+# Returns list(lower, upper), bounds on the mean of y, as in moments_back(), if T(y) is normal with mean in [mu$lower,
+# mu$upper] and sd in [tau$lower, tau$upper]. Infinite bounds on mu or tau give infinite bounds, and NA gives NA.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
@@ -280,7 +280,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Returns bounds of M(mu, tau, Inf) - X(mu, other, c).
+# Returns bounds on M(mu, tau, Inf) - X(mu, other, c).
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -294,7 +294,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns the convex inverse as list(value, enclose): enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
+# Returns the convex inverse as list(value, enclose). enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -306,7 +306,7 @@ convex_back <- function(transform) {
   lambda <- min(transform$lambda, 2 - transform$lambda)
   standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
   value <- function(z) untransformed(standard, z)
-  # (1 + lambda z)^(1 / lambda - order), or its form for z < 0
+  # Compute (1 + lambda z)^(1 / lambda - order), or its form for z < 0.
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
@@ -320,7 +320,7 @@ convex_back <- function(transform) {
 }
 
 # On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in
-# the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left one h(z) >= z.
+# the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left tail h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)

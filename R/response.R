@@ -2,8 +2,8 @@
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns answer(f) for the rows whose mean of f is known, and NA for the others. Parts of the list `f` are vectors or
-# matrices with a row for each row, or one number for all rows.
+# Returns answer(f) for the rows whose mean of f is known, and NA for the others. The list `f` has vectors, matrices
+# with a row for each row, or single numbers for all rows.
 where_known <- function(f, answer) {
   n <- NROW(f$mean)
   known <- which(!is.na(as.matrix(f$mean)[, 1L]))
@@ -23,7 +23,7 @@ response_given <- function(response, f, noise) {
   where_known(list(mean = f, noise = noise), function(f) moments_back(response$transform, f$mean, f$noise, 0)$mean)
 }
 
-# Returns mean and sd of E(y | f) where f ~ N(mean, var), NA where these are not known. `noise`: as in response_given().
+# Returns mean and sd of E(y | f) for f ~ N(mean, var), or NA for unknown f. For `noise` see response_given().
 response_moments <- function(response, mean, var, noise = 0) {
   found <- where_known(list(mean = mean, var = var, noise = noise), function(f) {
     if (!is.null(response$transform)) return(moments_back(response$transform, f$mean, f$var, f$noise))
@@ -38,7 +38,7 @@ response_moments <- function(response, mean, var, noise = 0) {
   if (is.null(response$growth)) found else lapply(found, `*`, response$growth(response$theta))
 }
 
-# Returns mean and sd of a new response with Gaussian noise, f = list(mean, var, noise, spread).
+# Returns mean and sd of a new response with Gaussian noise. `f` is list(mean, var, noise, spread).
 new_moments <- function(response, f) {
   where_known(f[c("mean", "var", "noise", "spread")], function(f) {
     if (is.null(response$transform)) return(list(mean = f$mean, sd = sqrt(f$var + f$noise)))
@@ -63,7 +63,7 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu), length(response$levels))
 }
 
-# Returns the variance of the number of the class, averaged over f ~ N(mean, sd^2).
+# Returns the variance of the class number, averaged over f ~ N(mean, sd^2).
 variance_of_class <- function(response, mean, sd) {
   where_known(list(mean = mean, sd = sd), function(f) {
     P <- class_shares(response, f$mean, f$sd)
@@ -73,7 +73,7 @@ variance_of_class <- function(response, mean, sd) {
 }
 
 # Returns, for each row of `sites`, the log of the average of p(y | f) over f ~ N(mu, v). mu includes the offset of the
-# row. The trapezoid rule is laid around the mode of p(y | f) N(f; mu, v).
+# row. The trapezoid rule is centred at the mode of p(y | f) N(f; mu, v).
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
   if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
@@ -85,7 +85,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
   for (i in 1:100) {
     d <- at(f)
     step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
-    step <- pmax(pmin(step, 2), -2) # exp() in the slope: longer steps overshoot
+    step <- pmax(pmin(step, 2), -2) # the derivative has exp(), so longer steps overshoot
     f <- f + step
     if (all(abs(step) < 1e-8)) break
   }
@@ -98,11 +98,11 @@ log_predictive <- function(likelihood, sites, mu, v) {
 }
 
 # Returns P(Y <= y), averaged over f ~ N(mu, s^2), offset included. With u standard normal and U(u) the f at which y has
-# cdf pnorm(-u),
+# the cdf pnorm(-u),
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s),
 #
-# and the trapezoid rule sums over the wider of f and U, inside of which the other is smooth.
+# The trapezoid rule sums over f or over U, whichever is wider, so that the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -121,7 +121,7 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the f at which y has cdf pnorm(-u): by the formula of the response's row in the table, else by bisection.
+# Returns the f at which y has the cdf pnorm(-u): by limit() of the response's row in the table, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
@@ -129,7 +129,7 @@ limit_of_f <- function(response, y, size, u) {
 }
 
 # Returns the smallest response whose cdf is at least p, by bisection. `high` is the q-quantile of y given the
-# q-quantile of f, q = (1 + p) / 2. Then P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
+# q-quantile of f, q = (1 + p) / 2. Then P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` follows in the same way.
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
@@ -157,12 +157,12 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov, noise,
-# spread, size), `lower` to `top` from a certificate; `ask` has the arguments of predict().
+# spread, size), where `lower` to `top` come from a certificate; `ask` has the arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
   of_y <- ask$interval == "prediction"
-  # the largest noise of a certified mixture
+  # A certified mixture uses its largest noise.
   noise <- if (of_y) list(noise = if (is.null(f$noise_top)) f$noise else f$noise_top, spread = f$spread) else
     list(noise = 0)
   transform <- if (ask$type != "latent") response$transform
@@ -174,7 +174,7 @@ response_say <- function(response, f, ask) {
     z <- normal_ends(f, noise, ask$level)
     if (!ask$certified || is.null(transform)) {
       lapply(z, if (of_y) scale$back else scale$given)
-    } else { # ends that contain those of the exact process
+    } else { # ends that contain those of the exact GP
       sd <- rep_len(sqrt(f$noise), length(f$mean))
       bounds <- function(z) {
         if (of_y || ask$type == "median") return(back_bounds(transform, z, z))
@@ -192,8 +192,8 @@ normal_ends <- function(f, noise, level) {
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns how f is shown: `shown`, list(mean, sd) of what is asked for, and its covariance `cov`; given(v) maps the ends
-# of a credible interval, and back(z) undoes a transform.
+# Returns how f is converted: list(shown, given, back, cov). `shown` is list(mean, sd) of the requested quantity, and
+# `cov` its covariance. given(v) maps the ends of a credible interval, and back(z) undoes a transform.
 response_scale <- function(response, type, f) {
   transform <- if (type != "latent") response$transform
   back <- function(z) untransformed(transform, z)
@@ -217,7 +217,7 @@ response_scale <- function(response, type, f) {
   if (type == "median") scale(list(mean = back(f$mean)), back) else scale(new_moments(response, f), given)
 }
 
-# Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.
+# Returns a quantile of a new response, averaged over f, or NA if f is unknown or there are no trials.
 response_quantile <- function(response, p, f) {
   f$mean <- unname(f$mean)
   if (response$conjugate) {
@@ -234,8 +234,8 @@ response_quantile <- function(response, p, f) {
 # Returns responses with successes as shares of the trials.
 shares <- function(response, y, f) if (response$reads == "classes") y / f$size else y
 
-# Returns drawn numbers (a data frame) in the form of the fit's response, as for simulate.glm(): factors, two columns of
-# successes and failures, or shares of `size` trials.
+# Returns drawn numbers (a data frame) in the form of the fit's response, like simulate() of a glm: factors, two columns
+# of successes and failures, or shares of `size` trials.
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
@@ -264,7 +264,7 @@ response_log_density <- function(response, given, f) {
 
 # ---- the approximation of the posterior -----------------------------------------------------------------------------
 
-# The needs of functions. For each need: the approximations whose posteriors meet it ("none": Gaussian responses).
+# Each need of a function lists the approximations whose posteriors meet it; "none" are Gaussian responses.
 posterior_needs <- list(
   normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
@@ -291,9 +291,9 @@ check_posterior <- function(fit, need, argument = "fit", what = "This computatio
                                 argument), hint = need$hint)
 }
 
-# Noise whose size is uncertain row by row: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). The variance of e has
-# the mean s2, and v > 0 gives heavy tails; v = 0 is normal noise. Means are those of normal noise, and sds too unless
-# a transform was found (moments_of_response()). Densities and quantiles average over u by the trapezoid rule. `f` is
+# Noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v), so its size differs from row to row.
+# The variance of e has the mean s2; v = 0 is normal noise. Means are those of normal noise, and sds too unless the fit
+# chose a transform (moments_of_response()). Densities and quantiles average over u by the trapezoid rule. `f` is
 # list(mean, var, noise = s2, spread = v), rows of new responses; without `spread` the noise is normal.
 
 spread_steps <- seq(-5, 5, by = 0.5)
@@ -309,7 +309,7 @@ noisy_log_density <- function(y, f) {
   log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 
-# Returns P(y - mean <= distance), or with `normal` = dnorm its density.
+# Returns P(y - mean <= distance), or its density if `normal` is dnorm.
 noisy_cdf <- function(distance, f, normal = stats::pnorm) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
@@ -319,24 +319,24 @@ noisy_cdf <- function(distance, f, normal = stats::pnorm) {
   out
 }
 
-# Returns half the width of the central interval of y. It grows with the variance of f.
+# Returns half the width of the central interval of y, which grows with the variance of f.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
   concave_quantile(p, stats::qnorm(p) * sd_at_step(f, spread_steps[1L]), function(x, normal) noisy_cdf(x, f, normal))
 }
 
-# Draws noise at `n` rows, one after the other.
+# Draws noise at `n` rows in sequence.
 draw_noise <- function(n, noise, spread) {
   sd <- sqrt(noise)
   if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)
   sd * stats::rnorm(n)
 }
 
-# ---- how heavy the tails are ----------------------------------------------------------------------------------------
+# ---- the weight of the tails -----------------------------------------------------------------------------------------
 
-# Returns c(tail, gain): the variance of the log noise, beside the known part, that makes the responses y of rows most
-# likely, and the nats that it gains. `f` has their distributions given the other rows.
+# Returns c(tail, gain): the additional variance of the log noise that maximises the likelihood of the responses y, and
+# its gain in log likelihood. `f` has the distributions of y given the other rows.
 likeliest_tail <- function(y, f) {
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
   normal <- each(0)

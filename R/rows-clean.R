@@ -1,5 +1,4 @@
-# Cleans the rows that users give, for both methods. rows-read.R reads formulas, rows-signature.R merges
-# equal rows.
+# Cleans the rows that users give, for both methods. rows-read.R reads formulas, rows-signature.R merges rows.
 #
 # clean_data() returns a list of class "pfdtc_data":
 #   x               N x d double matrix with column names, without rows of weight 0; equal rows are merged
@@ -9,20 +8,20 @@
 #   input_center, input_scale   d numbers for starting values and the units of the optimiser; x keeps its units
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
-#   twins           NULL, or list(rows, ss) for the rows of x: how many more rows each has, and their squares about
-#                   their mean
+#   twins           NULL, or list(rows, ss) for the rows of x: the number of further rows merged into each, and the
+#                   squares about the mean
 #   x_zero          NULL, or the inputs of rows of weight 0, which have fitted values
 #   shift           list(constant, rows, ss), see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
-#   response, offset, prior_weights   all rows given; the last two may be NULL; names(response) are row names
-#   na_action, terms, groups   formula method, else NULL; the last are the kernels of its groups
-#   frame           what new_inputs() needs, see make_frame()
+#   response, offset, prior_weights   all given rows; the last two may be NULL; names(response) are row names
+#   na_action, terms, groups   of the formula method, else NULL; `groups` has the kernels of its groups
+#   frame           the input of new_inputs(), see make_frame()
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {
   if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
   if (missing(y) || is.null(y)) abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
-  # logical columns keep their unit, as with a formula
+  # Logical columns keep their unit, as with a formula.
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
@@ -44,7 +43,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   data
 }
 
-# Names the inputs that have one value in all rows. `owner` has the input that each column of x belongs to.
+# Sends a message that names the inputs with the same value in all rows. `owner` has the input of each column of x.
 message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
@@ -55,8 +54,8 @@ message_if_constant <- function(x, owner) {
   }
 }
 
-# Cleans rows with any likelihood. With a non-Gaussian one the data have `sites`, and `y` serves figures. `rows` are the
-# names of the rows in messages; NULL: their numbers.
+# Cleans rows with any likelihood. A non-Gaussian likelihood adds `sites`, and `y` is for figures only. `rows` are the
+# names of the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
                        rows = NULL) {
   if (is.null(likelihood)) {
@@ -73,8 +72,9 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
 }
 
 # Cleans finite doubles of the right lengths, with weights of at least 0. `name` is the name of the response in
-# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names or NULL. `merge`: merge equal
-# rows? A number is the largest share of distinct rows. `unit` has a given centre, scale and sd of the response.
+# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names. Equal rows are merged if
+# `merge` is TRUE, or a number that the share of distinct rows does not exceed. `unit` may give centre, scale and sd of
+# the response.
 clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
@@ -90,7 +90,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   if (is.null(unit)) {
     unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
   }
-  # inputs have mean and sd; 0/1 columns and constant ones 0 and 1
+  # Inputs get their mean and sd as centre and scale; 0/1 columns and constant columns get 0 and 1.
   input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
   for (j in which(!indicator)) {
     v <- x[, j]
@@ -120,7 +120,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans rows of the data with another response, in the same way as the data.
+# Cleans rows of the data with another response, with the same 0/1 columns, formula and groups as `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
                     merge)
@@ -146,8 +146,8 @@ one_row_hint <- paste("A model of one row must be given in full: kernel = kernel
                       "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
 # Returns centre, scale and sd of the response. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)): sd() for equal
-# weights, and unchanged when all weights are multiplied by a number. `size` is the largest number that went into r; it
-# separates a constant from rounding. `known`: list(n, mean, sd, range) of responses that come in parts.
+# weights, and unchanged when all weights are multiplied by a number. `size` is the largest number from which r was
+# computed; it separates a constant from rounding. `known` is list(n, mean, sd, range) of responses that come in parts.
 response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   if (is.null(known)) {
     n <- length(r)
@@ -161,7 +161,7 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   n <- known$n
   mean_r <- known$mean
   sd_r <- if (n == 1L) NA_real_ else known$sd
-  # called for each transform that is tried: `if` is faster than refuse_if()
+  # The search calls this for each transform, and `if` is faster than refuse_if().
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large", "smaller", hint = "Rescale the response or `weights`.",
                 message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
@@ -178,7 +178,7 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
-  # A response that is not scaled has unit 1, or a power of 2 if the fourth power of its size is near the ends of double
+  # A response without scaling has unit 1, or a power of 2 if the fourth power of its size is near the limits of double
   # precision. Multiplication by a power of 2 is exact.
   size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
@@ -201,7 +201,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   check_vector(y, argument, n, labels)
 }
 
-# Checks weights, whose squares and fourth powers must be representable. A weight of 0 drops its row.
+# Checks weights, whose fourth powers must be representable. A weight of 0 drops its row.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
@@ -210,7 +210,7 @@ check_weights <- function(weights, n) {
   weights
 }
 
-# Checks rows that are used as given, and returns list(x, y, weights).
+# Checks rows that are used unchanged, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
@@ -226,7 +226,7 @@ row_labels <- function(x, y) {
   if (length(labels) == NROW(x)) labels
 }
 
-# Returns different column names: x1, x2, ... where there is none.
+# Returns distinct column names: x1, x2, ... for missing names.
 column_names <- function(x) {
   names <- colnames(x) %||% character(ncol(x))
   blank <- is.na(names) | !nzchar(names)
@@ -236,7 +236,7 @@ column_names <- function(x) {
 
 # ---- parts of the cleaned data --------------------------------------------------------------------------------------
 
-# Returns list(x, index) with all rows given: row i of the response has the inputs x[index[i], ].
+# Returns list(x, index) with all given rows: row i of the response has the inputs x[index[i], ].
 training_inputs <- function(data) {
   index <- data$group %||% seq_len(data$n)
   if (is.null(data$x_zero)) return(list(x = data$x, index = index))
@@ -244,7 +244,7 @@ training_inputs <- function(data) {
   list(x = rbind(data$x, data$x_zero), index = as.integer(all_rows(data, index, zero)))
 }
 
-# Returns a number for each row given, named as the response, from the numbers of rows used and of rows of weight 0.
+# Returns a number for each given row, named as the response, from the numbers of used rows and of rows of weight 0.
 all_rows <- function(data, used, zero) {
   value <- stats::setNames(numeric(length(data$response)), names(data$response))
   dropped <- (data$prior_weights %||% rep(1, length(value))) == 0
@@ -253,11 +253,11 @@ all_rows <- function(data, used, zero) {
   value
 }
 
-# The largest number of training rows at which a fit with neighbours is certified.
+# With neighbours, fits are certified at no more than this number of training rows.
 certified_rows <- 2000L
 
-# Returns the training rows of a certificate, or `most` of them drawn at random: equal rows as often as they occur, no
-# rows of weight 0.
+# Returns the training rows of a certificate, or `most` of them drawn at random. Equal rows occur as often as in the
+# data; rows of weight 0 are omitted.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
   offset <- data$offset %||% 0
@@ -277,12 +277,12 @@ take_rows <- function(data, rows) {
        twins = lapply(data$twins, `[`, rows))
 }
 
-# The number of rows on which moved inducing points predict as those moved on all rows, to 0.001 in log density
+# Inducing points that were moved on this many rows predict like points moved on all rows, to 0.001 in log density
 # (bench/large.R).
 enough_rows <- 20000L
 
-# Returns a random part of the rows for moving m inducing points: `asked` of them, or enough. The density leaves out the
-# terms of merged rows. If more rows are asked for than the sample of a source has, all rows are used, by passes.
+# Returns a random part of the rows for moving m inducing points: `asked` rows, or enough_rows. The density omits the
+# terms of merged rows. If `asked` exceeds the sample of a source, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)
@@ -297,10 +297,10 @@ optimise_rows <- function(data, asked, m) {
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# Returns at most `most` of n rows, evenly spaced in their order.
+# Returns at most `most` evenly spaced numbers from 1 to n.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# Returns the weights that the user gave, or NULL. `prior_weights` also has the sizes of noise that differs.
+# Returns the weights that the user gave, or NULL. With a noise trend, `prior_weights` also contain its factors.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
 # Returns the root of the weighted sum of squares of the offset.
@@ -308,7 +308,7 @@ offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, o
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns the variables of a formula with the positions of their columns; an empty list for a fit of a matrix.
+# Returns the variables of a formula with the positions of their columns, or an empty list for a fit of a matrix.
 placed_variables <- function(frame) {
   last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)

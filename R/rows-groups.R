@@ -1,10 +1,10 @@
-# Grouped terms of a formula, (1 | g) and its kin: the bars are taken out before model.frame() sees the formula, and
-# each group becomes one column with the numbers of its levels. kernel-make.R has the kernel that reads it.
+# Reads grouped terms of a formula, such as (1 | g). They are removed before model.frame() sees the formula, and each
+# group becomes one column with the numbers of its levels. kernel-make.R has the kernel of this column.
 
-# Returns the formula without its grouped terms, but with their variables as further terms, and the attribute `grouped`:
-# list(formula, smooth, groups), where `smooth` has the labels of the inputs of the smooth part and `groups` the kernels
-# of the groups. Groups of `kernel` count, and beside groups the variables of `mean` need not be inputs. A formula
-# without groups is returned as it is.
+# Returns the formula with the variables of its grouped terms instead of the terms, and the attribute `grouped`:
+# list(formula, smooth, groups). `smooth` has the labels of the inputs of the smooth part and `groups` the kernels of
+# the groups. Groups of `kernel` are included. With groups the variables of `mean` need not be inputs. A formula without
+# groups is returned unchanged.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -20,7 +20,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
     terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
     smooth <- attr(terms, "term.labels")
     dot <- "." %in% all.vars(split$smooth[[length(split$smooth)]])
-    if (dot) smooth <- setdiff(smooth, names_of_parts) # a dot leaves out the groups
+    if (dot) smooth <- setdiff(smooth, names_of_parts) # a dot does not include the groups
     offsets <- as.list(attr(terms, "variables"))[1L + attr(terms, "offset")]
     if (dot) formula[[length(formula)]] <- sum_of(c(lapply(smooth, str2lang), offsets, split$bars))
   }
@@ -41,9 +41,8 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
 
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
-# Returns list(smooth, groups, bars): the formula without grouped terms, NULL if nothing is left, for each grouped term
-# list(by, design, correlated), and the terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Refuses a bar that is no
-# grouped term.
+# Returns list(smooth, groups, bars): the formula without grouped terms (NULL if nothing remains), list(by, design,
+# correlated) for each grouped term, and the terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Refuses other bars.
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
@@ -91,7 +90,7 @@ find_bar <- function(term) {
   for (part in as.list(term)[-1L]) if (!is.null(bar <- find_bar(part))) return(bar)
 }
 
-# Returns the variables of a group: a and b of a:b.
+# Returns the variables of a group, such as a and b of a:b.
 by_parts <- function(by) {
   if (is_call_of(by, "(")) return(by_parts(by[[2L]]))
   if (is_call_of(by, ":")) return(c(by_parts(by[[2L]]), by_parts(by[[3L]])))
@@ -102,8 +101,8 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns how the inputs of a model frame become columns: for each list(name, kind, levels, width, columns), the last
-# their names. Groups have kind "group", and `apart` marks variables that the smooth part does not read.
+# Returns the coding of the inputs of a model frame: list(name, kind, levels, width, columns) for each, where `columns`
+# are column names. Groups have kind "group", and `apart` marks variables that the smooth part does not read.
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
     v <- mf[[name]]
@@ -143,7 +142,7 @@ coded_variables <- function(mf, used, grouped) {
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
 
-# Refuses groups of `n` rows whose variance cannot be learned, and factors and text whose values hardly repeat: they
+# Stops if a group's variance cannot be learned from `n` rows, or if the values of factors or text hardly repeat: they
 # identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
 # factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
@@ -181,16 +180,15 @@ check_levels <- function(variables, n, gaussian = TRUE) {
   }
 }
 
-# Returns the name of the level of each row, NA where it is missing.
+# Returns the name of each row's level, or NA if it is missing.
 group_keys <- function(v, values) {
   keys <- lapply(v$parts, function(part) as.character(values[[part]]))
   missing <- Reduce(`|`, lapply(keys, is.na))
   ifelse(missing, NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }
 
-# Returns the number of the level of each row. A level that the fit does not know has a negative number of its own,
-# computed from its name: it is the same in all calls, unless two of 2^52 numbers are equal. Each missing level is a
-# level of its own.
+# Returns the number of the level of each row. A level unknown to the fit has a negative number of its own, computed
+# from its name, which is the same in all calls (unless two of 2^52 numbers coincide). Missing levels are distinct.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   new <- setdiff(keys, c(v$levels, NA))
@@ -212,7 +210,7 @@ name_number <- function(text) {
   -1 - high * 2097152 - low
 }
 
-# Returns the variables, where groups also have the levels of these rows.
+# Returns the variables; groups also have the levels of the new rows.
 with_levels_of <- function(variables, mf) {
   lapply(variables, function(v) {
     if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
@@ -220,7 +218,7 @@ with_levels_of <- function(variables, mf) {
   })
 }
 
-# Returns `x`, where missing levels are NA, and sends one message about rows with levels that the fit does not know.
+# Returns `x` with NA for missing levels, and sends one message about rows with levels unknown to the fit.
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
@@ -233,7 +231,7 @@ check_new_levels <- function(variables, x) {
   x
 }
 
-# How the variables of a formula become columns of numbers.
+# Codes the variables of a formula as columns of numbers.
 
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))

@@ -1,4 +1,4 @@
-# Reads rows for a fit: new rows to predict at, and rows with a response that a fit was made of or is given later.
+# Reads rows for a fit: new rows to predict at, and rows with a response.
 
 by_formula <- function(fit) fit$frame$method == "formula"
 
@@ -7,8 +7,8 @@ by_formula <- function(fit) fit$frame$method == "formula"
 # Returns new rows in the columns of the fit: list(
 #   x          the rows without missing values, a double matrix
 #   offset     0, or a number for each element of keep
-#   keep       TRUE for each row left by na.action that is complete, and so in x
-#   row_names  of these rows, or NULL)
+#   keep       TRUE for each row that na.action keeps and that is complete, so that it is in x
+#   row_names  of the rows that na.action keeps, or NULL)
 # With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
 # offset 0 in new rows. With `re` FALSE the variables of groups may be missing.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
@@ -23,7 +23,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
-  # calling na.action with complete and incomplete rows shows which rows it leaves
+  # Calling na.action with complete and incomplete rows shows which rows it keeps.
   left <- if (!is.null(na.action)) tryCatch({
     match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA)))
   }, error = function(e) {
@@ -50,7 +50,7 @@ rows_by_matrix <- function(frame, newdata) {
   list(x = x, offset = 0, row_names = labels)
 }
 
-# Returns the columns of the fit: by name if both sides have names (further columns are ignored), else by position.
+# Returns newdata in the fit's columns: by name if both have names (other columns are ignored), else by position.
 match_columns <- function(frame, newdata) {
   d <- length(frame$columns)
   names <- colnames(newdata)
@@ -90,7 +90,7 @@ rows_by_formula <- function(frame, newdata, re) {
   x <- bind_columns(frame$variables, mf)
   if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
-  # the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does
+  # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm().
   total <- evaluate_new(stats::model.offset(mf)) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
@@ -114,8 +114,8 @@ evaluate_new <- function(expr) {
   })
 }
 
-# Checks that the variables of a model frame are of the same kind as in the fit, and returns it. A column of NA fits any
-# kind.
+# Checks that the variables of a model frame are of the same kind as in the fit, and returns the frame. A column of NA
+# fits any kind.
 check_new_variables <- function(mf, variables) {
   for (spec in Filter(function(v) v$kind != "group", variables)) {
     v <- mf[[spec$name]]
@@ -214,8 +214,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows are merged if the fit has
-# neighbours. Rows with a non-Gaussian likelihood are not merged.
+# Returns the data with other rows. Equal rows are merged as in the fit, or all of them if the fit has neighbours. Rows
+# with a non-Gaussian likelihood are not merged.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
@@ -238,9 +238,9 @@ data_of_rows <- function(data, rows, fit) {
   data
 }
 
-# ---- the rows of a fit, read again from where they are --------------------------------------------------------------
+# ---- the rows of a fit, read again -----------------------------------------------------------------------------------
 
-# Returns the part of a fit that fitted_rows() needs, which is sent to workers.
+# Returns the part of a fit that fitted_rows() needs, to send it to workers.
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])
@@ -249,7 +249,7 @@ fit_recipe <- function(fit) {
 # Returns the rows of a block of the data of the fit.
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
-# Returns `data`, which should be the data of the fit, as a source.
+# Returns `data`, which should be the data of the fit, as a row source.
 source_of_fit <- function(fit, data) {
   refuse_if(!by_formula(fit), "fit", "a fit of a matrix", "a fit of a formula, because its rows are read again")
   if (is.data.frame(data)) return(rows_in_memory(data))
@@ -257,8 +257,8 @@ source_of_fit <- function(fit, data) {
   data
 }
 
-# Returns the fit with all rows of a source as its data, for products over pairs of rows. Workers make the products of
-# rows that are on workers.
+# Returns the fit with all rows of a source as its data, for products over pairs of rows. If rows are on workers, the
+# workers compute the products.
 with_rows_of <- function(fit, source) {
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))

@@ -1,4 +1,4 @@
-# Places on the globe and times as inputs: sphere(), Date, POSIXct, and how they become columns.
+# Converts points on the globe (sphere()) and times (Date, POSIXct) to numeric columns.
 
 #' Places on the globe
 #'
@@ -53,10 +53,10 @@ sphere <- function(lon, lat) {
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
 }
 
-# The mean radius of the Earth in km.
+# The mean radius of the Earth is in km.
 earth_radius <- 6371.0088
 
-# Makes a sphere() value. Adding 0 removes the sign of 0, so that equal places have equal bits.
+# Makes a sphere() value. Adding 0 removes the sign of 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export
@@ -73,7 +73,7 @@ degrees_of <- function(x, middle = 0) {
 
 # ---- variables of a formula -----------------------------------------------------------------------------------------
 
-# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric"; NA for values that are no input.
+# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric", or NA for values that cannot be inputs.
 variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
   if (inherits(v, c("Date", "POSIXct"))) return("time")
@@ -82,8 +82,8 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns how a place or a time is coded, in the form of coded_variables(); NULL for other variables. Times count days
-# from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
+# Returns the coding of a point on the globe or a time, in the form of coded_variables(), or NULL for other variables.
+# Times count days from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {
   kind <- variable_kind(v)
   spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
@@ -124,12 +124,12 @@ times_of <- function(spec, days) {
 
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
 
-# Names of coordinates, flat or not.
+# These are names of coordinates, on the globe or in a plane.
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
-# Sends a message if columns named as longitude and latitude are plain numbers and that distorts distances: a degree of
-# longitude is half as long again at one place than at another, or longitudes span a quarter of the globe.
+# Sends a message if columns named as longitude and latitude are plain numbers and distances are distorted: the length
+# of a degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())
@@ -147,15 +147,15 @@ message_if_degrees <- function(x) {
 
 # ---- objects of sf, sp, terra and stars ------------------------------------------------------------------------------
 #
-# Objects of the packages sf, sp, terra and stars as data and as new rows. A fit sees a data frame with two more columns
-# for the place, which its formula gets: sphere(lon, lat) for longitudes and latitudes, x + y for other coordinates.
+# Reads objects of the packages sf, sp, terra and stars as data and as new rows. A fit sees a data frame with two
+# columns for the location, and its formula gets sphere(lon, lat) for longitude and latitude, else x + y.
 
 spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars")
 is_spatial <- function(x) inherits(x, spatial_classes)
 spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
 
-# Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) of a spatial object.
-# Lines and polygons stand at their centroids.
+# Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) from a spatial object.
+# Lines and polygons are represented by their centroids.
 spatial_parts <- function(x, argument) {
   none <- function(n) data.frame(row.names = seq_len(n))
   kind <- spatial_class(x)
@@ -192,8 +192,8 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns the call of a formula method with a data frame and a formula for it in place of a spatial object. The
-# attribute "place" of the data frame has the names of its coordinates and their reference system.
+# Returns the call of a formula method in which a data frame and its formula replace a spatial object. The attribute
+# "place" of the data frame has the names of its coordinates and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)
   if (!is_spatial(data)) return(call)
@@ -218,7 +218,7 @@ call_with_places <- function(call, envir) {
   call
 }
 
-# Returns new rows as a data frame with the coordinates of the fit's places; other rows as they are.
+# Returns new rows as a data frame with the fit's coordinates. Other rows are returned unchanged.
 rows_at_places <- function(frame, newdata) {
   if (!is_spatial(newdata)) return(newdata)
   place <- frame$place
@@ -237,7 +237,7 @@ rows_at_places <- function(frame, newdata) {
   cbind(parts$values[setdiff(names(parts$values), place$names)], stats::setNames(as.data.frame(at), place$names))
 }
 
-# Returns predictions (a vector, a matrix, or a list of fit and se.fit) in the places of `x`, in its class.
+# Returns predictions (a vector, a matrix, or a list of fit and se.fit) at the locations of `x`, in its class.
 predictions_at <- function(x, predicted) {
   values <- as_table(predicted)
   row.names(values) <- NULL

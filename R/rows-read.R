@@ -2,13 +2,13 @@
 
 # Returns the cleaned data of a formula method. `call` is the match.call() of a method with the arguments of lm().
 # `subset`, `weights` and `offset` are evaluated in `data`, then in the environment of the formula; the other arguments
-# in `envir`. Factors that a correlation matrix in `kernel` covers keep all declared levels.
+# in `envir`. Factors with a correlation matrix in `kernel` keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
                               kernel = NULL, mean = NULL) {
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
-  # default names "1", "2", ... take 64 bytes a row, so many rows have none
+  # Default names "1", "2", ... take 64 bytes a row, so many rows have none.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
     call$na.action <- quote(stats::na.pass)
@@ -41,8 +41,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does. Drops the levels that no row has, except those of factors whose levels are the row
-# names of a correlation matrix in `kernel`: the matrix defines a level without rows, too.
+# Calls model.frame() like lm(). Drops levels without rows, except of factors whose levels are the row names of a
+# correlation matrix in `kernel`, because the matrix also defines levels without rows.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
@@ -84,7 +84,7 @@ check_formula <- function(call, envir) {
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
-  around <- environment(formula) # has no sphere() where the package is not attached
+  around <- environment(formula) # lacks sphere() if the package is not attached
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
@@ -131,7 +131,7 @@ given_levels <- function(kernel) {
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
-# Returns list(x, response, name, w, offset) from a model frame. `variables` code its inputs; `labels` name its rows.
+# Returns list(x, response, name, w, offset) from a model frame. `variables` codes its inputs; `labels` are row names.
 rows_of_frame <- function(mf, variables, labels, argument = "data") {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
@@ -143,12 +143,12 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
 
-# Adds to the data what the formula defines, except the variables that new rows need.
+# Adds to the data the elements from the formula, except the variables that new rows need.
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
-  # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to
-  # the training rows. A single number holds for all rows.
+  # The offset argument is evaluated again in newdata, unless do.call() put a vector into the call, which belongs to the
+  # training rows. A single number holds for all rows.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
                      variables = variables, offset = if (recomputable) call$offset else NA)
@@ -170,7 +170,7 @@ input_variables <- function(terms) {
 
 # ---- coding of variables --------------------------------------------------------------------------------------------
 
-# Returns the columns of all variables side by side; `values` has the variables by name.
+# Returns the columns of all variables as one matrix; `values` has the variables by name.
 bind_columns <- function(variables, values) {
   columns <- unlist(lapply(variables, `[[`, "columns"))
   x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
@@ -189,10 +189,10 @@ bind_columns <- function(variables, values) {
   x
 }
 
-# ---- what prediction needs of the formula ---------------------------------------------------------------------------
+# ---- the parts of the formula that predictions need ------------------------------------------------------------------
 
-# Returns terms with the inputs and offset() terms only. Variables that were taken out, as in y ~ . - id, and the
-# response need not be in newdata.
+# Returns terms with the inputs and offset() terms only. newdata may lack the response and variables removed as in y ~ .
+# - id.
 input_terms <- function(terms, used) {
   a <- attributes(terms)
   keep <- sort(c(used, a$offset))
@@ -208,8 +208,8 @@ input_terms <- function(terms, used) {
   body
 }
 
-# Returns the variables that newdata must have: columns of `data`, and variables from elsewhere with a value for each
-# row. Without this check R would silently take a lacking variable from the environment of the formula.
+# Returns the variables that newdata must have: columns of `data`, and other variables with a value for each row.
+# Without this check R would silently take a missing variable from the environment of the formula.
 data_variables <- function(frame, terms, call, envir) {
   names <- needed_variables(frame)
   env <- environment(terms)
@@ -230,8 +230,8 @@ needed_variables <- function(frame) {
   union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
 }
 
-# Returns the part of `data` that a fit keeps to read newdata. A fit without its data loses the environment of the
-# formula, too, which may hold the data; variables are then looked up in the workspace.
+# Returns the part of `data` that a fit keeps to read newdata. A fit without its data also loses the environment of the
+# formula, which may hold the data; variables are then looked up in the workspace.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
@@ -241,7 +241,7 @@ make_frame <- function(data, keep_data = TRUE) {
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
       stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
     }, numeric(3L))
-    # a sphere has the corners of longitude and latitude
+    # A sphere gets the corners of longitude and latitude.
     for (v in Filter(function(v) v$kind == "sphere", placed_variables(frame))) {
       at <- apply(degrees_of(data$x[, v$columns], v$middle), 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
       frame$outline[, v$columns] <- sphere(at[, 1L], at[, 2L])
@@ -252,7 +252,7 @@ make_frame <- function(data, keep_data = TRUE) {
 
 drop_environment <- function(terms) if (!is.null(terms)) `attr<-`(terms, ".Environment", globalenv())
 
-# Returns a call without environments and data. Formulas lose their environment; a value that do.call() put into the
+# Returns a call without environments and data. Formulas lose their environment. A value that do.call() put into the
 # call is replaced by the name of its argument, unless it is a single number, string or flag.
 slim_call <- function(call) {
   for (i in seq_along(call)[-1L]) {

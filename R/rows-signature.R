@@ -1,4 +1,4 @@
-# Equal rows, weights, and sums that identify data.
+# Merges equal rows, finds copies, and computes sums that identify data.
 #
 # Equal input rows are merged: one row with the sum of their weights and the weighted mean of their responses. The
 # posterior and the exact GP stay the same. Rows that also repeat a response may be copies, which are recognised here.
@@ -6,15 +6,15 @@
 # Beyond this number of rows, the code avoids copies of the data.
 many_rows <- 1e5
 
-# Returns for each row the number of its group of equal rows, groups in order of appearance; NULL if more than `most`
-# rows are distinct. Each column separates rows further. Rows that no other row equals so far are not looked at again.
-# So data without repeats take a sort or two, and memory for a column, not for a copy of x. Numbers are compared as
+# Returns the number of each row's group of equal rows, in order of appearance, or NULL if more than `most` rows are
+# distinct. Each column separates rows further, and rows that already differ from all others are skipped. So data
+# without repeats take one or two sorts, and memory for a column, not for a copy of x. Numbers are compared as
 # floating-point numbers (0 equals -0).
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
-  row <- seq_len(n) # rows that may still equal another: group by group, ascending within a group
-  id <- NULL        # the group of each of them; NULL: one group
+  row <- seq_len(n) # rows that may still equal another, group by group, ascending within a group
+  id <- NULL        # their groups; NULL is a single group
   for (j in seq_len(ncol(x))) {
     v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
@@ -32,17 +32,17 @@ equal_rows <- function(x, most = nrow(x)) {
   cumsum(first == seq_len(n))[first]
 }
 
-# Merges equal rows if at most the share `most` of the rows is left. With W_g = sum of w_n and m_g the weighted mean
+# Merges equal rows if at most the share `most` of the rows remains. With W_g = sum of w_n and m_g the weighted mean
 # over a group of equal rows,
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# `twins` has the further rows and the squares of each group.
+# `twins` has the number of further rows and the squares of each group.
 merge_equal_rows <- function(x, y, weights, most = 0.9,
                              group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- weights %||% rep(1, length(y))
-  # differences from the group's first response are exact for a single row and for equal responses
+  # Differences from the group's first response are exact for a single row and for equal responses.
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
   mean_y <- origin + sums[, 2L] / sums[, 1L]
@@ -52,7 +52,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9,
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows, even if only a few rows are equal. `group`: the groups of equal rows, if they are known.
+# Merges equal rows, even if only a few rows are equal. `group` may give the groups of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -62,17 +62,17 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
   data
 }
 
-# Returns for each used row the number of its group of copies, rows with equal inputs and equal response; NULL if the
-# repeats are not copies. Repeats are copies, as in bootstrap samples and merged tables, if rows with equal inputs agree
-# in their response far more often than chance gives: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance
-# is the agreement of two rows drawn from all. If it is frequent, few different responses (grades, counts of few) are
-# never copies. A table that has each (x, y) k >= 2 times is one that was pasted to itself.
-# `y`: the response of each row; `group`: the groups of equal inputs.
+# Returns the number of each used row's group of copies (rows with equal inputs and equal response), or NULL if the
+# repeats are not copies. They are copies, as in bootstrap samples and merged tables, if rows with equal inputs have
+# equal responses far more often than by chance: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance is
+# the probability that two rows drawn from all agree. If it is large, few distinct responses (grades, small counts) are
+# never copies. A table with each (x, y) k >= 2 times was appended to itself. `y` has the response of each row, `group`
+# the groups of equal inputs.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
   if (is.null(each)) return(NULL)
-  times <- tabulate(each)                # rows with these inputs and this response
+  times <- tabulate(each)                # the number of rows with these inputs and this response
   of <- group[!duplicated(each)]         # their group of equal inputs
   rows <- tabulate(group)
   chance <- sum((tabulate(match(y, y)) / length(y))^2)
@@ -80,7 +80,7 @@ copies_of <- function(y, group) {
   if (whole && length(y) / 2 * log(chance) < log(copy_rule[["whole"]])) return(each)
   few <- length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]
   if (few && chance > copy_rule[["chance"]]) return(NULL)
-  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # pairs of a group that agree
+  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # the share of pairs in a group that agree
   agreement <- sum((rows - 1) * agree) / sum(rows - 1)
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
@@ -101,7 +101,7 @@ copies_in <- function(data) {
   if (length(group) == length(y)) copies_of(y, group)
 }
 
-# Returns the data with each (x, y) once, with the mean weight of its copies. `copies`: how many rows were left out.
+# Returns the data with each (x, y) once, with the mean weight of its copies. `copies` is the number of omitted rows.
 without_copies <- function(data) {
   copy <- copies_in(data)
   if (is.null(copy)) return(data)
@@ -123,8 +123,8 @@ merged_weights <- function(data) data$weights %||% rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
-# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number. A few rows
-# with huge weights may have almost all of the weighted squares. Then they count like the median row.
+# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number. If a few
+# rows with huge weights have almost all weighted squares, they are given the median weight.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -140,7 +140,7 @@ response_power <- function(data, y = data$y) {
   if (power > 0) power else 1
 }
 
-# Returns what merging adds to the log density of the cleaned y, without `constant`.
+# Returns the terms that merging adds to the log density of the cleaned y, without `constant`.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
 # Returns numbers that identify a set of rows in their order.
@@ -151,14 +151,14 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint without the response: a correction belongs to rows in their order.
+# Returns the fingerprint without the response, because a correction belongs to rows in their order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
-# ---- data of two fits, of which one or both may have dropped them ---------------------------------------------------
+# ---- data of two fits, which may lack their rows ---------------------------------------------------------------------
 
-# Returns sums over rows that identify data, however rows are merged or scaled, and the sizes of their terms, which
-# separate a difference from rounding. Sums of x and y alone would not notice swapped inputs or reversed residuals; the
-# sums of w phi(x) and w y phi(x), with fixed pseudo-random functions phi, do.
+# Returns sums over rows that identify data, however rows are merged or scaled, and the sizes of the terms, which
+# separate a difference from rounding. Sums of x and y alone would not notice swapped inputs or reversed residuals. So
+# there are sums of w phi(x) and w y phi(x), with fixed pseudo-random functions phi.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
@@ -167,7 +167,7 @@ data_signature <- function(data) {
     i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("center", "scale", "shift")]
     part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
-    if (start > 1L) part$shift$ss <- 0 # this part counts once
+    if (start > 1L) part$shift$ss <- 0 # count merged squares once
     now <- signature_sums(part)
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
     gc(FALSE, full = FALSE) # all parts together are as large as the data
@@ -207,7 +207,7 @@ same_sums <- function(a, b) {
 }
 
 # Tests whether equal inputs, merged, have the same weights and mean responses to rounding, in any order. If the inputs
-# differ, perhaps by rounding only, the sums have decided.
+# differ, perhaps by rounding only, the comparison of sums is final.
 same_rows <- function(a, b) {
   if (!identical(a$x, b$x)) {
     a <- ordered_rows(a)

@@ -1,11 +1,11 @@
-# The settings of the functions that fit: one table of their arguments, and the checks.
+# Defines the settings of the functions that fit, in one table of their arguments, and checks them.
 
-# A row for each argument of a function that fits. A new setting is an argument, a row here and a line of help.
+# The table has a row for each argument of the functions that fit. A new setting also needs a line of help.
 #
 #   part    the part of the plan that uses it, see decide(); "rows" and "response" are used before there is a plan
 #   takers  the functions that have the argument
-#   kept    is it kept as `fit$asked`, for fits of other rows?
-#   null    may the value be NULL?
+#   kept    TRUE if `fit$asked` keeps it, for fits of other rows
+#   null    TRUE if the value may be NULL
 #   check   function(value, method), which returns the checked value; an allowed NULL is not checked
 settings <- local({
   every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
@@ -73,8 +73,8 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
-# Returns the arguments with the model of the fit `like` (kernel, noise and its sizes, transform and mean), or, if
-# `plain` is TRUE, with the transform "plain".
+# Returns the arguments with the model of the fit `like` (kernel, noise with its trend and tails, transform and mean),
+# or, if `plain` is TRUE, with the transform "plain".
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
@@ -114,8 +114,8 @@ leaves_points_open <- function(asked) {
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
 # Returns `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the cleaned response,
-# the names of the hyperparameters to learn (`free`), the inducing points in the order of the inputs. `asked$again` has
-# the arguments as given, for fits of other rows.
+# the names of the hyperparameters to learn (`free`), and the inducing points in the order of the inputs. `asked$again`
+# has the arguments as given, for fits of other rows.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
@@ -140,7 +140,7 @@ complete_settings <- function(data, asked) {
             "constant", "of at least two different values to learn from",
             hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
   start <- new_model(compiled, asked$noise, data$center, data$scale)
-  # fourth powers of standard deviations must be finite numbers
+  # Fourth powers of standard deviations must be finite numbers.
   variances <- list(noise = start$noise,
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
@@ -153,7 +153,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with its inputs, groups and mean; its profile is NULL if it is to be chosen.
+# Returns the kernel with its inputs, groups and mean. Its profile is NULL if it is still to be chosen.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel", "none", "a kernel",
             message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
@@ -177,7 +177,7 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing` against the data. A fit as `inducing` gives its points, and its hyperparameters as starts.
+# Checks `m` and `inducing`. If `inducing` is a fit, uses its points, and starts from its hyperparameters.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
@@ -228,7 +228,7 @@ learned_names <- function(asked, compiled) {
   setdiff(names, held)
 }
 
-# Refuses free hyperparameters that no data could separate.
+# Stops if the data cannot separate free hyperparameters.
 check_learnable <- function(kernel, table, data, names, free) {
   if (!length(free) || has_one_factor(kernel)) return(invisible())
   table$free <- names[-length(names)] %in% free

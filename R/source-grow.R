@@ -82,10 +82,10 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
-# Returns the cleaned rows of new data. `fit` may also be its fit_recipe().
+# Returns the cleaned rows of new data. `fit` may also be the result of fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
-# Returns the posterior on the inducing points, with the sums over rows that it is made of.
+# Returns the posterior on the inducing points, with the sums over rows from which it was made.
 posterior_of_fit <- function(fit) {
   near <- fit$near
   if (!is.null(near)) return(c(near$sums, near[c("L", "beta", "jitter")], list(C = near$C * sqrt(model_of(fit)$noise))))
@@ -100,7 +100,7 @@ with_sums <- function(fit, rows, sign) {
     abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
                 hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   }
-  # an earlier version did not keep the shift
+  # Fits of an earlier version lack the shift.
   if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
   if (!is.null(near) && is.null(near$sums)) return(with_more_near(fit, rows))
   new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit),
@@ -110,7 +110,7 @@ with_sums <- function(fit, rows, sign) {
 }
 
 # Returns the fit whose sums include or lack `new`, a result of sums_with_signature(). `allowance` adds up the rounding
-# errors that removed rows leave in the sums: s2 I + G may be off by this share of s2.
+# errors that removed rows leave in the sums, as a share of s2 in s2 I + G.
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
@@ -153,13 +153,13 @@ with_new_sums <- function(fit, new, sign) {
 }
 
 # Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
-# offset_squares). `tol` belonged to the old rows and is dropped. So is a reference, because it would need the data.
+# offset_squares). Drops `tol`, which belongs to the old rows, and the reference, which would need the data.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)
   fit$signature <- signature_of(list(sums = old$sums[names] + sign * new$signature$sums,
                                      size = old$size[names] + max(sign, 0) * new$signature$size), old$sums[["center"]])
-  # certificates allow for the rounding of the offset
+  # Certificates allow for the rounding of the offset.
   if (sign > 0 && new$offset_squares > 0) {
     fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + new$offset_squares)
   }
@@ -179,7 +179,7 @@ note_rows <- function(fit, n) {
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Returns the fit with more rows as possible neighbours, the new ones last in the order.
+# Returns the fit with more rows as possible neighbours; new rows come last in the order.
 with_more_near <- function(fit, rows) {
   old <- fit$near$rows
   data <- merge_all_equal_rows(list(
@@ -211,7 +211,7 @@ resampled <- function(kept, rows, before) {
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
 
-# Returns the fit with the posterior of other data, `n` rows more or (negative) fewer.
+# Returns the fit with the posterior of other data, which have `n` rows more or (if negative) fewer.
 fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, data, fit$data)
@@ -246,7 +246,7 @@ match_rows <- function(x, old) {
   match(group[n + seq_len(nrow(x))], group[seq_len(n)])
 }
 
-# ---- points ---------------------------------------------------------------------------------------------------------
+# ---- inducing points -------------------------------------------------------------------------------------------------
 
 #' @rdname add_rows
 #' @export

@@ -56,7 +56,7 @@
 #' @name row_sources
 NULL
 
-# Rows in a block: enough that computing costs more than reading. Ten columns take 1.6 MB.
+# A block has enough rows that computing takes longer than reading. Ten columns take 1.6 MB.
 rows_of_a_block <- 20000
 
 #' @export
@@ -64,12 +64,12 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
   refuse_if(!is.character(query) || length(query) != 1L || is.na(query), "query", query, "one string")
   block <- check_count(block, "block")
-  # the name of a table has no spaces unless the table exists
+  # The name of a table has no spaces unless the table exists.
   exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
   if (exists || !grepl("[[:space:]]", query)) {
     query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
   }
-  # the drivers RPostgreSQL and duckdb need a cursor or Arrow to read without all rows in this process
+  # The drivers RPostgreSQL and duckdb need a cursor or Arrow to read without holding all rows in this process.
   arrow <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
     "dbSendQueryArrow" %in% getNamespaceExports("DBI")
   reader <- if (inherits(con, "PostgreSQLConnection")) by_cursor(con) else if (arrow) by_arrow() else
@@ -91,9 +91,9 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   })
 }
 
-# The readers of a query are list(send(con, query), fetch(result, n), clear(result)), where send() returns the result.
+# A reader of a query is list(send(con, query), fetch(result, n), clear(result)), where send() returns the result.
 
-# Releases each chunk at once, because the garbage collector does not know the chunk's size. Needs DBI 1.2.0.
+# Returns a reader that releases each chunk at once, because R does not know its size. Needs DBI 1.2.0.
 by_arrow <- function() {
   of_dbi <- function(name) getExportedValue("DBI", name)
   list(send = of_dbi("dbSendQueryArrow"), fetch = function(result, n) {
@@ -157,7 +157,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   })
 }
 
-# Returns TRUE for text that is dates as 2026-01-31, or missing.
+# Returns TRUE for text with dates such as 2026-01-31, or missing values.
 has_iso_dates <- function(v) {
   v <- if (is.character(v)) v[!is.na(v) & nzchar(v)]
   length(v) > 0L && all(grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", v)) && !anyNA(as.Date(v, "%Y-%m-%d"))

@@ -1,8 +1,7 @@
-# The first pass over a source finds what cleaning needs of all rows (centre and scale of the response, levels of
-# factors) and draws a random sample. Later passes clean the rows block by block.
+# Makes the first pass over a source. It finds properties of all rows for cleaning (centre and scale of the response,
+# levels of factors), and draws a random sample. Later passes clean the rows block by block.
 
-# Returns the cleaned sample, as data_from_formula() does, with centre and scale of all rows. `whole` has the elements
-# that later passes need.
+# Returns the cleaned sample, like data_from_formula(), with centre and scale of all rows. `whole` is for later passes.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
@@ -33,7 +32,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns how rows are read from a block: the call of a formula method without its data.
+# Returns the recipe for reading rows from a block: the call of a formula method without its data.
 source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
@@ -41,7 +40,7 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
-  # a variable from outside the data with more than one value would have to come in blocks as well
+  # A variable from outside the data with more than one value would have to come in blocks as well.
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
@@ -52,9 +51,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   list(formula = formula, given = given, grouped = grouped)
 }
 
-# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
-# 0. Inputs are coded by `variables`; if NULL, by the variables found in this block alone. Refuses variables that depend
-# on other rows.
+# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset keep, including rows of
+# weight 0. Inputs are coded by `variables`, or if it is NULL by the variables of this block alone. Stops if a variable
+# depends on other rows.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -86,7 +85,7 @@ clean_block <- function(whole, block) {
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Goes over the source of `whole`, joins the values of f(rows, ...) for cleaned rows, and counts the pass. `more` are
+# Reads the source of `whole`, joins the values of f(rows, ...) for cleaned rows, and counts the pass. `more` has
 # further arguments of f.
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
@@ -97,7 +96,7 @@ whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
 # ---- the first pass -------------------------------------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
-  list(recipe, size) # a visit takes them along to a worker
+  list(recipe, size) # a visit takes them to a worker
   function(block) {
     rows <- block_rows(recipe, block)
     mf <- rows$mf
@@ -145,9 +144,9 @@ merge_variables <- function(a, b) {
   a
 }
 
-# Returns a variable with the levels of all rows: those of factors in their order, those of text in alphabetical order.
-# Levels without rows stay if they are the row names of a given correlation matrix.
-# Levels of a group are in the order of numbers if all are numbers.
+# Returns a variable with the levels of all rows. Levels of factors keep their order, and those of text are
+# alphabetical. Levels without rows stay if they are the row names of a given correlation matrix. Levels of a group are
+# in numeric order if all are numbers.
 final_variable <- function(v, given = list()) {
   if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
   if (v$kind != "factor") return(v)
@@ -159,7 +158,7 @@ final_variable <- function(v, given = list()) {
   v
 }
 
-# Returns number, total weight, mean, weighted squares about the mean and range of a response.
+# Returns number, total weight, mean, weighted squares about the mean, and range of a response.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
@@ -174,10 +173,10 @@ merge_moments <- function(a, b) {
        ss = a$ss + b$ss + apart^2 * (a$total * (b$total / total)), range = range(a$range, b$range))
 }
 
-# ---- a random sample of rows that come one after the other ----------------------------------------------------------
+# ---- a random sample of successive rows ------------------------------------------------------------------------------
 
-# The sample of rows with random keys is the rows with the smallest keys, in their order. Returns the sample of the rows
-# of some parts, list(key, values, r, w, size).
+# Returns a random sample of the rows of some parts, list(key, values, r, w, size). Rows have random keys, and the
+# sample has the rows with the smallest keys, in their order.
 smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows <- bind_blocks(parts)
   if (length(rows$key) > size) rows <- take_sampled(rows, which(rows$key <= sort(rows$key, partial = size)[size]))

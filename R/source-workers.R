@@ -6,7 +6,7 @@ rows_parts <- function(parts) {
   crew <- find_crew()
   id <- next_source()
   passes <- 0L
-  # one task for each part; values are merged in the order of the parts, and each part has its own seed
+  # Send a task for each part. Values are merged in the order of the parts, and each part has its own seed.
   pass <- function(source, visit, merge, so_far) {
     passes <<- passes + 1L
     seeds <- sample.int(.Machine$integer.max, length(parts))
@@ -15,7 +15,7 @@ rows_parts <- function(parts) {
       so_far$value <- if (length(values)) Reduce(merge, values)
       so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
     }
-    # data frames are sent at once in the first pass, later only to workers that turn out to lack them
+    # In the first pass data frames are sent at once, later only to workers that turn out to lack them.
     crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
       list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
     }, add_up)
@@ -27,7 +27,7 @@ rows_parts <- function(parts) {
              pass = pass)
 }
 
-# Returns a data frame as parts, one for each worker.
+# Returns a data frame divided into parts, one for each worker.
 frame_on_workers <- function(data) {
   refuse_if(!is.data.frame(data), "data", describe(data), "a data frame, where `workers` is TRUE")
   n <- max(1L, min(find_crew()$size(), nrow(data)))
@@ -35,7 +35,7 @@ frame_on_workers <- function(data) {
   rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))
 }
 
-# Returns a name that no other source has, in any session.
+# Returns a name that no other source has in any session.
 next_source <- function() {
   engine$sources <- (engine$sources %||% 1L) + 1L
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
@@ -57,12 +57,12 @@ products_on_workers <- function(x, crew = find_crew()) {
 
 # ---- on a worker ----------------------------------------------------------------------------------------------------
 
-# Parts of data that are open in this process, for the last source that it worked for.
+# This environment keeps the parts of data that are open in this process, for the last source that it served.
 kept_parts <- new.env(parent = emptyenv())
 
-# Returns task(kept), where `kept` is what this process keeps under `name` for the source `id`: `value`, which is
-# evaluated once. Returns list(absent = TRUE) if nothing is kept, or list(error): errors are values, so that a task
-# fails only if its worker dies.
+# Returns task(kept), where `kept` is the value that this process keeps under `name` for the source `id`; `value` is
+# evaluated once to make it. Returns list(absent = TRUE) if nothing is kept. Errors are returned as list(error), so that
+# a task fails only if its worker dies.
 on_worker <- function(id, name, value, task) {
   tryCatch({
     if (!identical(kept_parts$id, id)) {
@@ -74,7 +74,7 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Returns the row source of a part; NULL if `part` is NULL: the task came without its data.
+# Returns the row source of a part, or NULL if the task came without its data (`part` is NULL).
 open_part <- function(part) {
   if (is.function(part)) part <- reading(part(), 0)
   if (is.null(part) || is_source(part)) return(part)
@@ -83,7 +83,7 @@ open_part <- function(part) {
   rows_in_memory(as.data.frame(part))
 }
 
-# Returns the value of a pass over a part, or without a visit the names of its columns.
+# Returns the value of a pass over a part, or if `visit` is NULL the names of its columns.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   on_worker(id, paste0("part", i), open_part(part), function(source) {
     if (is.null(visit)) return(list(value = source$columns))
@@ -102,9 +102,8 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
 # Returns the results of task(i, whole) for n parts; a task is list(function, arguments). With `whole` TRUE a task
-# contains its part of the data. A task sent without it to a worker that lacks the part returns `absent`, and is then
-# sent again with the data. Tasks wait until a worker is free. `so_far(results)` is called at the end, also after an
-# error or an interrupt.
+# contains its part of the data. If a worker lacks the part, a task without it returns `absent`, and is sent again with
+# the data. Tasks wait for a free worker. so_far(results) is called at the end, also after an error or interrupt.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)
@@ -112,7 +111,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   waiting <- seq_len(n)
   slots <- max(1L, crew$size())
   in_order <- function() results[order(as.integer(names(results)))]
-  # drops the worker that lost a task or failed to start it; TRUE if other workers are left
+  # Drop the worker that lost a task or failed to start it. Returns TRUE if other workers are left.
   leaves_others <- function(flight) !is.null(crew$exclude) && crew$exclude(flight)
   lose <- function(i, e) {
     lost[i] <<- lost[i] + 1L
@@ -163,7 +162,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a task that has ended, or an error if its worker died. Raises the errors of the task itself.
+# Returns the value of a finished task, or an error if its worker died. Raises the errors of the task itself.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)
@@ -174,8 +173,9 @@ value_of_task <- function(crew, flight, where) {
   stop(e)
 }
 
-# Returns list(name, size(), start(f, args), landed(), value(), exclude()). start() returns a `flight`, a task under
-# way. landed(flight): has it ended? exclude(flight) drops its worker (optional). Dead workers: start(), value() fail.
+# Returns list(name, size, start, landed, value, exclude). start(f, args) returns a `flight`, a running task.
+# landed(flight) tests if it has ended, and the optional exclude(flight) drops its worker. For a dead worker start() and
+# value() fail.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
@@ -183,8 +183,8 @@ find_crew <- function() {
               hint = "Install one of them.")
 }
 
-# Returns the crew of package future. Clusters give a new task to their first free worker, and a dead worker counts as
-# free. So later tasks use a cluster without it.
+# Returns the crew of package future. A cluster sends a new task to its first free worker, and a dead worker counts as
+# free. So later tasks use a cluster without the dead worker.
 future_crew <- function() {
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {

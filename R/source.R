@@ -13,8 +13,8 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
   source
 }
 
-# Makes a source. `pass(source, visit, merge, so_far)` goes over its rows; `finish()` is called after each pass, also
-# after an error; `label` is printed.
+# Makes a source. `pass(source, visit, merge, so_far)` visits its rows; `finish()` is called after each pass, also after
+# an error; `label` is printed.
 new_source <- function(rewind, next_block, columns, label, finish = function() NULL, pass = pass_in_turn) {
   structure(class = "pfdtc_source", list(rewind = rewind, next_block = next_block, columns = columns, label = label,
                                          finish = finish, pass = pass))
@@ -36,8 +36,8 @@ random_state <- function() {
   get(".Random.seed", envir = globalenv())
 }
 
-# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. R's generator is then restored,
-# as stats::simulate() promises.
+# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. Then restores R's generator, as
+# stats::simulate() promises.
 from_seed <- function(seed, draws) {
   state <- random_state()
   if (is.null(seed)) return(structure(draws, seed = state))
@@ -47,7 +47,7 @@ from_seed <- function(seed, draws) {
   structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
 }
 
-# Evaluates `expr` with random numbers from a seed and restores the state of R's own.
+# Evaluates `expr` with random numbers from a seed and restores the state of R's generator.
 with_fixed_seed <- function(expr, seed = 1) {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
@@ -57,17 +57,17 @@ with_fixed_seed <- function(expr, seed = 1) {
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# Calls visit(block) for every block with rows and joins the values that are not NULL by merge(a, b); returns NULL if
-# there are none. Visits may run in other processes: `visit` is returned by a function whose arguments are all that it
-# needs. The order of merging changes rounding only. The environment `so_far` has, also after an error or an interrupt,
-# the `value` and the number of `rows` so far.
+# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b). Returns NULL if
+# all are NULL. Visits may run in other processes, so the arguments of the function that returns `visit` are all that it
+# uses. The order of merging changes rounding only. The environment `so_far` has the `value` and the number of `rows` so
+# far, also after an error or an interrupt.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
 }
 
-# Returns a visit that calls f(rows, ...) with the rows that read(from, block) makes of a block, and the arguments in
-# `more`. It returns NULL for a block without rows.
+# Returns a visit that calls f(rows, ...) with rows = read(from, block) and the arguments in `more`. The visit returns
+# NULL for a block without rows.
 visit_rows <- function(read, from, f = list, more = list()) {
   lapply(list(read, from, f, more), force)
   function(block) {
@@ -76,8 +76,8 @@ visit_rows <- function(read, from, f = list, more = list()) {
   }
 }
 
-# Makes a source of items that are read one after the other, such as files. open(item) returns list(read, close): read()
-# returns the next block of the item or NULL, and close() may be missing.
+# Makes a source of items that are read in sequence, such as files. open(item) returns list(read, close): read() returns
+# the next block of the item or NULL, and close() may be missing.
 source_of_items <- function(items, columns, label, open) {
   now <- NULL
   left <- list()
@@ -116,10 +116,10 @@ read_slices <- function(rows, block) {
   }
 }
 
-# Tests whether other processes visit the blocks. Such a visit cannot write to variables of this session.
+# Tests whether other processes visit the blocks. Then a visit cannot write to variables of this session.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
-# Visits block after block in this session.
+# Visits blocks in sequence in this session.
 pass_in_turn <- function(source, visit, merge, so_far) {
   on.exit(source$finish())
   reading(source$rewind(), 0)
@@ -127,7 +127,7 @@ pass_in_turn <- function(source, visit, merge, so_far) {
     block <- read_block(source, so_far$rows)
     if (is.null(block)) return(so_far$value)
     if (!nrow(block)) next
-    # row names begin anew in each block, so errors about rows name the block
+    # Row names begin anew in each block, so errors about rows name the block.
     value <- tryCatch(visit(block), pfdtc_error_input = function(e) {
       e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message,
                            show_count(so_far$rows + 1), show_count(so_far$rows + nrow(block)))
@@ -151,7 +151,7 @@ read_block <- function(source, before) {
   block
 }
 
-# Evaluates an access to a source and gives its errors a class.
+# Evaluates an access to a source, and gives its errors a class.
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)
@@ -162,16 +162,16 @@ reading <- function(expr, before) {
 
 # ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
-# Predicts block by block. `predict_block(block)` is predict() of a block. With `file` the predictions are written as
-# CSV, a line for each row; without, they are returned. `request` identifies the call, so that the same call continues
-# an interrupted file; NULL begins anew.
+# Predicts block by block, where `predict_block(block)` is predict() of a block. Without `file` the predictions are
+# returned; with `file` they are written as CSV, a line for each row. `request` identifies the call, so that the same
+# call continues an interrupted file; NULL begins anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
   none <- function() abort_input("newdata", "a source without rows", "of at least one row")
   if (is.null(file)) {
     blocks <- source_pass(source, function(block) list(predict_block(block)), c)
     return(if (is.null(blocks)) none() else bind_blocks(blocks))
   }
-  # R's connections report a full disk for large writes only, so the size of the file and its lines are checked as well
+  # R's connections report a full disk for large writes only, so also check the size of the file and its lines.
   full <- function(written = NULL) {
     only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
     abort_input("file", "not written completely", "writable", hint = "The disk may be full.",
@@ -222,7 +222,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   invisible(file)
 }
 
-# Checks that `file` is new or a regular file. A device, a pipe or a link would be replaced by the file.
+# Checks that `file` is new or a regular file, because writing would replace a device, a pipe or a link.
 check_output_file <- function(file) {
   refuse_if(!is.character(file) || length(file) != 1L || is.na(file), "file", file, "the name of a file")
   link <- Sys.readlink(file)
@@ -231,7 +231,7 @@ check_output_file <- function(file) {
   refuse_if(odd, "file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
 }
 
-# Returns the name of an incomplete file; it includes a hash of the request.
+# Returns the name of an incomplete file, which includes a hash of the request.
 part_of_file <- function(file, request) {
   if (is.null(request)) return(paste0(file, ".part"))
   noted <- tempfile()
@@ -267,7 +267,7 @@ as_table <- function(p) {
   table
 }
 
-# Binds the values of blocks: vectors, matrices, or lists of these. c() keeps the class of a date, unlist() does not.
+# Binds the values of blocks: vectors, matrices, or lists of them. c() keeps the class of a date, unlist() does not.
 bind_blocks <- function(blocks) {
   first <- blocks[[1L]]
   if (is.matrix(first)) return(do.call(rbind, blocks))
@@ -275,7 +275,7 @@ bind_blocks <- function(blocks) {
   lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }
 
-# Returns everything in a fit that its predictions depend on.
+# Returns all elements of a fit on which its predictions depend.
 prediction_signature <- function(fit) {
   c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
     kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],

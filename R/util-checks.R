@@ -1,6 +1,6 @@
-# Checks of arguments where users call functions. Each returns the cleaned value or raises an error about the argument.
+# Checks arguments at exported functions. Each check returns the cleaned value or raises an error about the argument.
 
-# Raises the error of abort_input() if `wrong` is TRUE. The other arguments are evaluated only then.
+# Raises the error of abort_input() if `wrong` is TRUE. Otherwise the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want, hint = NULL, message = NULL) {
   if (wrong) abort_input(argument, got, want, hint, message)
 }
@@ -35,7 +35,7 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
   check_finite(as.double(y), argument, labels = labels)
 }
 
-# Returns positive finite numbers. `length` is their number; NULL allows any number above 0.
+# Returns positive finite numbers. `length` is the required length; NULL allows any length above 0.
 check_positive <- function(x, argument, length = NULL) {
   n <- base::length(x)
   numbers <- is_plain_numeric(x) && !is.logical(x) && n && (is.null(length) || n == length)
@@ -79,8 +79,8 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns one of `choices`, given by its name or the start of its name. All choices, as in a function's signature, mean
-# the first.
+# Returns one of `choices`, given by its name or the start of its name. If x has all choices, as by default in a
+# function's signature, returns the first.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
@@ -88,7 +88,7 @@ check_choice <- function(x, choices, argument) {
   choices[i]
 }
 
-# Refuses to allocate more than the limit. `what` names the use of the memory: "the covariance of 1000 rows".
+# Stops if `bytes` exceeds the limit. `what` names the use of the memory: "the covariance of 1000 rows".
 check_memory <- function(bytes, what) {
   limit <- getOption("pfdtc.max_memory", 2^32)
   refuse_if(is.na(bytes) || bytes > limit, "pfdtc.max_memory", show_bytes(limit),
@@ -104,9 +104,9 @@ show_bytes <- function(bytes) {
   paste(format(signif(bytes / 1024^unit, 3)), c("bytes", "KB", "MB", "GB", "TB")[unit + 1])
 }
 
-# Checks that all numbers are finite. `variables` are the names of the variables that the columns of x belong to.
+# Checks that all numbers are finite. `variables` has the variable of each column of x.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
-  # min() and max() avoid a logical copy of good data; of no numbers they are infinite
+  # min() and max() avoid a logical copy of good data; they are infinite without numbers.
   ends <- suppressWarnings(c(min(x, na.rm = allow_na), max(x, na.rm = allow_na)))
   i <- if (!all(is.finite(ends))) which(if (allow_na) is.infinite(x) else !is.finite(x))[1L] else NA
   if (is.na(i)) return(x)
@@ -126,8 +126,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   })
 }
 
-# Tests for numbers to compute with. Dates, times and factors are stored as numbers, but is.numeric() is FALSE for
-# them. The bits of integer64 are not those of its number.
+# Tests for numbers to compute with. Dates, times and factors are stored as numbers, but is.numeric() is FALSE for them.
+# integer64 is refused, because its bits do not represent a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
@@ -147,7 +147,7 @@ describe_column <- function(x) {
   typeof(x)
 }
 
-# Returns a hint how to make numbers of a value that is not numeric, or NULL.
+# Returns a hint on how to convert a value to numbers, or NULL.
 reason_not_numeric <- function(x) {
   points <- "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
   by_class <- c(
@@ -209,7 +209,7 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
   structure(class = "pfdtc_control", c(checked, quiet = !missing(progress) && !progress))
 }
 
-# The check of each argument of pfdtc_control(): a function of the value and the argument's name.
+# Each argument of pfdtc_control() has a check, a function of the value and the argument's name.
 control_checks <- local({
   count <- function(min) function(x, name) check_count(x, name, min = min)
   or_null <- function(check) function(x, name) if (!is.null(x)) check(x, name)

@@ -1,4 +1,4 @@
-# Classed conditions. Their fields serve handlers; their messages say what is wrong and what to do.
+# Raises classed conditions. Their fields serve handlers; their messages say what is wrong and what to do.
 
 # Raises an error about an argument. `got` is the value, or one string that describes the value. `want` follows "must
 # be". `hint` is a further sentence that says what to do. `message` replaces the sentence made from the other arguments.
@@ -9,7 +9,7 @@ abort_input <- function(argument, got, want, hint = NULL, message = NULL) {
   stop(classed(c("pfdtc_error_input", "error"), message, argument = argument, got = got))
 }
 
-# Raises an error about a computation. `...` are named fields; `class` is one more class, for handlers.
+# Raises an error about a computation. `...` are named fields, and `class` an additional class, for handlers.
 abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
@@ -19,7 +19,7 @@ abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "err
 
 warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergence", message, ...)
 
-# Warns that the bounds of log marginal likelihoods do not tell two fits apart.
+# Warns that the bounds on log marginal likelihoods do not order two fits.
 warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
 
 # Warns that a simpler model suits a small number of rows better.
@@ -118,7 +118,7 @@ list_quoted <- function(x, quote = "`", most = 5L) {
 }
 
 # Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar. For
-# the `value` of an argument, whose error lists the known ones, the hint is the most similar or NULL.
+# the `value` of an argument, whose error already lists the known values, it is the most similar value or NULL.
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
