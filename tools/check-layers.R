@@ -1,11 +1,10 @@
-# Who may see whom, by the tables of CONTRIBUTING.md. Complains (status 1) when an #include in src/ points up or
-# sideways, when a file has no place in its table, when BLAS or R are seen where they should not be, when compiled code
-# is called from R outside R/native.R, when a function in R/ calls one in a file of a layer above its own, or files of
-# one layer call each other in a circle, of files with more than 400 lines, of doors that outgrow the numerics, and of
-# names that mean two things. Posteriors and responses do not call each other, and only response-table.R compares the
-# name of a likelihood.   Rscript tools/check-layers.R
+# Checks the layers in the tables of CONTRIBUTING.md, and returns status 1 with complaints. In src/, no #include points
+# up or sideways, every file is in the table, and BLAS and R are included only where allowed. In R/, only native.R calls
+# compiled code, no function calls a file of a higher layer, and files of one layer do not call each other in a circle.
+# Posteriors and responses do not call each other, and only response-table.R compares the name of a likelihood. Files
+# have at most 400 lines, C entry points stay small, and no name means two things.   Rscript tools/check-layers.R
 
-# The layers of `src/` or `R/`, the lowest first: the files of each, by the table of CONTRIBUTING.md.
+# Returns the files of each layer of `src/` or `R/`, the lowest first, from the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
   lines <- readLines("CONTRIBUTING.md")
   from <- grep(sprintf("^[|] layer [|] files in `%s` [|]", folder), lines)
@@ -19,7 +18,7 @@ c_layers <- layers_of("src/")
 c_doors <- match("doors", names(c_layers))
 r_layers <- layers_of("R/")
 
-# Numerical C neither allocates, prints nor raises: of the standard library it needs only these.
+# Numerical C neither allocates, prints nor raises errors, so it needs only these headers of the standard library.
 plain_headers <- c("float.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
                    "string.h")
 vector_header <- "immintrin.h"
@@ -85,7 +84,7 @@ check_calls <- function(file) {
 
 # ---- R --------------------------------------------------------------------------------------------------------------
 
-# The top-level names of a file with what their values use, as codetools sees it: functions and constants alike.
+# Returns the top-level names of a file with the names that their values use, by codetools, for functions and constants.
 uses <- function(file) {
   found <- list()
   for (e in parse(file, keep.source = FALSE)) {
@@ -98,7 +97,7 @@ uses <- function(file) {
   found
 }
 
-# data.frame(from, name, to, uses): what files use of one another.
+# Returns data.frame(from, name, to, uses): the names that files use of one another.
 uses_of_files <- function(files) {
   used <- lapply(stats::setNames(files, sub("[.][rR]$", "", basename(files))), uses)
   owner <- rep(names(used), lengths(used))
@@ -114,7 +113,7 @@ uses_of_files <- function(files) {
   do.call(rbind, rows)
 }
 
-# Files of a layer that can be put in no order: what is left when those that use no other are taken out, over and over.
+# Returns files of a layer that have no order: those left after repeatedly removing files that use no other.
 in_circles <- function(files, edges) {
   repeat {
     edges <- edges[edges$from %in% files & edges$to %in% files, ]
@@ -140,7 +139,7 @@ check_r_layers <- function(files) {
   said
 }
 
-# Posteriors do not know responses, nor responses posteriors: predict.R and leave-one-out combine them.
+# Checks that posteriors and responses do not use each other: predict.R and leave-one-out combine them.
 check_apart <- function(files) {
   edges <- uses_of_files(files)
   posterior <- "^posterior-"
@@ -151,7 +150,7 @@ check_apart <- function(files) {
           wrong$uses, wrong$to)
 }
 
-# Only response-table.R compares the name of a likelihood, by ==, %in%, switch() and the like, or `likelihood$name`.
+# Checks that only response-table.R compares the name of a likelihood, by ==, %in%, switch() etc. or `likelihood$name`.
 check_names_of_likelihoods <- function(file) {
   if (basename(file) == "response-table.R") return(character())
   compares <- c("==", "!=", "%in%", "identical", "switch", "match", "match.arg")
@@ -177,7 +176,7 @@ strings_in <- function(e) {
   if (is.call(e) && identical(e[[1L]], quote(c))) unlist(lapply(as.list(e)[-1L], strings_in))
 }
 
-# The names of the rows of response-table.R, but "gaussian", which is also a word of other tables.
+# Returns the names of the rows of response-table.R, except "gaussian", which other tables also use.
 likelihood_names <- local({
   lines <- grep("^  name = \"", readLines("R/response-table.R"), value = TRUE)
   setdiff(sub("^  name = \"([a-z_]+)\".*", "\\1", lines), "gaussian")
@@ -187,13 +186,13 @@ likelihood_names <- local({
 
 count_lines <- function(files) sum(vapply(files, function(file) length(readLines(file, warn = FALSE)), 0L))
 
-# A file that can be read in one sitting.
+# Checks that a file can be read in one sitting.
 check_size <- function(file) {
   n <- count_lines(file)
   if (n > 400L) sprintf("%s: %d lines, more than 400", file, n)
 }
 
-# Doors unpack, run and pack: lines between the braces of each.
+# Returns the lines of each C entry point between its braces. Entry points unpack, run and pack.
 lines_of_doors <- function(files) {
   unlist(lapply(files, function(file) {
     lines <- readLines(file, warn = FALSE)
@@ -218,7 +217,7 @@ check_doors <- function(files) {
 
 # ---- names ----------------------------------------------------------------------------------------------------------
 
-# The auxiliary distribution is `aux`; `nu` is a kernel's and a likelihood's parameter, and an argument that is public.
+# The auxiliary distribution is `aux`; `nu` is a parameter of kernels and likelihoods, and an exported argument.
 nu_stays <- c("kernel_matern", "pf_objective", "pf_divergence")
 
 check_nu <- function(r_files, c_files) {

@@ -1,5 +1,5 @@
-# The main job on real data: depths of earthquakes near Fiji (R's `quakes`) by place and by the
-# number of stations that reported them.   Rscript tools/demo.R LIBRARY FOLDER
+# Demonstrates the main use on real data: depths of earthquakes near Fiji (R's `quakes`) by location and by the number
+# of stations that reported them.   Rscript tools/demo.R LIBRARY FOLDER
 
 arguments <- commandArgs(trailingOnly = TRUE)
 library(pfdtc, lib.loc = arguments[1])
@@ -28,7 +28,7 @@ scores <- c(
 )
 cat("", scores, sep = "\n")
 
-# The same process on inducing points, as it would be for many rows, with what certifies it.
+# Fit the same model on inducing points, as for many rows, with its reference.
 few <- pfdtc(depth ~ lat + long + stations, data = train, m = 60, kernel = fit$kernel, noise = fit$noise,
              hyper = "fixed")
 few$reference <- reference(few)
@@ -49,13 +49,13 @@ draw_held_out <- function() {
   points(band[, "fit"], test$depth, pch = 20, cex = 0.7, col = "#2166ac")
 }
 
-# The slab that dives under Fiji: depth over the map for a typical number of stations.
+# Draw the slab that dives under Fiji: depth over the map for a typical number of stations.
 draw_map <- function() {
   grid <- expand.grid(long = seq(min(quakes$long), max(quakes$long), length.out = 160),
                       lat = seq(min(quakes$lat), max(quakes$lat), length.out = 160),
                       stations = median(quakes$stations))
   at <- predict(fit, grid, se.fit = TRUE)
-  # Only where the data say something: elsewhere the map would show the prior.
+  # Draw only regions with data, because elsewhere the map would show the prior.
   depth <- ifelse(at$se.fit < 0.35 * sd(train$depth), at$fit, NA)
   long <- unique(grid$long)
   lat <- unique(grid$lat)

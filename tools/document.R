@@ -1,23 +1,23 @@
-# Help pages and NAMESPACE from the comments in R/, by roxygen2.
+# Makes help pages and NAMESPACE from the comments in R/, by roxygen2.
 #   Rscript tools/document.R            writes them
-#   Rscript tools/document.R --check    makes them in a copy and complains where the tree differs
+#   Rscript tools/document.R --check    makes them in a copy and complains if the tree differs
 
 if (!requireNamespace("roxygen2", quietly = TRUE)) {
   cat("document: roxygen2 is absent: skipped\n")
   quit(status = 77)
 }
 
-# Answers to rOpenSci's standards (tools/srr.R) are nothing to document.
+# Do not document answers to rOpenSci's standards (tools/srr.R).
 for (tag in c("srrstats", "srrstatsNA", "srrstatsVerbose")) {
   registerS3method("roxy_tag_parse", paste0("roxy_tag_", tag), function(x) NULL, asNamespace("roxygen2"))
 }
 
-# From the sources alone: needs neither a NAMESPACE to begin with nor a compiler.
+# Documents the sources, without a NAMESPACE or a compiler.
 document <- function(path) {
   roxygen2::roxygenise(path, load_code = roxygen2::load_source)
 }
 
-# What there is to compare: less the two lines that name roxygen2's version.
+# Returns the files to compare, without the two lines that name roxygen2's version.
 pages <- function(path) {
   files <- c("NAMESPACE", file.path("man", list.files(file.path(path, "man"), "[.]Rd$")))
   files <- files[file.exists(file.path(path, files))]
@@ -45,7 +45,7 @@ differences <- function(here, made) {
   said
 }
 
-# Releases of roxygen2 write some things differently: only the one that made the tree is a judge.
+# Compare only under the release of roxygen2 that made the tree, because others write some things differently.
 release <- function(version) sub("^([0-9]+[.][0-9]+).*", "\\1", as.character(version))
 
 if (identical(commandArgs(trailingOnly = TRUE), "--check")) {

@@ -1,5 +1,5 @@
-# Walks every door of the C code once, with small arguments, and again with a collection of garbage at every allocation:
-# the numbers must be the same.   Rscript tools/doors.R LIBRARY      (tools/doors.sh: under valgrind as well)
+# Calls every C entry point once with small arguments, and again with a garbage collection at every allocation. The
+# numbers must be the same.   Rscript tools/doors.R LIBRARY      (tools/doors.sh also runs it under valgrind)
 arguments <- commandArgs(trailingOnly = TRUE)
 library(pfdtc, lib.loc = arguments[1])
 here <- new.env(parent = asNamespace("pfdtc"))

@@ -1,7 +1,7 @@
-# Every figure of the help pages and of the vignettes as PNG files to look at, as wide as a page (7 inches):
+# Draws every figure of the help pages and of the vignettes as PNG files, as wide as a page (7 inches), with the package
+# installed:
 #   Rscript tools/figures.R [FOLDER [REGEX of names of help pages and vignettes]]
-# With the package installed. Also complains of code shown in them that is wider than the page: help pages of more than
-# 90 columns, vignettes of more than 92.
+# Also complains about code wider than the page: above 90 columns in help pages, 92 in vignettes.
 
 library(pfdtc)
 arguments <- commandArgs(trailingOnly = TRUE)
@@ -16,7 +16,7 @@ wide <- function(file, lines, most) {
   for (i in too) cat(sprintf("%s: %d columns: %s\n", file, nchar(lines[i]), lines[i]))
 }
 
-# Of a help page what its examples draw, a file a page of the device.
+# Draw the examples of each help page, a file for each page of the device.
 for (page in wanted(list.files("man", "[.]Rd$", full.names = TRUE))) {
   name <- sub("[.]Rd$", "", basename(page))
   code <- tempfile(fileext = ".R")
@@ -30,7 +30,7 @@ for (page in wanted(list.files("man", "[.]Rd$", full.names = TRUE))) {
   dev.off()
 }
 
-# Of a vignette what knitr writes for its page.
+# Draw the figures of each vignette by knitr.
 for (page in wanted(list.files("vignettes", "[.]Rmd$", full.names = TRUE))) {
   name <- sub("[.]Rmd$", "", basename(page))
   lines <- readLines(page)

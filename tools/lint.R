@@ -1,12 +1,11 @@
-# Lint of R: names by the rule below, the rest by lintr with .lintr where lintr is installed.
+# Lints R: names by the rule below, the rest by lintr with .lintr if lintr is installed.
 
-# Pieces between underscores or dots are lower case, or a matrix of the paper with what belongs to
-# it (A, Kmm, At, L2): predict_posterior, W_x, add_A_At, predict.pfdtc.
-# R's own names for things may be taken up.
+# Parts of names between underscores or dots are lower case, or a matrix of the paper with its suffix (A, Kmm, At, L2):
+# predict_posterior, W_x, add_A_At, predict.pfdtc. R's own names may be used.
 good_piece <- "([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|AIC|BIC|extractAIC|onLoad|onUnload|dataClasses|VarCorr|REML|\\[)"
 good_name <- sprintf("^%s([._]+%s)*$", good_piece, good_piece)
 
-# The names a file gives: of arguments, and of what `<-` and `=` assign to.
+# Returns the names that a file gives to arguments and by `<-` and `=`.
 names_given <- function(file) {
   d <- utils::getParseData(parse(file, keep.source = TRUE))
   arguments <- d[d$token == "SYMBOL_FORMALS", ]
@@ -26,7 +25,7 @@ lint_names <- function(file) {
           given$line1, given$col1, given$text)
 }
 
-# Lines of examples are verbatim in a help page, whose printed form is cut at 100 characters.
+# Checks lines of examples, which help pages show verbatim but cut at 100 characters in print.
 lint_examples <- function(file) {
   lines <- readLines(file, warn = FALSE)
   starts <- grepl("^#' @", lines) | !startsWith(lines, "#'")
@@ -41,7 +40,7 @@ vignettes <- list.files("vignettes", "[.]Rmd$", full.names = TRUE)
 said <- c(unlist(lapply(files, lint_names)),
           unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), lint_examples)))
 if (requireNamespace("lintr", quietly = TRUE)) {
-  # A file whose text had no complaint under the same rules is not read again: .Rlib is ignored by git and absent in CI.
+  # Skip files without complaints under the same rules. Their hashes are in .Rlib, which git ignores and CI lacks.
   sums <- unname(tools::md5sum(c(files, vignettes)))
   clean <- file.path(".Rlib", paste0("clean-", tools::md5sum(".lintr")))
   known <- if (file.exists(clean)) readLines(clean)

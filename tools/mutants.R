@@ -1,11 +1,11 @@
-# Planted faults, which the tests must notice.
-#   Rscript tools/mutants.R check            every edit of mutants.txt still applies
-#   Rscript tools/mutants.R run [NAME...]    plants them (all, or those whose name has a NAME in it), one at a time
-#   Rscript tools/mutants.R own [NAME...]    likewise, with the tests of their own files alone: to work on these
+# Plants faults, which the tests must notice.
+#   Rscript tools/mutants.R check            checks that every edit of mutants.txt still applies
+#   Rscript tools/mutants.R run [NAME...]    plants them (all, or those whose name contains a NAME), one at a time
+#   Rscript tools/mutants.R own [NAME...]    does the same with the tests of their own files alone, to work on them
 # A mutant is the package with one edit. The tests of its own file run first, all others only if it survives those and
-# mutants.txt does not explain why. Its build is kept in .Rlib/mutants under a hash of its sources, with the verdict
-# under a hash of the tests: what has not changed is not done again. Status 1 if a mutant survives that mutants.txt does
-# not explain, or one dies that it explains.
+# mutants.txt does not explain why. Its build is kept in .Rlib/mutants under a hash of its sources, and the verdict
+# under a hash of the tests, so that unchanged work is not repeated. The status is 1 if a mutant survives without an
+# explanation, or dies with one.
 
 home <- ".Rlib/mutants"
 sources <- c("DESCRIPTION", "NAMESPACE", "R", "src", "inst", "data")
@@ -29,7 +29,7 @@ read_mutants <- function(path = "tools/mutants.txt") {
 
 read_text <- function(file) paste0(paste(readLines(file), collapse = "\n"), "\n")
 
-# What keeps a mutant from being planted, or nothing.
+# Returns the reason why a mutant cannot be planted, or nothing.
 complaint <- function(mutant) {
   if (length(mutant$name) != 1 || length(mutant$file) != 1) return("not one name and one file")
   if (!file.exists(mutant$file)) return(sprintf("there is no %s", mutant$file))
@@ -69,7 +69,7 @@ run <- function(command, args, log, seconds = 0, env = character()) {
   suppressWarnings(system2(command, shQuote(args), stdout = log, stderr = log, timeout = seconds, env = env))
 }
 
-# A copy of the sources with their objects, made once for a state of the checkout.
+# Returns a copy of the sources with their objects, made once for a state of the checkout.
 base_tree <- function(base) {
   tree <- file.path(home, base, "tree")
   if (!dir.exists(tree)) {
@@ -82,15 +82,15 @@ base_tree <- function(base) {
   tree
 }
 
-# R moves what it has built into place when it is complete.
+# Installs a tree. R moves a complete build into place.
 install <- function(tree, folder) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE)
   run("R", c("CMD", "INSTALL", "--no-docs", "--no-multiarch", "--no-test-load", "--no-byte-compile",
              paste0("--library=", folder), tree), file.path(folder, "log"))
 }
 
-# The base's package with another shared object. Of the tree only the edited file is newer than its object; a header is
-# newer than all of them.
+# Installs the base's package with another shared object. In the tree only the edited file is newer than its object; an
+# edited header is newer than all objects.
 relink <- function(tree, folder, base) {
   part <- file.path(folder, "part")
   dir.create(part, showWarnings = FALSE, recursive = TRUE)
@@ -123,7 +123,7 @@ build <- function(mutant, base) {
 
 all_tests <- function() sub("^test-(.*)[.]R$", "\\1", list.files(file.path(frozen, "tests/testthat"), "^test-.*[.]R$"))
 
-# The tests as they are when a run begins: the checkout may be worked on meanwhile.
+# Freeze the tests at the start of a run, because the checkout may change meanwhile.
 frozen <- file.path(tempdir(), "checkout")
 
 freeze <- function() {
@@ -139,7 +139,7 @@ hash_of_tests <- function(names, ...) {
   hash_of(c(sprintf("tests/testthat/test-%s.R", names), all[!startsWith(all, "tests/testthat/test-")]), ...)
 }
 
-# NULL where the tests pass, else what stopped them.
+# Returns NULL if the tests pass, else the reason of the failure.
 stopped_by <- function(folder, tests, seconds) {
   log <- file.path(normalizePath(folder), "tests.log")
   old <- setwd(frozen)
@@ -155,7 +155,7 @@ stopped_by <- function(folder, tests, seconds) {
   substr(said[1], 1, 120)
 }
 
-# Those killed by their own tests are so whatever the other tests are.
+# Returns the verdict on a mutant. If its own tests kill it, other tests do not matter.
 verdict_of <- function(mutant, base, seconds, own) {
   folder <- build(mutant, base)
   if (!dir.exists(file.path(folder, "pfdtc"))) return(list(broken = TRUE))

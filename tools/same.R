@@ -8,7 +8,7 @@ arguments <- commandArgs(trailingOnly = TRUE)
 
 # ---- the fits -------------------------------------------------------------------------------------------------------
 
-# Returns expressions, one a kind of fit; `d` is made by make_data().
+# Has an expression for each kind of fit; `d` is made by make_data().
 fits <- alist(
   exact = pfdtc(y ~ a + b, d),
   matrix = pfdtc(as.matrix(d[c("a", "b")]), d$y, kernel = kernel_se(), m = 20),
@@ -58,7 +58,7 @@ make_data <- function(n, seed) {
 # Returns the columns of a data frame without its other attributes, which hold times and whole posteriors.
 plain <- function(v) if (is.data.frame(v)) lapply(unclass(v), as.vector) else v
 
-# Returns a list of results (or of the words of the error) of everything that `fit` can be asked.
+# Returns a list of all results of `fit`, or the classes of their errors.
 asked <- function(fit, new) {
   try_it <- function(e) {
     tryCatch(plain(suppressMessages(suppressWarnings(e))), error = function(e) paste("error:", class(e)[1L]))
@@ -113,7 +113,7 @@ run_cases <- function(library, file, regex) {
 
 numbers <- function(v) suppressWarnings(as.numeric(unlist(v, use.names = FALSE)))
 
-# Describes how `new` differs from `old`; NULL where identical() holds.
+# Describes how `new` differs from `old`, or returns NULL if identical() holds.
 difference <- function(old, new) {
   if (identical(old, new, ignore.environment = TRUE, ignore.bytecode = TRUE)) return(NULL)
   if (is.character(old) || is.character(new)) {

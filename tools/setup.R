@@ -1,6 +1,6 @@
-# The R half of setup.sh.
+# Is the R half of setup.sh.
 #   Rscript tools/setup.R missing PACKAGE...            prints those that are not installed
-#   Rscript tools/setup.R install LIBRARY PACKAGE...    installs them and what they need from CRAN
+#   Rscript tools/setup.R install LIBRARY PACKAGE...    installs them and their dependencies from CRAN
 
 installed <- function(package) requireNamespace(package, quietly = TRUE)
 
@@ -9,7 +9,7 @@ cran <- function() {
   if (any(repos == "@CRAN@")) getCRANmirrors(local.only = TRUE)$URL[1] else repos
 }
 
-# Everything that would have to be installed for `package`, itself included.
+# Returns the packages that `package` needs and that are not installed, including itself.
 closure <- function(package, db) {
   tools::package_dependencies(package, db, which = c("Depends", "Imports", "LinkingTo"),
                               recursive = TRUE)[[1]] |>

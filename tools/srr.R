@@ -1,6 +1,7 @@
-# The answers to rOpenSci's standards for statistical software (General, Regression), from their tags in R/ and
-# tests/:   Rscript tools/srr.R            writes tools/srr-report.md
-#           Rscript tools/srr.R --check    complains of standards without an answer or with two, and of a stale report
+# Collects the answers to rOpenSci's standards for statistical software (General, Regression) from their tags in R/ and
+# tests/:
+#   Rscript tools/srr.R            writes tools/srr-report.md
+#   Rscript tools/srr.R --check    complains of standards without an answer or with two, and of a stale report
 
 sub <- function(number, letters) c(number, paste0(number, letters))
 standards <- c(

@@ -1,7 +1,7 @@
-# Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER]
-# Prints "N passed, N failed, N skipped", the slowest tests and files, and appends the three numbers to the file that
-# PFDTC_COUNTS names. Without FILTER the files run in two processes (TESTTHAT_PARALLEL=FALSE: in one).
-# PFDTC_TEST_STOP=1: the first failure ends the run.
+# Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER] It prints "N passed,
+# N failed, N skipped", the slowest tests and files, and appends the three numbers to the file named in PFDTC_COUNTS.
+# Without FILTER the files run in two processes (in one if TESTTHAT_PARALLEL=FALSE). If PFDTC_TEST_STOP=1, the first
+# failure ends the run.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 filter <- if (length(arguments) > 1 && nzchar(arguments[2])) arguments[2]
@@ -31,7 +31,7 @@ results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "
                                   stop_on_failure = FALSE, stop_on_warning = FALSE))
 seconds <- proc.time()[["elapsed"]] - begun
 
-# Processes that run beside each other report only when their tests have ended.
+# Parallel processes report only when their tests have ended.
 if (Sys.getenv("TESTTHAT_PARALLEL") != "TRUE") {
   slowest <- head(results[order(-results$real), ], 5)
   cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
@@ -40,7 +40,7 @@ if (Sys.getenv("TESTTHAT_PARALLEL") != "TRUE") {
   cat("slowest files: ", toString(sprintf("%s %.0f s", names(files), files)), "\n", sep = "")
 }
 
-# An error in a test is one failure more; a file that dies outside its tests is one too.
+# An error in a test counts as a failure; so does a file that dies outside its tests.
 counts <- c(passed = sum(results$passed), failed = sum(results$failed) + sum(results$error),
             skipped = sum(results$skipped))
 if (sum(counts) == 0) counts[["failed"]] <- 1

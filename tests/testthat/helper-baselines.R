@@ -1,7 +1,7 @@
-# The other approximations written down as naively as helper-reference.R does, and what is measured
-# between processes by brute force on finitely many points.
+# Transcribes the other approximations as naively as helper-reference.R, and computes distances between processes by
+# brute force on finitely many points.
 
-# FITC: row n has the additional noise E_nn = k(x_n, x_n) - Q_nn
+# Returns FITC: row n has the additional noise E_nn = k(x_n, x_n) - Q_nn.
 ref_fitc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   q <- function(a, b) ref_q(a, b, z, kernel, jitter)
   lambda <- noise / ref_weights(weights, x) + kernel$variance - diag(q(x, x))
@@ -14,12 +14,12 @@ ref_fitc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   )
 }
 
-# SoR's own evidence
+# Returns the log marginal likelihood of SoR's own model.
 ref_sor_evidence <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   ref_log_normal(y, ref_q(x, x, z, kernel, jitter) + diag(noise / ref_weights(weights, x), nrow(x)))
 }
 
-# KL(N(a) || N(b)) on the points, by determinants and solve(); `a` and `b` are lists mean(), cov()
+# Returns KL(N(a) || N(b)) on the points, by determinants and solve(); `a` and `b` are lists mean(), cov().
 ref_kl <- function(a, b, points) {
   Sa <- a$cov(points, points)
   Sb <- b$cov(points, points)
@@ -27,7 +27,7 @@ ref_kl <- function(a, b, points) {
   (trace_of(solve(Sb, Sa)) + sum(d * solve(Sb, d)) - nrow(points) + ref_logdet(Sb) - ref_logdet(Sa)) / 2
 }
 
-# 2-Wasserstein distance of two processes on the points, in the RKHS norm of the kernel:
+# Returns the 2-Wasserstein distance of two processes on the points, in the RKHS norm of the kernel:
 # |m_a - m_b|^2 + tr(A + B - 2 (A^1/2 B A^1/2)^1/2) in coordinates u = R'^{-1} f, K = R'R
 ref_wasserstein <- function(a, b, points, kernel) {
   R <- chol(ref_k(kernel, points))
@@ -51,7 +51,7 @@ ref_wasserstein <- function(a, b, points, kernel) {
 sparse_methods <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc")
 all_methods <- c(sparse_methods, "gp_subsample", "gp_exact")
 
-# At given points and hyperparameters, nothing optimised; `...` replaces or adds arguments.
+# Fits at given points and hyperparameters, without optimisation; `...` replaces or adds arguments.
 fit_by <- function(by, p, ..., jitter = 1e-12) {
   args <- list(x = p$x, y = p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                weights = p$weights, center = FALSE, scale = FALSE,
@@ -64,7 +64,7 @@ fit_by <- function(by, p, ..., jitter = 1e-12) {
   with_seed(7, do.call(by, args))
 }
 
-# The reference of a fit made by fit_by(); `y` without offset and centre, rows as given.
+# Returns the dense reference of a fit by fit_by(), for y without offset and centre and the given rows.
 ref_of <- function(fit, p) {
   args <- list(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
   exact_on <- function(rows) {
@@ -88,14 +88,14 @@ expect_posterior <- function(fit, ref, new, tolerance, info, shift = 0) {
   expect_close(unname(got$se.fit)^2, diag(ref$cov(new, new)), tolerance, info)
 }
 
-# Everything is drawn, to a device without a file.
+# Draws everything to a device without a file.
 draw_nowhere <- function(code) {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   force(code)
 }
 
-# Draws, and expects par() and the random numbers to be as before.
+# Draws, and expects that par() and the random numbers stay unchanged.
 expect_graphics_kept <- function(code) {
   draw_nowhere({
     graphics::plot.new()

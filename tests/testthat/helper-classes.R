@@ -1,4 +1,4 @@
-# Dense transcriptions for classes (multinomial()): K processes with one covariance matrix, and their Laplace posterior.
+# Transcribes classes (multinomial()) densely: K processes with one covariance matrix, and their Laplace posterior.
 
 ref_softmax <- function(f) {
   E <- exp(f - apply(f, 1L, max))
@@ -64,8 +64,8 @@ ref_shares <- function(mean, cov, step = 0.4) {
   }, numeric(K)))
 }
 
-# Returns the ends of the interval of each probability: list(lwr, upr), T x K, as the log odds of class k against the
-# others are normal with the slopes at the mean.
+# Returns list(lwr, upr), T x K: the ends of the interval of each probability, if the log odds of class k against the
+# others are normal, linearised at the mean.
 ref_class_ends <- function(mean, cov, level) {
   at <- function(end) {
     t(vapply(seq_len(nrow(mean)), function(t) {

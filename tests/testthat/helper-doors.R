@@ -1,5 +1,5 @@
-# Arguments that each door takes, and what they are made of: for the test that every door refuses others
-# (test-native.R), and for tools/doors.R, which walks them under valgrind and with a collection at every allocation.
+# Returns valid arguments for each C entry point. test-native.R checks that each refuses others, and tools/doors.R runs
+# them under valgrind and with garbage collection at every allocation.
 door_examples <- function() {
   p <- problem(n = 20, m = 3, seed = 5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
@@ -96,7 +96,7 @@ call_door <- function(name, args) {
   do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
 }
 
-# Functionals with two neighbours each, the last one with one.
+# Returns functionals with two neighbours each, but the last one with a single neighbour.
 near_given <- function(n, m) {
   list(rows = matrix(replace(rep(1:2, n), 2 * n, 0L), 2L), cross = matrix(0.1, 2L, n), features = matrix(0.1, m, n),
        prior = rep(1, n))

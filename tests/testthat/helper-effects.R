@@ -1,4 +1,4 @@
-# Rows with two columns of inputs and two of levels, and dense transcriptions of what effects.R computes.
+# Draws rows with two columns of inputs and two of levels, and transcribes effects.R densely.
 effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
   with_seed(seed, {
     x <- cbind(a = stats::runif(n), b = stats::runif(n), g = sample(rep_len(1:12, n)), h = sample(rep_len(1:5, n)))
@@ -15,7 +15,7 @@ effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
   })
 }
 
-# Z Lam Lam' Z' between rows: two rows share the effects of a level, new levels too.
+# Returns Z Lam Lam' Z' between rows: two rows of the same level share its effects, also for new levels.
 ref_groups <- function(groupings, x, z) {
   Reduce(`+`, lapply(groupings, function(g) {
     design <- function(x) cbind(1, x)[, g$design + 1L, drop = FALSE]
@@ -23,8 +23,8 @@ ref_groups <- function(groupings, x, z) {
   }))
 }
 
-# The posterior of y = f + effects + noise where q, the part of k by the inducing points, takes the place of k; var has
-# k(x, x) - q(x, x) of the new rows too.
+# Returns the posterior of y = f + effects + noise with q, the part of k by the inducing points, instead of k. `var`
+# includes k(x, x) - q(x, x) of the new rows.
 ref_grouped <- function(p, new) {
   Kzz <- p$kernel(p$z, p$z)
   q <- function(x, z) p$kernel(x, p$z) %*% solve(Kzz, p$kernel(p$z, z))
@@ -42,7 +42,7 @@ ref_log_density <- function(y, B) {
   -(length(y) * log(2 * pi) + sum(backsolve(R, y, transpose = TRUE)^2)) / 2 - sum(log(diag(R)))
 }
 
-# The posterior as a fit has it.
+# Returns the posterior in the form of a fit's.
 effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, groupings = p$groupings)) {
   none <- list(rows = 0, ss = 0, constant = 0)
   rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0,
@@ -51,7 +51,7 @@ effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, gr
                 factors = factors, sor = FALSE, fitc = FALSE, jitter = 1e-10)
 }
 
-# Rows with levels of the data and with new ones, two of which share a level.
+# Returns rows with levels of the data and with new levels, of which two rows share one.
 effect_new_rows <- function(p) {
   new <- p$x[1:8, ] + rep(c(0.01, 0), c(16, 16))
   new[6:7, 3] <- -5

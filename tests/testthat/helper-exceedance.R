@@ -1,5 +1,5 @@
-# One random problem: exceedance() of a fit at many cells, beside the dense exact process. Returns counts: cells,
-# probabilities outside of their bounds, places wrongly above or below, places wrongly left to the data, and places left
+# Compares exceedance() of a fit with the dense exact GP at many cells of one random problem. Returns counts: cells,
+# probabilities outside their bounds, cells wrongly above or below, cells wrongly undecided by the data, and cells left
 # open by the approximation.
 attack_exceedance <- function(seed, cells = 100L) {
   set.seed(seed)
@@ -26,7 +26,7 @@ attack_exceedance <- function(seed, cells = 100L) {
   }, pfdtc_error_numerical = identity))
   if (inherits(got, "error")) return(c(cells = 0, outside = 0, wrong = 0, because = 0, open = 0))
   gp <- ref_exact(x, y, ref_kernel(profile, length), noise)
-  # solve() is off by eps times the condition of K + s2 I in mean and variance; a probability moves by that over the sd
+  # solve() errs by eps times the condition of K + s2 I in mean and variance; a probability moves by that over the sd.
   slip <- 100 * .Machine$double.eps * n^2 / noise
   sd <- sqrt(pmax(ref_variance(gp, new), 0) + if (of == "f") 0 else noise)
   z <- (gp$mean(new) - t) / sd

@@ -1,5 +1,5 @@
-# Largest error relative to the largest expected number. The package and the reference add the same
-# numbers in another order, so the reason for a tolerance is always a condition number.
+# Expects a small largest error, relative to the largest expected number. Package and reference add the same numbers in
+# another order, so the reason for a tolerance is always a condition number.
 expect_close <- function(object, expected, tolerance = 1e-8, info = NULL) {
   same_shape <- identical(dim(object), dim(expected)) && length(object) == length(expected)
   scale <- max(abs(expected), 0)
@@ -13,7 +13,7 @@ expect_close <- function(object, expected, tolerance = 1e-8, info = NULL) {
   invisible(error)
 }
 
-# Central differences of f at x, one column a step size: (f(x + h) - f(x - h)) / (2 h)
+# Returns central differences of f at x, a column for each step size: (f(x + h) - f(x - h)) / (2 h).
 central_differences <- function(f, x, steps) {
   one <- function(i, h) {
     up <- down <- x
@@ -25,10 +25,10 @@ central_differences <- function(f, x, steps) {
   matrix(mapply(one, cases$i, cases$h), length(x), length(steps))
 }
 
-# `gradient` is the derivative of f at x: in every coordinate the error of central differences falls
-# like the square of the step, from one step to the next, a quarter of it, to a sixteenth (a tenth
-# is asked; the first step is left out, where terms of the series may cancel), until it meets
-# rounding in f, `rounding` times the size of f over the step. A wrong gradient's stops long before.
+# Expects that `gradient` is the derivative of f at x. In every coordinate the error of central differences decreases
+# like the square of the step: if the step is a quarter, to a sixteenth (a tenth is required). The first step is
+# skipped, because terms of the series may cancel. The decrease ends at the rounding of f, `rounding` times the size of
+# f over the step. For a wrong gradient it ends long before.
 expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info = NULL) {
   steps <- step / 4^(0:4)
   errors <- abs(central_differences(f, x, steps) - as.vector(gradient))
@@ -46,8 +46,8 @@ expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info
   invisible(errors)
 }
 
-# Expects a classed input error whose message has `argument`: the name of the argument, a variable or a number.
-# Leave sentences out, so that their words can change.
+# Expects a classed input error whose message contains `argument`: the name of an argument or variable, or a number. Do
+# not match sentences, so that their words can change.
 expect_input_error <- function(code, argument = "") {
   raised <- tryCatch({
     code
@@ -61,7 +61,7 @@ expect_input_error <- function(code, argument = "") {
   )
 }
 
-# Finite, or else refused with a class: never NaN, never a bare error
+# Expects finite numbers or a classed error, never NaN.
 expect_finite_or_refused <- function(code) {
   result <- tryCatch(code, pfdtc_error_numerical = function(e) NULL)
   testthat::expect(is.null(result) || all(is.finite(unlist(result))), "result is not finite")

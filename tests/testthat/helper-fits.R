@@ -1,8 +1,8 @@
-# Small fits for tests of what is done with a fit: hyperparameters are given, the search is short.
+# Makes small fits for tests of methods: hyperparameters are given, and the search is short.
 
 fixed_control <- function(...) pfdtc_control(maxit = 3, progress = FALSE, ...)
 
-# By formula, on data of every kind of variable (see small_data()). `...` goes to pfdtc().
+# Fits a formula to data with every kind of variable (see small_data()). `...` goes to pfdtc().
 fit_mixed <- function(formula = y ~ a + f + l, data = small_data(20), m = 6, ...) {
   call <- as.call(list(quote(pfdtc), formula = formula, data = quote(data), m = m,
                        kernel = quote(kernel_se(1.3, 2)), noise = 0.4, hyper = "fixed",
@@ -12,7 +12,7 @@ fit_mixed <- function(formula = y ~ a + f + l, data = small_data(20), m = 6, ...
   eval(call)
 }
 
-# By formula, one input with repeated rows: cars.
+# Fits a formula with one input and repeated rows: cars.
 fit_cars <- function(..., m = 8, data = cars) {
   pfdtc(dist ~ speed, data, m = m, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed",
         aux = aux_sor(rows = 1:5), control = fixed_control(), ...)
@@ -23,7 +23,7 @@ print_quietly <- function(x) {
   if (value$visible) value$value else invisible(value$value)
 }
 
-# Two inputs, hyperparameters of the right size; `...` goes to pfdtc(). Points stay few, so that fits take milliseconds.
+# Returns data with two inputs, for hyperparameters of the right size. Few points make fits take milliseconds.
 smooth_data <- function(n = 50, seed = 1) problem(n = n, m = 6, seed = seed)
 
 fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6), 1.7), maxit = 200) {
@@ -34,13 +34,13 @@ fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6),
   do.call(pfdtc, args)
 }
 
-# Learned as in the paper, in few iterations: for tests of what comes after it. test-learn.R is about the evidence.
+# Fits with learned hyperparameters as in the paper, in few iterations, for tests of later stages.
 fit_learned <- function(data = smooth_data(), ..., m = 6, hyper = "pilot", seed = 1, maxit = 20, control = list()) {
   control <- do.call(pfdtc_control, utils::modifyList(list(maxit = maxit, progress = FALSE), control))
   with_seed(seed, pfdtc(data$x, data$y, m = m, hyper = hyper, control = control, ...))
 }
 
-# Two inputs of which one makes waves.
+# Returns data with two inputs, one of which has waves.
 wavy <- function(n = 60, seed = 1, noise = 0.1) {
   with_seed(seed, {
     x <- matrix(runif(2 * n), n)

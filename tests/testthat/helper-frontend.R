@@ -1,4 +1,4 @@
-# A dozen rows with every kind of variable; one level of f has no row.
+# Returns a dozen rows with every kind of variable; one level of f has no row.
 small_data <- function(n = 12, seed = 1) {
   with_seed(seed, data.frame(
     y = stats::rnorm(n, 5), a = stats::rnorm(n), b = stats::runif(n, 1, 2),
@@ -6,7 +6,7 @@ small_data <- function(n = 12, seed = 1) {
     l = stats::rnorm(n) > 0, g = stats::rexp(n)))
 }
 
-# The front end as a formula method calls it, and what new_inputs() reads of a fit.
+# Reads a formula as a formula method does. fit_of() makes the part of a fit that new_inputs() reads.
 by_formula <- function(formula, data, ..., subset, weights, na.action, offset) {
   data_from_formula(match.call(), parent.frame(), ...)
 }

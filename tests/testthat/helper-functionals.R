@@ -1,6 +1,6 @@
-# Linear functionals and derivatives by their definitions, with dense matrices.
+# Transcribes linear functionals and derivatives with dense matrices.
 
-# d k(u, x) / d x_column by a complex step, exact to rounding, for kernels that are analytic between different rows.
+# Returns d k(u, x) / d x_column by a complex step, exact to rounding if the kernel is analytic between distinct rows.
 ref_slopes <- function(kernel, u, x, column) {
   h <- 1e-30
   kernel <- as_sum(kernel)
@@ -17,7 +17,7 @@ ref_slopes <- function(kernel, u, x, column) {
   Im(outer(seq_len(nrow(u)), seq_len(nrow(x)), Vectorize(entry))) / h
 }
 
-# d^2 k / (d x d x') at x' = x: central differences of that, two steps extrapolated (errors of 1e-10 beside 1).
+# Returns d^2 k / (d x d x') at x' = x by central differences, extrapolated from two steps (relative errors of 1e-10).
 ref_slope_variance <- function(kernel, x, column) {
   vapply(seq_len(nrow(x)), function(i) {
     at <- x[i, , drop = FALSE]
@@ -31,13 +31,13 @@ ref_slope_variance <- function(kernel, x, column) {
   }, 0)
 }
 
-# list(mean, sd, prior) of functionals with covariances Kx (rows of the data x functionals) and variances `prior`.
+# Returns list(mean, var, prior) of functionals with covariances Kx (data rows x functionals) and variances `prior`.
 ref_functionals <- function(Ky, Kx, prior, y) {
   list(mean = drop(crossprod(Kx, solve(Ky, y))), var = prior - colSums(Kx * solve(Ky, Kx)), prior = prior)
 }
 
-# A kernel that has slopes along "a": no Matern 1/2 nor white over it. `smooth`: twice (so that differences tell the
-# variance of the slope).
+# Returns a kernel that is differentiable along "a": without Matern 1/2 or white over it. If `smooth`, it is so twice,
+# such that differences give the variance of the derivative.
 random_smooth_kernel <- function(smooth = FALSE) {
   repeat {
     k <- random_kernel()
@@ -48,8 +48,8 @@ random_smooth_kernel <- function(smooth = FALSE) {
   }
 }
 
-# Rows outside the intervals of c, given what solve() may be off by: `slip` of the mean, beside the size of the prior's
-# root, and of variances, beside the prior.
+# Returns TRUE for intervals in c that lack the exact value, allowing for errors of solve(): `slip` times the prior sd
+# for means, and times the prior variance for variances.
 functionals_broken <- function(c, exact, slip) {
   root <- sqrt(pmax(exact$prior, 1e-300))
   mean_slip <- slip * (root + abs(exact$mean))
@@ -73,7 +73,7 @@ kriging_alone_of <- function(fit, fun) {
   sapply(names(found[[1L]]), function(what) vapply(found, `[[`, 0, what), simplify = FALSE)
 }
 
-# One random problem: how many certificates, and how many of them are broken. `kind`: "sums" or "slopes".
+# Returns, for one random problem, the numbers of certificates and of wrong ones. `kind` is "sums" or "slopes".
 attack_functionals <- function(seed, kind = "sums") {
   set.seed(seed)
   n <- sample(10:80, 1)

@@ -1,6 +1,6 @@
-# Kernels of every profile that there is, alone and in random sums of products, and what they are by definition.
+# Makes kernels of every profile, alone and in random sums of products, and transcribes their definitions.
 
-# Three numbers and a factor of three levels, some rows equal.
+# Returns rows with three numbers and a factor of three levels; some rows are equal.
 kernel_rows <- function(n, seed = 1) {
   with_seed(seed, {
     level <- sample.int(3, n, TRUE)
@@ -13,8 +13,8 @@ kernel_rows <- function(n, seed = 1) {
 
 all_profiles <- function() names(factor_parameters)
 
-# A factor of that profile with parameters drawn by R's generator. One with lengthscales that has no line of its own is
-# made by kernel_<profile>(<its other parameters>, lengthscale, variance, inputs, isotropic).
+# Returns a factor with random parameters. A profile without a line below is made by kernel_<profile>(<its other
+# parameters>, lengthscale, variance, inputs, isotropic).
 random_factor <- function(profile) {
   p <- function() stats::runif(1, 0.6, 1.5)
   some <- sample(c("a", "b", "c"), sample.int(3, 1))
@@ -55,7 +55,7 @@ random_factor <- function(profile) {
       list(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso))))
 }
 
-# A sum of one to three products of one to three factors, sometimes a sum times a factor.
+# Returns a sum of one to three products of one to three factors, sometimes a sum times a factor.
 random_kernel <- function() {
   product <- function() Reduce(`*`, lapply(sample(all_profiles(), sample.int(3, 1), TRUE), random_factor))
   repeat {
@@ -67,14 +67,14 @@ random_kernel <- function() {
   }
 }
 
-# Returns the kernel of the model that a fit with this kernel has: beside groups alone, it has a wide level too.
+# Returns the kernel of a fit with this kernel: if it has groups only, the fit also has a wide level.
 kernel_of_model <- function(kernel, fit, x) {
   sum <- as_sum(kernel)
   groups <- vapply(sum$leaves, function(leaf) leaf$profile == "group", NA)
   complete_kernel(if (all(groups) && length(sum$terms) == length(groups)) fit$kernel else kernel, x)
 }
 
-# by = "profile": each alone, then `count` random ones.
+# Returns a factor of each profile alone, then `count` random kernels.
 some_kernels <- function(count, seed = 1) {
   with_seed(seed, {
     alone <- lapply(all_profiles(), random_factor)
@@ -83,7 +83,7 @@ some_kernels <- function(count, seed = 1) {
   })
 }
 
-# g(x, z) of a placed factor: the formulas of the help page.
+# Returns g(x, z) of a placed factor, by the formulas of the help page.
 ref_factor <- function(leaf, x, z) {
   u <- x[leaf$inputs]
   v <- z[leaf$inputs]
@@ -103,7 +103,7 @@ ref_factor <- function(leaf, x, z) {
     additive = , pairwise = ref_additive(leaf, u, v))
 }
 
-# The kernel of all inputs, those of one input (the columns of a factor) and those of two, as the help page has them.
+# Returns the additive kernel by the help page: all inputs, one input (the columns of a factor), and pairs of inputs.
 ref_additive <- function(leaf, u, v) {
   t <- ((u - v) / leaf$lengthscale)^2
   groups <- if (is.null(leaf$groups)) seq_along(u) else match(leaf$groups, leaf$groups)
@@ -115,7 +115,7 @@ ref_additive <- function(leaf, u, v) {
   (ref_profile(leaf$base, sum(t)) + leaf$additive.share * mean(one) + pairs) / (1 + leaf$additive.share + p)
 }
 
-# The design of a row of a group, and the covariance of the effects of a level for variance 1.
+# Returns the design of a row of a group. The next function returns the covariance of a level's effects for variance 1.
 ref_effects <- function(leaf, u) c(if (leaf$intercept) 1, u[-1])
 
 ref_covariance <- function(leaf) {
@@ -154,7 +154,7 @@ ref_composite <- function(kernel, x, z = x) {
   k
 }
 
-# Central differences at several steps: the best agreement, beside the size of the slope.
+# Expects that the best of central differences at several steps agrees, relative to the size of the derivative.
 expect_slope <- function(got, f, at, info, tolerance = 1e-6) {
   off <- vapply(c(1e-2, 1e-3, 1e-4, 1e-5), function(h) abs((f(at + h) - f(at - h)) / (2 * h) - got), 0)
   expect_lt(min(off), tolerance * max(1, abs(got)), label = paste(info, "slope off by", format(min(off))))

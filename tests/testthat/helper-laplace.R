@@ -1,5 +1,5 @@
-# Plain transcriptions for responses that are not Gaussian: likelihoods, and the exact process's Laplace posterior by
-# dense matrices. `sites`: list(y, size, weight, offset), offset with the constant mean in it.
+# Transcribes non-Gaussian responses: likelihoods, and the exact GP's Laplace posterior by dense matrices. `sites` is
+# list(y, size, weight, offset), where the offset includes the constant mean.
 
 ref_site <- function(family, sites, f, theta = NULL) {
   f <- f + sites$offset
@@ -34,8 +34,8 @@ ref_site <- function(family, sites, f, theta = NULL) {
 
 ref_student_df <- 4
 
-# Rasmussen and Williams (2006), algorithm 3.1, damped: list(f, mean, var, evidence) without constants, f the
-# mode at the rows, mean and var those at the rows of `new`. `k`: another covariance, such as a low-rank one.
+# Returns list(f, mean, var, evidence) by Rasmussen and Williams (2006), algorithm 3.1, damped: f is the mode at the
+# rows, mean and var are at the rows of `new`. `k` may be another covariance, such as a low-rank one.
 ref_laplace <- function(x, sites, family, kernel, new = x, theta = NULL, k = function(a, b) ref_k(kernel, a, b)) {
   n <- nrow(x)
   K <- k(x, x)
@@ -72,7 +72,7 @@ ref_laplace <- function(x, sites, family, kernel, new = x, theta = NULL, k = fun
        evidence = value(alpha, f) - sum(log(diag(R))))
 }
 
-# Problems of every family: list(x, z, new, kernel, family, sites, site = what the engine reads, theta)
+# Returns problems of every family: list(x, z, new, kernel, family, sites, site = the engine's input, theta).
 laplace_problems <- function() {
   cases <- expand.grid(family = c("logit", "probit", "log", "nb"), plain = c(TRUE, FALSE), stringsAsFactors = FALSE)
   quick(lapply(seq_len(nrow(cases)), function(i) {
@@ -118,7 +118,7 @@ laplace_fit_of <- function(p, m = if (is.null(list(...)$inducing)) nrow(p$x), ..
         offset = if (any(p$sites$offset != 0)) p$sites$offset, ...)
 }
 
-# `fit_of` of problems with every row of weight 2, and with every row twice, has one posterior and one evidence.
+# Expects the same posterior and evidence if every row has weight 2 and if every row occurs twice.
 expect_doubled_alike <- function(p, fit_of, tolerance) {
   n <- length(p$sites$y)
   rows <- rep(seq_len(n), 2)

@@ -1,6 +1,6 @@
-# Learning against dense transcriptions, and data to learn from.
+# Transcribes learning densely, and draws data to learn from.
 
-# A draw of f from the prior at random rows of the unit cube, and responses.
+# Draws f from the prior at random rows of the unit cube, and responses.
 prior_draw <- function(kernel, n, noise = 0.25, seed = 1) {
   with_seed(seed, {
     x <- matrix(stats::runif(n * length(kernel$lengthscale)), n)
@@ -20,7 +20,7 @@ wavy_line <- function(n = 60) {
   })
 }
 
-# k(X, X) by the profile, one entry of the whole matrix like the other: ref_k() at the speed that a search needs
+# Returns k(X, X) by the profile: ref_k() at the speed that a search needs.
 dense_kernel <- function(x, profile, lengthscale, variance) {
   r2 <- Reduce(`+`, lapply(seq_len(ncol(x)), function(j) outer(x[, j], x[, j], "-")^2 / lengthscale[j]^2))
   r <- sqrt(r2)
@@ -28,7 +28,7 @@ dense_kernel <- function(x, profile, lengthscale, variance) {
                     matern52 = (1 + sqrt(5) * r + 5 / 3 * r2) * exp(-sqrt(5) * r))
 }
 
-# T = K + diag(noise / weights) at logs of coef()
+# Returns K + diag(noise / weights) at logs of coef().
 dense_covariance <- function(x, profile, u, weights = 1) {
   d <- ncol(x)
   dense_kernel(x, profile, exp(u[seq_len(d)]), exp(u[d + 1])) + diag(exp(u[d + 2]) / weights, nrow(x))
@@ -39,7 +39,7 @@ dense_evidence <- function(data, profile, u, fit, weights = 1) {
   -length(data$y) / 2 * log(2 * pi) - sum(log(diag(R))) - sum(backsolve(R, data$y - fit$center, transpose = TRUE)^2) / 2
 }
 
-# dT / du_j by central differences, whose error of 1e-9 nobody here sees
+# Returns dT / du_j by central differences, whose error of 1e-9 is negligible here.
 dense_slopes <- function(x, profile, u) {
   lapply(seq_along(u), function(j) {
     h <- replace(numeric(length(u)), j, 1e-5)
@@ -47,7 +47,7 @@ dense_slopes <- function(x, profile, u) {
   })
 }
 
-# The best of exact searches from many starts, by optim().
+# Returns the best of exact searches from many starts, by optim().
 oracle <- function(data, profile, fit, starts = 4) {
   d <- ncol(data$x)
   minus <- function(u) tryCatch(-dense_evidence(data, profile, u, fit), error = function(e) 1e10)
@@ -65,7 +65,7 @@ oracle <- function(data, profile, fit, starts = 4) {
   }, 0)))
 }
 
-# As where no kernel is given.
+# Returns settings without a given kernel.
 open_settings <- function(data) {
   names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
   s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,
@@ -74,7 +74,7 @@ open_settings <- function(data) {
   s
 }
 
-# Returns list(data, asked) as response_stage() has them.
+# Returns list(data, asked) as in response_stage().
 response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
   call <- as.call(list(quote(pfdtc), formula = formula, data = d))
   data <- data_from_formula(call, environment())
@@ -83,7 +83,7 @@ response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, 
                                  center = TRUE, scale = TRUE))
 }
 
-# Returns what find_response() learns its candidates from.
+# Returns the argument `from` of find_response()'s candidates.
 learned_from <- function(case, theta) {
   list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, until = Inf, size = "response",
        s = first_plan(case$data, case$asked)$learn, scale = case$data$scale, n = nrow(case$data$x),

@@ -1,7 +1,7 @@
-# Far and near written down densely. With E = K - Q scaled by the roots of the weights, the rows of F decorrelate e +
-# noise from what comes before, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
+# Transcribes inducing points with neighbours densely. With E = K - Q scaled by the roots of the weights, the rows of F
+# decorrelate e + noise from earlier rows, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
 
-# `parents`, `near`: matrices as native_neighbours() gives them
+# `parents` and `near` are matrices like the result of native_neighbours().
 ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new) {
   n <- nrow(x)
   root <- sqrt(ref_weights(weights, x))
@@ -36,7 +36,7 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
   U <- matrix(vapply(rows, `[[`, numeric(n), 3), n)
   R <- matrix(vapply(rows, `[[`, numeric(nrow(z)), 2), nrow(z))
   rows <- do.call(rbind, lapply(rows, `[[`, 1))
-  # e(x) - u'(e + noise)_S of all new rows, a linear map of e at all points and noise
+  # Compute e(x) - u'(e + noise)_S of all new rows, a linear map of e at all points and noise.
   left <- enew - crossprod(cross, U) - crossprod(U, cross) + t(U) %*% (ex + diag(noise, n)) %*% U
   list(mean = rows[, 1], var_near = rows[, 2], var_far = rows[, 3], var = rows[, 2] + rows[, 3],
        cov = left + t(R) %*% P_inverse %*% R, evidence = ref_log_normal(ys, ky), beta = drop(beta),
@@ -45,12 +45,12 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
 
 solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim = dim(as.matrix(b)))
 
-# Mean and both parts of the variance at the rows of x, as the engine has them.
+# Returns the mean and both parts of the variance at the rows of x by the engine.
 near_parts <- function(near, data, z, model, x, control = NULL) {
   native_near_predict(near, z, data, model, near$neighbours, x, control)[c("mean", "var_near", "var_far")]
 }
 
-# The package's on a problem of helper-problems.R, and what it is made of
+# Returns the package's posterior on a problem of helper-problems.R, and its parts.
 near_case <- function(p, s, s_train, control = NULL, jitter = 1e-12, rank = with_seed(5, sample.int(nrow(p$x)))) {
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   data <- list(x = p$x, y = p$y, weights = p$weights)
@@ -66,7 +66,7 @@ ref_near_case <- function(p, s, s_train, got) {
            p$new)
 }
 
-# Errors in prior sds and variances; evidence relative to its size
+# Expects small errors relative to the prior sd and variance, and of the evidence relative to its size.
 expect_near <- function(got, expected, variance, tolerance, info) {
   expect_lt(max(abs(got$mean - expected$mean)), tolerance * sqrt(variance), label = paste("mean", info))
   expect_lt(max(abs(got$var_near + got$var_far - expected$var)), tolerance * variance, label = paste("variance", info))

@@ -1,10 +1,10 @@
-# Small seeded problems. A problem is a list x, y, z, kernel (plain, see helper-reference.R), noise,
-# weights, rows (those an auxiliary distribution is made from) and new (points to predict at).
+# Draws small seeded problems. A problem is a list x, y, z, kernel (plain, see helper-reference.R), noise, weights, rows
+# (of an auxiliary distribution) and new (points to predict at).
 
 profiles <- c("se", "matern12", "matern32", "matern52")
 
-# Points in [-3, 3]^d, one in each of n slices of every axis and never closer than 40 % of a slice:
-# random, yet k(Z, Z) and k(U, U) keep condition numbers at which solve() has ten digits left.
+# Returns random points in [-3, 3]^d, one in each of n slices of every axis and never closer than 40 % of a slice, so
+# that solve() keeps ten digits for k(Z, Z) and k(U, U).
 spread_points <- function(n, d) {
   one_axis <- function(j) (sample.int(n) - stats::runif(n, 0.2, 0.8)) / n * 6 - 3
   matrix(vapply(seq_len(d), one_axis, numeric(n)), n, d)
@@ -27,7 +27,7 @@ problem <- function(profile = "se", n = 13, d = 2, m = 4, n_aux = 5, weighted = 
   })
 }
 
-# Every kernel, one to three inputs, with and without weights
+# Returns problems with every kernel, one to three inputs, with and without weights.
 problems <- function() {
   cases <- expand.grid(profile = profiles, weighted = c(FALSE, TRUE), stringsAsFactors = FALSE)
   quick(lapply(seq_len(nrow(cases)), function(i) {
@@ -40,8 +40,8 @@ label_of <- function(p) {
          if (!is.null(p$weights)) ", weighted")
 }
 
-# Problems that break careless code. Each is still one that the reference can do well; `jitter` is
-# the smallest at which the problem is solvable at all, `u_rows` rows that span what `rows` span.
+# Returns problems that break careless code but that the reference can solve. `jitter` is the smallest one at which the
+# problem is solvable; `u_rows` are rows with the span of `rows`.
 nasty_problems <- function() {
   edit <- function(..., base = problem(n_aux = 4)) utils::modifyList(base, list(...))
   base <- problem(n_aux = 4)
@@ -113,8 +113,8 @@ package_vfe <- function(p, z = p$z, ...) {
   vfe_objective(z, p$x, p$y, package_kernel(p$kernel), p$noise, weights = p$weights, ...)
 }
 
-# The auxiliary distribution of each kind, by the package and by the reference, as a list of
-# list(nu, reference). Points of `reference` are found greedily, so the reference is told them.
+# Returns list(nu, reference) for each kind of auxiliary distribution, by the package and by the reference, which is
+# given the greedy points of `reference`.
 nu_pairs <- function(p) {
   sor <- function(u) ref_nu_sor(u, p$x, p$y, p$kernel, p$noise, p$weights)
   u_rows <- if (is.null(p$u_rows)) p$rows else p$u_rows

@@ -1,5 +1,5 @@
-# The mathematics written down as naively as possible: kernels by a double loop, every matrix dense,
-# every inverse by solve(), nothing shared with the package. Symbols as in the theory vignette.
+# Transcribes the mathematics as naively as possible: kernels by a double loop, every matrix dense, every inverse by
+# solve(), nothing shared with the package. Symbols are those of the theory vignette.
 #
 # A kernel here is a plain list(profile, lengthscale, variance, inputs). Everything also works on
 # complex arguments and never conjugates, so that ref_derivative() can differentiate by a complex
@@ -37,7 +37,7 @@ ref_k <- function(kernel, x, z = x) {
 trace_of <- function(a) sum(diag(a))
 ref_weights <- function(weights, x) if (is.null(weights)) rep(1, nrow(x)) else weights
 
-# log det of a symmetric matrix by elimination: determinant() knows no complex numbers
+# Returns log det of a symmetric matrix by elimination, because determinant() does not accept complex numbers.
 ref_logdet <- function(a) {
   total <- 0
   for (j in seq_len(nrow(a))) {
@@ -71,7 +71,7 @@ ref_variance <- function(gp, new) diag(gp$cov(new, new))
 
 ## DTC, SoR, ELBO ----------------------------------------------------------------------------------
 
-# jitter is relative to the variance of a point; a vector gives every inducing point its own
+# The jitter is relative to the variance of a point; a vector has a jitter for each inducing point.
 ref_kmm <- function(z, kernel, jitter = 0) {
   k <- ref_k(kernel, z)
   k + diag(diag(k) * rep_len(jitter, nrow(z)), nrow(z))
@@ -81,7 +81,7 @@ ref_q <- function(a, b, z, kernel, jitter = 0) {
   ref_k(kernel, a, z) %*% solve(ref_kmm(z, kernel, jitter), ref_k(kernel, z, b))
 }
 
-# DTC: the exact posterior with k(x, X) and k(X, X) replaced by q; SoR: k(x, x) replaced as well
+# Returns DTC, the exact posterior with q for k(x, X) and k(X, X), or SoR, with q also for k(x, x).
 ref_dtc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0, sor = FALSE) {
   q <- function(a, b) ref_q(a, b, z, kernel, jitter)
   inverse <- solve(q(x, x) + diag(noise / ref_weights(weights, x), nrow(x)))
@@ -101,7 +101,7 @@ ref_elbo <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 
 ## Auxiliary distributions -------------------------------------------------------------------------
 
-# SoR posterior on any points u, without a jitter; points that span nothing new must be left out
+# Returns the SoR posterior on points u without a jitter; points that add nothing to the span must be omitted.
 ref_nu_sor <- function(u, x, y, kernel, noise, weights = NULL) {
   w <- ref_weights(weights, x)
   kux <- ref_k(kernel, u, x)
@@ -113,7 +113,7 @@ ref_nu_sor <- function(u, x, y, kernel, noise, weights = NULL) {
   )
 }
 
-# The exact posterior given some of the rows
+# Returns the exact posterior given some of the rows.
 ref_nu_subset <- function(rows, x, y, kernel, noise, weights = NULL) {
   w <- ref_weights(weights, x)[rows]
   ref_exact(x[rows, , drop = FALSE], y[rows], kernel, noise, w)
@@ -121,8 +121,8 @@ ref_nu_subset <- function(rows, x, y, kernel, noise, weights = NULL) {
 
 ## The pF divergence -------------------------------------------------------------------------------
 
-# The terms of the proposition, r = k, with X, y and nu at X scaled by the square roots of weights.
-# They add up to s2^2 d_pF^2; `constant` is C(X), the part of (I) that does not depend on Z.
+# Returns the terms of the proposition, r = k, with X, y and nu at X scaled by the square roots of weights. Their sum is
+# s2^2 d_pF^2; `constant` is C(X), the part of (I) that does not depend on Z.
 ref_pf_terms <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0) {
   n <- nrow(x)
   root <- diag(sqrt(ref_weights(weights, x)), n)
@@ -156,11 +156,10 @@ ref_pf <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0, const
   terms$I + terms$IIa + terms$IIb + terms$III - if (constant) 0 else terms$constant
 }
 
-# The same from the definition, without the proposition (jitter 0): on the index set P = (X, Z)
-# with f_X = Hx f and H f = Kxm Kmm^{-1} f_Z, the log density of the posterior relative to the DTC
-# posterior has the gradient g(f) = (Hx' W (y - Hx f) - H' W (y - H f)) / s2, and d_pF^2 is
-# E_nu |S g(f)|^2 in the RKHS norm on P, S the covariance of the DTC posterior:
-# S = K c,  c = I - H' (H K H' + s2 / W)^{-1} H K.
+# Returns d_pF^2 by its definition, without the proposition (jitter 0). On the index set P = (X, Z) with f_X = Hx f and
+# H f = Kxm Kmm^{-1} f_Z, the log density of the posterior relative to the DTC posterior has the gradient g(f) = (Hx' W
+# (y - Hx f) - H' W (y - H f)) / s2, and d_pF^2 is E_nu |S g(f)|^2 in the RKHS norm on P, S the covariance of the DTC
+# posterior: S = K c,  c = I - H' (H K H' + s2 / W)^{-1} H K.
 ref_pf_definition <- function(z, x, y, kernel, noise, nu, weights = NULL) {
   n <- nrow(x)
   w <- diag(ref_weights(weights, x), n)
@@ -175,8 +174,8 @@ ref_pf_definition <- function(z, x, y, kernel, noise, nu, weights = NULL) {
   trace_of(k %*% slope %*% nu$cov(p, p) %*% t(slope)) + drop(t(centre) %*% k %*% centre)
 }
 
-# White noise around the exact mean: at row n of x variance `share` noise / w_n and independent, none anywhere else (no
-# row of x may be among z).
+# Returns white noise around the exact mean: independent with variance `share` noise / w_n at row n of x, and 0
+# elsewhere. No row of x may be in z.
 ref_nu_white <- function(share, x, y, kernel, noise, weights = NULL) {
   w <- ref_weights(weights, x)
   row_of <- function(a) match(data.frame(t(unname(a))), data.frame(t(unname(x))), nomatch = 0L)
@@ -189,7 +188,7 @@ ref_nu_white <- function(share, x, y, kernel, noise, weights = NULL) {
   )
 }
 
-# The objective under it, up to its constant.
+# Returns the objective under white noise, up to a constant.
 ref_white <- function(z, x, y, kernel, noise, share = 1, weights = NULL, jitter = 0) {
   n <- nrow(x)
   root <- diag(sqrt(ref_weights(weights, x)), n)
@@ -229,8 +228,8 @@ ref_vfe_gradient <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0)
   )
 }
 
-# Pivoted Cholesky on the whole matrix: rows of x in the order of the largest residual, from a given
-# first one (all residuals of a stationary kernel are equal before it)
+# Returns the pivots of pivoted Cholesky on the whole matrix: rows of x by the largest residual, from a given first row,
+# because all residuals of a stationary kernel are equal at first.
 ref_pivots <- function(x, m, kernel, first = 1) {
   residual <- ref_k(kernel, x)
   pivots <- integer()

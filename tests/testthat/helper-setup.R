@@ -1,32 +1,31 @@
-# The whole suite runs a second time with PFDTC_TEST_MEMORY=0 (and OpenBLAS): nothing that grows with N is kept between
-# the passes, and every number must stay what it is.
+# CI runs the suite a second time with PFDTC_TEST_MEMORY=0 (and OpenBLAS). Then nothing that grows with N is kept
+# between passes, and every number must stay the same.
 if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
   options(pfdtc.memory = as.numeric(Sys.getenv("PFDTC_TEST_MEMORY")))
 }
 
-# On problems as small as these a second thread costs more than it does; tests that are about
-# threads ask for two.
+# With problems this small a second thread costs more than it saves; tests of threads ask for two.
 options(pfdtc.threads = 1L)
 
-# Most tests are about what is done with a model: the response is taken as given. Those about its choice say so.
+# Most tests take the response as given. Tests of its choice set this option.
 options(pfdtc.transform = "plain")
 
-# PFDTC_TEST_QUICK=1 (sanitizers, valgrind), and R CMD check as CRAN runs it, keep the first and the last case of every
-# loop.
+# Keeps the first and the last case of every loop if PFDTC_TEST_QUICK=1 (sanitizers, valgrind) or in R CMD check on
+# CRAN.
 quick <- function(cases) {
   all <- !nzchar(Sys.getenv("PFDTC_TEST_QUICK")) && identical(Sys.getenv("NOT_CRAN"), "true")
   if (all || length(cases) <= 2) return(cases)
   cases[c(1, length(cases))]
 }
 
-# Evaluates `code` under the given options, leaving the session's as they were.
+# Evaluates `code` under the given options, then restores the session's options.
 with_options <- function(new, code) {
   old <- options(new)
   on.exit(options(old))
   force(code)
 }
 
-# Evaluates `code` after set.seed(seed), leaving the session's stream of random numbers as it was.
+# Evaluates `code` after set.seed(seed), then restores the session's stream of random numbers.
 with_seed <- function(seed, code) {
   old <- get0(".Random.seed", globalenv(), inherits = FALSE)
   on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else
@@ -35,7 +34,7 @@ with_seed <- function(seed, code) {
   force(code)
 }
 
-# Functions of the package replaced while `code` runs.
+# Replaces functions of the package while `code` runs.
 with_replaced <- function(new, code, space = asNamespace("pfdtc")) {
   swap <- function(values) {
     for (name in names(values)) {
@@ -55,7 +54,7 @@ with_few_exact <- function(code) {
   with_replaced(list(exact_rows = 2000L, more_points = replace(more_points, "rows", 2000)), code)
 }
 
-# The same of one, calls `which` of which end with the condition `by`; the others do what it does.
+# Replaces one function: its calls numbered `which` end with the condition `by`; other calls are unchanged.
 with_interrupted <- function(name, which, code, by = interrupt_signal) {
   old <- get(name, asNamespace("pfdtc"))
   calls <- 0
@@ -68,8 +67,8 @@ with_interrupted <- function(name, which, code, by = interrupt_signal) {
 
 interrupt_signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
 
-# Returns a function of a package that only tests need, and skips the test where the package is absent. DESCRIPTION
-# names the packages that a user's call needs.
+# Returns a function of a package that only tests need, and skips the test if the package is absent. DESCRIPTION names
+# the packages that a user's call needs.
 from <- function(package, name) {
   testthat::skip_if_not_installed(package)
   getExportedValue(package, name)

@@ -1,4 +1,4 @@
-# The rows of a data frame as a source, in blocks of these sizes. `fails`: the block (of the pass) that cannot be read.
+# Returns the rows of a data frame as a source, in blocks of these sizes. Block number `fails` of a pass cannot be read.
 in_blocks <- function(data, sizes = rep(ceiling(nrow(data) / 3), 3), fails = Inf, passes = new.env(),
                       failing_pass = 1) {
   ends <- pmin(cumsum(sizes), nrow(data))
@@ -33,8 +33,8 @@ mixed_rows <- function(n = 400, seed = 1) {
   d
 }
 
-# A crew in this process. `fails(what, i)`: whether this ("start" or "value") is the end of a worker; `sent`: what was
-# sent, in this order.
+# Returns a crew in this process. fails(what, i) is TRUE if a worker dies at "start" or "value"; `sent` records the sent
+# parts in order.
 fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
   sent$parts <- list()
   list(name = "test", size = function() size, start = function(f, args) {

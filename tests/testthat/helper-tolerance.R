@@ -1,4 +1,4 @@
-# Fits with `tol`: n = 120 and lengthscales that ask for 10 to 40 points, hyperparameters given unless said otherwise.
+# Fits with `tol`: n = 120, lengthscales that need 10 to 40 points, and by default given hyperparameters.
 tol_data <- function(n = 120, seed = 1) {
   with_seed(seed, {
     x <- matrix(stats::runif(2 * n), n)
@@ -15,7 +15,7 @@ fit_tol <- function(tol, d = tol_data(), ..., control = list(), seed = 1) {
   with_seed(seed, do.call(pfdtc, args))
 }
 
-# The fit with nothing else asked for, made once: tests that only read it share it.
+# Returns the fit with default arguments, which is made once for all tests that only read it.
 tol_fits <- new.env()
 tol_fit <- function(tol) {
   key <- format(tol)
@@ -23,7 +23,7 @@ tol_fit <- function(tol) {
   tol_fits[[key]]
 }
 
-# The two statistics against the exact GP of the fit's hyperparameters, at the rows used
+# Returns the two limited errors against the exact GP with the fit's hyperparameters, at the used rows.
 actual_error <- function(fit, d = tol_data(), quantile = 1, ...) {
   exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", ...)
   e <- predict(exact, d$x, se.fit = TRUE)
@@ -32,7 +32,7 @@ actual_error <- function(fit, d = tol_data(), quantile = 1, ...) {
   c(mean = at(abs(p$fit - e$fit)) / fit$sd_y, sd = at(abs(e$se.fit / p$se.fit - 1)))
 }
 
-# Expects that the claimed errors hold, and are at most those asked for.
+# Expects that the certified errors hold, and meet `tol`.
 expect_certified <- function(fit, d = tol_data(), ..., info = NULL) {
   claimed <- c(mean = fit$tol$mean, sd = fit$tol$sd)
   expect_true(fit$tol$met, info = info)

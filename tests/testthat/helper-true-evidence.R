@@ -1,4 +1,4 @@
-# The true log marginal likelihood of two rows, by a grid over the whitened f.
+# Computes the true log marginal likelihood of two rows by a grid over the whitened f.
 
 two_rows <- function(family, seed, apart = 1) {
   with_seed(seed, {

@@ -1,5 +1,5 @@
-# Twofold ("double-double") arithmetic: numbers high + low with 106 bits, by error-free sums and products (Dekker 1971).
-# An oracle for log evidences that knows nothing of the package.
+# Computes in twofold ("double-double") arithmetic: numbers high + low with 106 bits, by error-free sums and products
+# (Dekker 1971). This gives log marginal likelihoods independent of the package.
 
 two_sum <- function(a, b) {
   s <- a + b
@@ -35,7 +35,7 @@ tf_over <- function(a, b) {
   two_sum(q, rest$high / b$high)
 }
 
-# log N(y; 0, K) in twofold arithmetic by L D L', for twofold K (lists of matrices) and y (lists of vectors)
+# Returns log N(y; 0, K) in twofold arithmetic by L D L', for twofold K (lists of matrices) and y (lists of vectors).
 tf_log_evidence <- function(K, y) {
   n <- length(y$high)
   at <- function(v, i, j = NULL) if (is.null(j)) tf(v$high[i], v$low[i]) else tf(v$high[i, j], v$low[i, j])

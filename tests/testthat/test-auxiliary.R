@@ -1,10 +1,10 @@
-# Every nu against the same process written with dense matrices.
+# Compares every nu with the same process by dense matrices.
 
 expect_process <- function(nu, reference, new, tolerance, info) {
   got <- predict(nu, new)
   expect_named(got, c("fit", "se.fit"))
   expect_close(as.vector(got$fit), reference$mean(new), tolerance, info)
-  # a standard deviation is the root of a difference: compare its square
+  # A standard deviation is the root of a difference, so compare its square.
   expect_close(as.vector(got$se.fit)^2, ref_variance(reference, new), tolerance, info)
 }
 
@@ -26,7 +26,7 @@ test_that("nasty problems give the reference's processes", {
       got <- predict(pairs[[kind]]$nu, p$new)
       ref <- pairs[[kind]]$reference
       expect_close(as.vector(got$fit), ref$mean(p$new), 1e-9, paste(kind, name))
-      # against the prior variance: where data leave none, differences of it round
+      # Compare with the prior variance, because differences from it round if the data leave no variance.
       error <- as.vector(got$se.fit)^2 - ref_variance(ref, p$new)
       expect_lt(max(abs(error)), 1e-11 * p$kernel$variance)
       expect_true(all(got$se.fit >= 0))
@@ -68,7 +68,7 @@ test_that("the order of rows, a row given twice and blocks change nothing beyond
         expect_equal(blocks, plain, tolerance = 1e-11)
       }
     }
-    # two rows with the same input add nothing to what SoR can see
+    # A second row with the same input adds nothing to SoR's span.
     doubled <- utils::modifyList(p, list(
       x = rbind(p$x, p$x), y = c(p$y, p$y), weights = c(p$weights, p$weights)
     ))
@@ -138,7 +138,7 @@ test_that("sampled paths keep the mean and estimate the objective without bias",
   slopes <- vapply(sampled, function(nu) as.vector(package_pf(p, nu)$gradient), numeric(4))
   off <- (rowMeans(slopes) - as.vector(objective$gradient)) / (apply(slopes, 1, sd) / sqrt(draws))
   expect_lt(max(abs(off)), 4)
-  # one draw is one objective: the gradient belongs to it, and the draw is the seed's
+  # The gradient belongs to the objective of one draw, which the seed determines.
   nu <- sampled[[1]]
   expect_gradient(function(z) package_pf(p, nu, z)$value, p$z, package_pf(p, nu)$gradient)
   again <- with_seed(1, package_nu(p, aux_reference(m2 = 8, samples = 3)))
@@ -221,7 +221,7 @@ test_that("white noise has no values at new rows, and says what it is", {
   for (bad in list(0, -1, NA, Inf, 1:2, "a")) expect_input_error(aux_white(bad), "variance")
 })
 
-# The distributions of aux_sor() and aux_subset() on some rows, written down for aux_custom().
+# Writes the distributions of aux_sor() and aux_subset() on some rows for aux_custom().
 custom_sor <- function(rows) {
   aux_custom(function(x, y, weights, kernel, noise, m) {
     U <- x[rows, , drop = FALSE]

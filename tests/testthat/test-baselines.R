@@ -1,5 +1,5 @@
-# Each method at given points and hyperparameters against its dense transcription; what they share
-# with one another; what they learn.
+# Compares each method at given points and hyperparameters with its dense transcription, tests their relations, and
+# tests learning.
 
 test_that("mean, covariance and evidence are the dense transcription's", {
   for (p in problems()) {
@@ -39,7 +39,7 @@ test_that("with the rows as points every method is exact", {
     ref <- ref_of(exact, p)
     for (method in setdiff(all_methods, c("gp_exact", "gp_subsample"))) {
       fit <- fit_by(method, p, inducing = p$x)
-      # far from the rows SoR has no variance left: its own error, not that of the sums
+      # Far from the rows SoR has no variance, so only the error of SoR itself would be compared.
       new <- if (method == "gp_sor") p$x else p$new
       expect_posterior(fit, ref, new, 1e-7, paste(method, label_of(p)))
       expect_close(fit$evidence, exact$evidence, 1e-7, method)
@@ -67,7 +67,7 @@ test_that("FITC is DTC where the points explain the rows, and where they explain
   p$x <- p$z[rep(1:4, 3), ]
   fitc <- predict(fit_by("gp_fitc", p), p$new, se.fit = TRUE)
   expect_equal(fitc, predict(fit_by("gp_dtc", p), p$new, se.fit = TRUE), tolerance = 1e-8)
-  # points far from the rows: the prior, but its evidence counts k(x, x) as noise
+  # With points far from the rows, FITC is the prior, but its evidence counts k(x, x) as noise.
   q <- utils::modifyList(p, list(z = p$z + 1e4))
   fit <- fit_by("gp_fitc", q)
   expect_equal(unname(predict(fit, q$new)), numeric(6))

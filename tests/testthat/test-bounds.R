@@ -1,4 +1,4 @@
-# error_bounds() and evidence_bounds() against the exact GP on random problems.
+# Tests error_bounds() and evidence_bounds() against the exact GP on random problems.
 
 bounds_problem <- function(seed) {
   set.seed(seed)
@@ -59,7 +59,7 @@ test_that("the theorem's bounds hold as printed and sharper, and eps is above d_
       fit <- bounds_fit(method, p)
       fit$reference <- reference(fit)
       at <- predict(fit, p$new, se.fit = TRUE)
-      # both predictions carry rounding of their own
+      # Both predictions have rounding errors.
       tiny <- 1e-10 * fit$sd_y
       for (effort in c("fast", "reference")) {
         b <- error_bounds(fit, p$new, effort)
@@ -79,7 +79,7 @@ test_that("the theorem's bounds hold as printed and sharper, and eps is above d_
   }
 })
 
-# A problem whose exact posterior given `rows` is the auxiliary distribution, and what is exact about it.
+# Fits a problem whose exact posterior given `rows` is the auxiliary distribution. The next function has exact values.
 subset_fit <- function(p, rows, m = 3, ...) {
   pfdtc(p$x, p$y, m = m, kernel = p$kernel, noise = p$noise, hyper = "fixed", aux = aux_subset(rows = rows),
         weights = p$weights, control = pfdtc_control(maxit = 3), ...)
@@ -91,7 +91,8 @@ exact_ratio <- function(p, rows, evidence_all = evidence(seq_along(p$y))) {
     K <- kernel_matrix(p$kernel, p$x[i, , drop = FALSE]) + diag(p$noise / w[i], length(i))
     -(sum(p$y[i] * solve(K, p$y[i])) + c(determinant(K)$modulus) + length(i) * log(2 * pi)) / 2
   }
-  # log dpi/dnu = sum over the rest of log N(y_n; f_n, s2/w) - (log Z_D - log Z_nu), and N(y; f, s) <= (2 pi s)^(-1/2)
+  # log dpi/dnu = sum over the other rows of log N(y_n; f_n, s2/w) - (log Z_D - log Z_nu), and N(y; f, s) <= (2 pi
+  # s)^(-1/2).
   evidence(rows) - sum(log(2 * pi * p$noise / w[-rows])) / 2 - evidence_all
 }
 
@@ -127,7 +128,7 @@ test_that("the paper's own bound holds, and says when it is vacuous", {
       root <- sqrt(p$kernel$variance)
       expect_lte(max(abs(at$fit - exact$fit)), root * exp(attr(b, "log_eps")))
       expect_lte(max(abs(at$se.fit - exact$se.fit)), root * exp(attr(b, "log_eps")))
-      # as its parts say, d_pF by its definition
+      # log_eps is the sum of its parts, with d_pF by its definition.
       nu <- ref_nu_subset(seq_len(n - out), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
       d <- sqrt(ref_pf(unname(fit$inducing), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, nu, p$weights,
                        fit$jitter, constant = TRUE)) / p$noise
@@ -158,7 +159,7 @@ test_that("draws from the subset's posterior have its mean and covariance, by th
       posterior_draws(subset_posterior(like, list(x = p$x, y = p$y, weights = p$weights)), x, 20000)
     }))
     v <- nu$cov(x, x)
-    # five standard errors of means and covariances of normal draws, and the noise of paths
+    # The tolerance is five standard errors of means and covariances of normal draws, plus the jitter of paths.
     expect_true(all(abs(rowMeans(f) - nu$mean(x)) <= 5 * sqrt(diag(v) / 20000) + 1e-3), info = way)
     expect_true(all(abs(cov(t(f)) - v) <= 5 * sqrt((outer(diag(v), diag(v)) + v^2) / 20000) + 1e-3), info = way)
   }
@@ -172,21 +173,21 @@ test_that("the density ratio is estimated by importance sampling, with its effec
     a <- attributes(with_seed(1, error_bounds(fit, p$new, "fast", samples = 20000)))
     expect_gt(a$density_ratio_ess, 100)
     expect_lte(a$density_ratio_ess, 20000)
-    # five standard errors of the log of a mean of weights: 1 / sqrt(ess)
+    # The tolerance is five standard errors of the log of a mean of weights: 1 / sqrt(ess).
     expect_lt(abs(a$density_ratio_estimate - exact), 5 / sqrt(a$density_ratio_ess))
     expect_null(attr(error_bounds(fit, p$new, "fast"), "density_ratio_estimate"))
   }
-  # merged rows and a scale change nothing of what is estimated
+  # Merged rows and a scale do not change the estimates.
   p <- ratio_problem(weighted = FALSE)
   twice <- list(x = p$x[c(1:12, 1:12), , drop = FALSE], y = c(p$y, p$y), kernel = p$kernel, noise = 2 * p$noise)
   one <- with_seed(1, error_bounds(subset_fit(p, 1:9), p$new, "fast", samples = 100))
   two <- with_seed(1, error_bounds(subset_fit(twice, 1:9), p$new, "fast", samples = 100))
   expect_equal(attributes(two)[-(1:3)], attributes(one)[-(1:3)], tolerance = 1e-5)
-  # nothing left out: no ratio but 1
+  # Without other rows the ratio is 1.
   none <- attributes(error_bounds(subset_fit(p, 1:12), p$new, "fast", samples = 3))
   expect_equal(none[c("density_ratio_estimate", "density_ratio_ess")],
                list(density_ratio_estimate = 0, density_ratio_ess = 3))
-  # draws that say nothing: one of them carries all the weight
+  # If draws have no information, a single draw has all the weight.
   far <- error_bounds(subset_fit(ratio_problem(60), 1:4), p$new, "fast", samples = 200)
   expect_lt(attr(far, "density_ratio_ess"), 10)
 })
@@ -284,7 +285,7 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
     near <- 1e-6 * c
     expect_true(c <= q$upper + near && q$upper <= c + near, info = label_of(p))
     expect_true(q$lower <= c + near && c - near <= q$lower, info = label_of(p))
-    # the larger of the two lower bounds
+    # `least` is the larger of the two lower bounds.
     shrunk <- sum(y * solve(Q + diag(p$noise + sum(diag(E)), length(y)), y))
     expect_equal(q$least, max(c^2 / (c + sum(v * (E %*% v))), shrunk), tolerance = 1e-5)
     expect_lte(q$least, yw)

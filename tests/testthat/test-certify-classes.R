@@ -1,4 +1,4 @@
-# Returns a fit of few points and what the dense posterior of the exact GP is at new rows.
+# Returns a fit on few points, and the dense posterior of the exact GP at new rows.
 certified_case <- function(K, m, seed, w = NULL, variance = 2) {
   set.seed(seed)
   x <- matrix(stats::runif(80), 40, dimnames = list(NULL, c("a", "b")))
@@ -120,7 +120,7 @@ test_that("certified credible intervals contain those of the exact posterior", {
   expect_identical(which(is.na(few[, 1, 1])), 2L)
 })
 
-# Returns a fit of ordered classes on few points, the same on all rows, and new rows.
+# Returns a fit of ordered classes on few points, a fit on all rows, and new rows.
 ordered_case <- function(link, m, seed = 1) {
   set.seed(seed)
   d <- data.frame(a = stats::runif(40), b = stats::runif(40))

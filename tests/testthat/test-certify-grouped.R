@@ -1,4 +1,4 @@
-# Certificates with all effects of groups eliminated, beside dense posteriors of the whole kernel.
+# Compares certificates with all effects of groups eliminated with dense posteriors of the whole kernel.
 
 grouped_problem <- function(seed, n = 90, levels = 12) {
   with_seed(seed, {
@@ -24,8 +24,8 @@ contains <- function(inside, fit, sd, slack = 1e-9) {
         inside$sd_lower <= sd + slack & sd <= inside$sd_upper + slack)
 }
 
-# Mode and sd of f by Newton's method with dense matrices. No step changes f by more than 2: a full step from f = 0 may
-# lead to exp(f) of 1e14, from where Newton's method does not come back in double precision.
+# Returns mode and sd of f by Newton's method with dense matrices. No step changes f by more than 2, because a full step
+# from f = 0 may lead to exp(f) of 1e14, from which Newton's method does not return in double precision.
 dense_mode <- function(fit, y, new, slopes) {
   kernel <- model_of(fit)$kernel
   K <- native_kernel_matrix(kernel, fit$data$x, fit$data$x)
@@ -54,7 +54,7 @@ test_that("norms with effects are above those of dense matrices, and near them",
   p <- effect_problem(40)
   model <- new_model(p$model$kernel, 1)
   W <- with_seed(2, stats::runif(40, 0.1, 3))
-  # the groupings of effect_problem() as terms of a kernel
+  # Write the groupings of effect_problem() as terms of a kernel.
   kernel <- place_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = 1:2) +
                            kernel_group("g", ~ 1 + a, correlated = FALSE, variance = 0.64, scale = 0.7), p$x)
   b <- bounds_with_effects(new_bounds(list(), list(x = p$x), p$z, new_model(kernel, 1), FALSE, NULL, 1e-10))
@@ -79,7 +79,7 @@ test_that("norms with effects are above those of dense matrices, and near them",
   expect_true(all(effect_root(b, post$factors, without(forms[[2]], "all"), at) >= norm_E(of_level) * (1 - 1e-9)))
   expect_gt(forms[[2]]$lam, forms[[1]]$lam)
   expect_gte(post$norms$lam, max(eigen(E * outer(sqrt(W), sqrt(W)), TRUE)$values))
-  # h are the weights of the posterior on the points beside all effects
+  # h has the weights of the posterior on the points and all effects.
   Q <- native_kernel_matrix(kernel, p$x, p$x) - E
   Kx <- native_kernel_matrix(b$smooth$kernel, p$x, x)
   cross <- native_kernel_matrix(kernel, p$x, x) - Kx +
@@ -116,7 +116,7 @@ test_that("thousands of levels have narrow certificates without points for the l
   expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
   expect_lt(max(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower), 1e-3)
   expect_lt(attr(inside, "t"), 1e-3)
-  # boxes are sums over the points of a rule
+  # Integrals over boxes are sums over the points of a rule.
   box <- linear_functional(fit, lower = data.frame(x1 = 0.2, x2 = 0.3, g = "1"), upper = c(x1 = 0.4), certified = FALSE)
   grid <- predict(fit, data.frame(x1 = seq(0.201, 0.399, by = 0.002), x2 = 0.3, g = "1"), full_cov = TRUE)
   expect_close(c(box$mean, box$sd), c(mean(grid$fit), sqrt(mean(grid$cov))), 1e-4)
@@ -129,7 +129,7 @@ test_that("so many levels that more points exceed the memory are certified with 
   fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, kernel = kernel, noise = 0.09, hyper = "fixed", m = 50,
                                 neighbours = 0))
   exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, like = fit), p$new, se.fit = TRUE))
-  # 800 points beside 400 effects would take 2.6 MB
+  # With this limit, 800 points and 400 effects (2.6 MB) are too many.
   inside <- with_options(list(pfdtc.max_memory = 1.5e6), suppressMessages(certify(fit, p$new)))
   expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
 })

@@ -1,7 +1,7 @@
-# Certificates by local kriging against a dense transcription.
+# Compares certificates by local kriging with a dense transcription.
 
-# A fit by few points, its reference, and in the reference's scale K + s2 W^-1 (rows scaled), k(X, new), the exact
-# variance
+# Returns a fit on few points, its reference, and in the reference's scale K + s2 W^-1 (scaled rows), k(X, new) and the
+# exact variance.
 kriging_problem <- function(profile, weighted, n = 60, noise = 0.1, n_new = 24, seed = 1, ...) {
   p <- problem(profile, n = n, m = 5, weighted = weighted, noise = noise, seed = seed)
   p$new <- rbind(with_seed(seed + 1, spread_points(n_new, 2)), p$x[1:2, ], 1e3)
@@ -17,7 +17,7 @@ kriging_problem <- function(profile, weighted, n = 60, noise = 0.1, n_new = 24, 
        var = p$kernel$variance / unit - colSums(k * solve(Ky, k)))
 }
 
-# The weights that krige() found as columns over all rows, in the order of the rows asked for
+# Returns the weights that krige() found as columns over all rows, in the order of the requested rows.
 dense_weights <- function(found, n) {
   W <- matrix(0, n, length(found$order))
   for (j in seq_along(found$order)) W[found$rows[, found$group[j]], found$order[j]] <- found$W[, j]
@@ -42,7 +42,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         at <- found$order
         expect_close(found$J, J[at], 1e-10, info)
         expect_close(found$ww, colSums(W^2)[at], 1e-10, info)
-        # q: the norm of h by the reference's own B, but no more than J
+        # q is the norm of h by the reference's own B, but at most J.
         L <- t(chol(ref_kmm(made$ref$inducing, made$p$kernel, made$ref$jitter))) / made$ref$scale
         A <- solve(L, t(made$root * ref_k(made$p$kernel, made$p$x, made$ref$inducing))) / made$ref$scale^2
         s2 <- made$p$noise / made$ref$scale^2
@@ -50,7 +50,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         q <- colSums(H * solve(B, H))
         expect_close(found$q, pmin(q, J)[at], 1e-6, info)
         expect_true(all(found$q >= pmin(q, J)[at] * (1 - 1e-9)), info = info)
-        # L1 as in the theory vignette
+        # Compute L1 of the theory vignette.
         a <- solve(L, ref_k(made$p$kernel, made$ref$inducing, made$p$new)) / made$ref$scale^2
         h_x <- solve(B, crossprod(A, a))
         sor <- s2 * colSums(a * solve(tcrossprod(A) + diag(s2, nrow(A)), a))
@@ -93,11 +93,11 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         tolerance <- 1e-10 * max(abs(made$p$y))
         expect_true(all(made$fit$center + r$mean_lower <= exact + tolerance), info = info)
         expect_true(all(made$fit$center + r$mean_upper >= exact - tolerance), info = info)
-        # the bound itself, |h| |r| by B and J - var_lower
+        # Compare the bound itself, |h| |r| by B and J - var_lower.
         h <- sqrt(pmin(found$q, found$J - found$var_lower))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)
-        # narrower where the sd is known, in units of y: by J less the exact variance
+        # If the sd is known, the bound is narrower: by J minus the exact variance, in units of y.
         r2 <- kriged_interval(found, made$ref, correction, made$fit$data, sd)
         h <- sqrt(pmin(found$q, pmax(found$J - pmax(found$var_lower, made$var[found$order]), 0)))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
@@ -105,7 +105,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         if (size == 1) expect_true(any(abs(exact - made$fit$center - (r$mean_lower + r$mean_upper) / 2) > 0.02 *
                                          (r$mean_upper - r$mean_lower)), info = info)
         expect_true(all(r$sd_lower <= sd + 1e-6 & r$sd_upper >= sd - 1e-6), info = info)
-        # a functional: the sum of all these values
+        # Certify a functional: the sum of all these values.
         model <- model_of(made$ref)
         fun <- sums_at(model$kernel, made$p$new, list(seq_along(exact)), list(rep(1, length(exact))))
         one <- kriged_interval(krige(made$ref, made$fit$data, fun), made$ref, correction, made$fit$data)
@@ -148,7 +148,7 @@ test_that("groups hold every row once, and share the rows that their members are
     rows <- shared_rows(kernel, list(x = x), x, groups, 5L, NULL)
     expect_identical(dim(rows), c(5L, length(groups$start) - 1L))
     expect_false(any(apply(rows, 2, anyDuplicated) > 0))
-    # a row is nearest to itself
+    # A row is nearest to itself.
     if (most <= 5) expect_true(all(vapply(seq_along(groups$order), function(i) groups$order[i] %in% rows[, i], NA)))
   }
 })
@@ -226,7 +226,7 @@ test_that("so many passes as are said bring the mean within a tenth of the sd, b
     by <- with_seed(1, near_preconditioner(ref, data, c(points = 30L, rows = 15L)))
     state <- solve_exact(ref, data, passes - 1, function(s) Inf, precondition = by)
     ref$correction <- correct_residual(ref, data, state, sharp = FALSE)
-    # few rows to krige on, no room for the exact posterior
+    # Allow few rows for kriging, and no memory for the exact posterior.
     with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
       certify(fit, new, reference = ref, test_points = 0)
     })
@@ -251,7 +251,7 @@ test_that("more passes never widen what is certified, though bounds may rise on 
   by <- function(passes) {
     state <- solve_exact(ref, data, passes, function(s) Inf)
     ref$correction <- correct_residual(ref, data, state)
-    # the rows are few enough for the exact posterior, which is asked about the same of them however many passes
+    # The rows are few enough for the exact posterior, which certifies the same rows after any number of passes.
     certificate <- with_options(list(pfdtc.kriging_rows = 5L), certify(fit, p$new, reference = ref, test_points = 0))
     list(state = state, width = certificate$mean_upper - certificate$mean_lower,
          bound = sqrt(ref$correction$norms$c) + state$error$residual / sqrt(model_of(ref)$noise))
@@ -267,7 +267,7 @@ test_that("more passes never widen what is certified, though bounds may rise on 
 })
 
 test_that("the errors of A enlarge q by 1 / (1 - tau / s2), tau = slack k max w", {
-  # numbers without rounding of their own (growth 0)
+  # Set growth to 0, so that numbers have no rounding allowance of their own.
   x <- matrix(c(0, 1, 2))
   fit <- gp_dtc(x, c(1, 2, 0), kernel = kernel_se(1, 1), noise = 0.5, hyper = "fixed", inducing = x)
   ref <- reference(fit, 3)

@@ -1,7 +1,7 @@
-# Certificates of fits with classes and counts: the exact process's Laplace posterior, by dense matrices, lies where
-# they say. bench/laplace-properties.R has 100,000 checks; here are the inequalities and the limits.
+# Tests that certificates of classes and counts contain the exact GP's Laplace posterior by dense matrices.
+# bench/laplace-properties.R has 100,000 checks; here are the inequalities and the limits.
 
-# 1e-7: Newton's dense oracle ends at steps of 1e-12, amplified by W
+# The tolerance 1e-7 is the last Newton step of the dense reference, 1e-12, amplified by W.
 expect_inside <- function(p, fit, effort, ...) {
   rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
   c <- certificate_of(fit, rows, effort, NULL, ...)
@@ -104,9 +104,9 @@ test_that("curvatures over a range are those of a fine grid", {
     range <- curvature_range(p$likelihood, sites, f, e)
     grid <- vapply(seq(-1, 1, length.out = 401), function(t) native_likelihood(sites, f + t * e)[3L, ], f)
     expect_true(all(apply(grid, 1L, min) >= range$lower) && all(apply(grid, 1L, max) <= range$upper))
-    # and no wider than it must be, the probit's sum of two ends apart
+    # The range is as narrow as possible, except for the probit's sum of two ends.
     if (p$family != "probit") expect_equal(apply(grid, 1L, max), range$upper, tolerance = 1e-3)
-    # averages between f and any other value are in a range that is inside
+    # Averages between f and any other value are in a narrower range.
     averages <- average_curvature_range(p$likelihood, sites, f, e, range)
     expect_true(all(averages$lower >= range$lower & averages$upper <= range$upper))
     g <- native_likelihood(sites, f)[2L, ]
@@ -170,7 +170,7 @@ test_that("what is certified is said", {
 
 test_that("a certificate does without the diagnostic beside it where that has no numbers", {
   x <- cbind(a = 1:6 / 3)
-  # between counts of 0 f is so uncertain that the variational average of exp(f) is beyond all numbers
+  # Between counts of 0 f is so uncertain that the variational average of exp(f) overflows.
   fit <- suppressMessages(pfdtc(x, c(1e9, 0, 0, 0, 0, 0), family = poisson(), kernel = kernel_se(0.2, 1e5),
                                 hyper = "fixed"))
   expect_error(laplace_check(fit), class = "pfdtc_error_numerical")
@@ -180,7 +180,7 @@ test_that("a certificate does without the diagnostic beside it where that has no
 })
 
 test_that("the norm of the slopes is no less than the dense one where a single row is left unexplained", {
-  # inducing points at all rows but the last, far from the others: g'E g = g_n^2 E_nn, with W at most 1 / 4
+  # Inducing points are at all rows but the last, far from the others: g'E g = g_n^2 E_nn, with W at most 1 / 4.
   d <- data.frame(x = c(1:6, 20), y = c(0, 1, 0, 1, 1, 0, 1))
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 3), hyper = "fixed", inducing = matrix(1:6 + 0),
                control = list(maxit = 0))

@@ -1,9 +1,9 @@
-# Every allowance for rounding in the certificates, made visible: errors of the kind and size that it is for, but of a
-# hundredth and more, on problems of one inducing point whose certificates are tight without them. Where an allowance is
-# left out, the certificate is violated.
+# Tests every rounding allowance in the certificates by errors of the same kind, but of a hundredth and more in size, on
+# problems of one inducing point whose certificates are tight without errors. Without the allowance the certificate is
+# violated.
 
-# k = exp(-r^2 / 2), one inducing point at 0, rows x with weights w, responses y and noise s2: the posterior and norms
-# as they are, nothing rounded (E, w and the like by dense solves). `jitter` of the point.
+# Returns the posterior and norms without rounding (E, w etc. by dense solves) for k = exp(-r^2 / 2), one inducing point
+# at 0 with `jitter`, rows x with weights w, responses y and noise s2.
 tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
   k <- function(a, b) exp(-outer(a, b, "-")^2 / 2)
   root <- sqrt(w)
@@ -32,8 +32,8 @@ tight_certificate <- function(p, new = p$new, crossing = NULL) {
   native_certify(p$posterior, matrix(0), new_model(p$kernel, p$s2), p$norms, matrix(new), crossing)
 }
 
-# `p` made with errors in it is certified; the same problem without them is certified tightly, so that nothing else has
-# room for them: `apart` is the share of the certificate that may be left.
+# Expects that `p`, made with errors, has a valid certificate. Without errors the certificate is tight, so that nothing
+# else allows for them.
 expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
   r <- tight_certificate(p, new, crossing)
   eps <- 1e-12
@@ -42,8 +42,8 @@ expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
   expect_gte(r$var_upper, p$var - eps, label = paste("upper end of the variance,", info))
 }
 
-# A row beside the inducing point, certified on its other side: e = -sqrt(E E) but for 0.3 %, beside h of the other
-# sign. A second row, at the point itself, takes the mean of the posterior to 0.
+# Returns a row next to the inducing point, certified on the other side: e is within 0.3 % of -sqrt(E E), and h has the
+# other sign. A second row, at the point itself, makes the posterior mean 0.
 opposite <- function(s2 = 0.25) {
   d <- 0.05
   w <- 1e-4
@@ -66,13 +66,13 @@ test_that("errors of the factor of s2 I + G: h, by either bound of its norm, and
       p$posterior$C[] <- sqrt(p$s2 + p$G * (1 + sign * g))
       if (!by_groups) p$norms$Psi[] <- 1e6
       expect_allowed(p, info = paste("factor", by_groups, sign))
-      # and of the forms C_x'G C_x and C_x'Psi C_x
+      # Also move the forms C_x'G C_x and C_x'Psi C_x.
       p$posterior$G[] <- p$G * (1 - g)
       if (by_groups) p$norms$Psi <- p$norms$Psi * (1 - g)
       expect_allowed(p, info = paste("factor and forms", by_groups, sign))
     }
   }
-  # nothing left beside it: the SoR variance is all
+  # Without residual variance, the SoR variance is the whole variance.
   for (sign in c(1, -1)) {
     p <- tight_problem(0, 1, 0.25, 0)
     p$norms$growth <- g
@@ -89,13 +89,13 @@ test_that("errors of beta, and of the feature at the new row", {
     moved$norms$beta_error <- (p$s2 + p$G) * delta
     moved$posterior$beta <- p$posterior$beta + sign * delta
     expect_allowed(moved, info = paste("beta", sign))
-    # k(z, x) as computed is that of another row, r above or below
+    # The computed k(z, x) belongs to another row, r above or below.
     r <- 1e-3
     moved <- p
     moved$norms$slack <- r
     expect_allowed(moved, new = sqrt(-2 * log(p$a + sign * r)), info = paste("feature", sign))
   }
-  # k(z, x) = 1 as computed: nothing seems to be left where E(x, x) is twice r
+  # The computed k(z, x) is 1, as if there were no residual variance, where E(x, x) is 2 r.
   p <- tight_problem(0, 1, 0.25, sqrt(-2 * log(1 - r)))
   p$norms$slack <- r
   expect_allowed(p, new = 0, info = "feature of 1")
@@ -116,7 +116,7 @@ test_that("errors of the rows, which G, beta and h inherit", {
   for (s2 in c(0.01, 0.25, 4)) {
     expect_allowed(as_computed(tight_problem(0, 1, s2, 0), 1 - r), info = paste("row below", s2))
     expect_allowed(as_computed(tight_problem(sqrt(-2 * log(1 - r)), 1, s2, 0), 1), info = paste("row above", s2))
-    # responses that cancel: beta is nothing but the error; |w|_E as posterior_norms() has it
+    # Responses cancel, so that beta is only the error; |w|_E is as in posterior_norms().
     p <- tight_problem(c(0, 0), c(1, -1), s2, 0)
     wrong <- as_computed(p, c(1, 1 - r))
     made <- c(wrong$posterior, list(Ay = wrong$posterior$beta * (s2 + wrong$posterior$G[1]), yy = 2, k_sum = 2,
@@ -175,8 +175,8 @@ test_that("errors of the crossing's sums", {
   }
 })
 
-# The norms of a posterior on a point elsewhere than at 0, where k(z, x) is off by as much as slack and jitter `j`
-# allow, or with a factor L that is, against those of the rows themselves.
+# Compares the norms of a posterior on a point other than 0, where k(z, x) errs by as much as slack and jitter `j`
+# allow, or whose factor L errs, with those of the rows themselves.
 expect_norms_above <- function(p, z, L, j, info) {
   n <- length(p$x)
   s2 <- p$s2
@@ -201,7 +201,7 @@ expect_norms_above <- function(p, z, L, j, info) {
   above(norms$v_E, sqrt(sum(v * (p$E %*% v))), "v_E")
   above(norms$w_E, p$norms$w_E, "w_E")
   above(norms$w_norm, p$norms$w_norm, "w_norm")
-  # beta as a factor and a sum that err give it
+  # Compute beta from a factor and a sum with errors.
   for (sign in c(1, -1)) {
     made$beta <- made$Ay * (1 + sign * j) / (s2 + G * (1 - sign * j))
     above(norms_of(made)$beta_error * (1 + 2 * j), abs((s2 + G) * made$beta - made$Ay), "beta_error")
@@ -227,7 +227,7 @@ test_that("norms of a posterior whose rows err are above those of the rows thems
 })
 
 test_that("errors of products with K and of sums over k in a corrected mean", {
-  # one row at the one point: nothing is left unexplained, and |h| = sqrt(k) / (2 sqrt(s2)) is reached
+  # With one row at the only point there is no residual variance, and |h| = sqrt(k) / (2 sqrt(s2)) is reached.
   p <- tight_problem(0, 1, 1, 0)
   factors <- c(p$posterior, list(Ay = 1, yy = 1, k_sum = 1, t = 0, rss = 0.25))
   data <- list(x = matrix(0), y = 1, weights = NULL)

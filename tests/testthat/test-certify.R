@@ -1,6 +1,6 @@
-# Certificates against a dense transcription, on random problems, and on nasty ones.
+# Compares certificates with a dense transcription, on random and on difficult problems.
 
-# All that certificates are made of, for a posterior on p$z with the given jitter, dense: E, A, B, v, w, h at p$new.
+# Returns the parts of certificates by dense matrices for a posterior on p$z with the given jitter: E, A, B, v, w, h.
 dense_certificate <- function(p, jitter) {
   root <- sqrt(ref_weights(p$weights, p$x))
   L <- t(chol(ref_kmm(p$z, p$kernel, jitter)))
@@ -158,7 +158,7 @@ test_that("rows to certify at beyond what is looked at in one go are each their 
   of_exact <- certify(exact, x)
   last <- certify(exact, x[2040:2100, ])
   for (what in names(last)) expect_equal(of_exact[[what]][2040:2100], last[[what]], tolerance = 1e-12)
-  # sharpened at 2,000 of the rows, at the others not: valid everywhere, beyond what the dense solve is off by
+  # Intervals are sharpened at 2,000 of the rows only; all are valid beyond the error of the dense solve.
   fit <- fit_by("gp_dtc", p)
   certified <- with_seed(5, certify(fit, x, reference = reference(fit, 8), test_points = 0))
   room <- 1e-10 * sqrt(p$kernel$variance)
@@ -166,7 +166,7 @@ test_that("rows to certify at beyond what is looked at in one go are each their 
   expect_true(all(abs(certified$mean - truth$fit) <= certified$mean_error + 1e-10 * max(abs(p$y))))
 })
 
-# The exact GP by a dense solve with one step of refinement, in the units of y.
+# Returns the exact GP by a dense solve with one step of refinement, in the units of y.
 dense_exact <- function(p, center) {
   n <- length(p$y)
   w <- ref_weights(p$weights, p$x)
@@ -192,7 +192,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
     if (p$by == "pfdtc" && seed %% 2 == 0) p$neighbours <- as.integer(seed %% 9)
     fit <- suppressWarnings(certify_fit(p))
     exact <- dense_exact(p, fit$center)
-    # what the dense solve itself is off by: sd^2 by cancellation, means by the condition number
+    # The tolerance is the error of the dense solve: sd^2 by cancellation, means by the condition number.
     y <- max(abs(p$y), 1e-300)
     tolerance <- list(mean = 1e-11 * y, var = 1e-12 * p$kernel$variance)
     before <- NULL
@@ -210,7 +210,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
       }
       before <- certificate
       ratio <- tightness(certificate, exact)
-      # where the error itself is above what the dense solve is off by
+      # Use rows whose error is above the error of the dense solve.
       best[[effort]] <- max(0, best[[effort]], ratio[abs(certificate$mean - exact$mean) > 1e6 * tolerance$mean, "mean"])
     }
     held <- held + n_new
@@ -327,7 +327,7 @@ test_that("certify() refuses what it cannot do and says what would do", {
   expect_message(certify(kept, p$new), class = "pfdtc_message_reference")
   kept$reference <- reference(kept)
   expect_silent(certify(kept, p$new))
-  # data gone, the reference kept: all that its points know
+  # The fit has lost its data but keeps the reference.
   bare$reference <- kept$reference
   expect_silent(held <- certify(bare, p$new))
   exact <- dense_exact(c(p, list(offset = NULL)), kept$center)

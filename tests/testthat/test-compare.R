@@ -1,4 +1,4 @@
-# compare_fits(): the measures, from their definitions.
+# Tests the measures of compare_fits() by their definitions.
 
 columns <- c("method", "m", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd", "coverage",
              "certified_mean_error", "seconds", "evaluations", "pf_divergence")
@@ -79,12 +79,12 @@ test_that("certified_mean_error is the maximum of certify(), by one reference fo
   expect_identical(table$certified_mean_error, vapply(fits, certified, 0, shared))
   expect_lt(table$certified_mean_error[3], 1e-8)
 
-  # other hyperparameters are another model, with a reference of its own
+  # Other hyperparameters are another model, with its own reference.
   other <- fit_by("gp_dtc", utils::modifyList(p, list(noise = 1)))
   mixed <- compare_fits(c(fits, list(other)), newdata = new)$certified_mean_error
   expect_identical(mixed, c(table$certified_mean_error, certified(other, with_fixed_seed(reference(other)))))
 
-  # a reference that is there already is used, whoever carries it, and then data are not needed
+  # An existing reference of any of the fits is used, and then data are not needed.
   fits[[1]]$reference <- with_seed(8, reference(fits[[1]], 40))
   carried <- compare_fits(fits, newdata = new)$certified_mean_error
   expect_identical(carried, vapply(fits, certified, 0, fits[[1]]$reference))
@@ -114,13 +114,13 @@ test_that("formula fits take response and offset from newdata", {
   expect_true(is.na(compare_fits(fit, exact, new[c("speed", "base")])$nlpd))
   log_fit <- gp_dtc(log(dist) ~ speed, cars, m = 4, kernel = kernel_se(6, 1), noise = 0.2, hyper = "fixed")
   expect_equal(compare_fits(log_fit, newdata = cars)$rmse_pred, rms(log(cars$dist) - predict(log_fit, cars)))
-  # a row without an input, and one without a response
+  # One row lacks an input, and one its response.
   holes <- new
   holes$speed[1] <- NA
   holes$dist[2] <- NA
   expect_equal(compare_fits(fit, exact, holes)$rmse_pred, unname(abs(new$dist[3] - predict(fit, new[3, ]))))
   expect_equal(compare_fits(fit, exact, holes)$rmse_mean, compare_fits(fit, exact, new[2:3, ])$rmse_mean)
-  # a fit from a matrix beside them
+  # Add a fit from a matrix.
   matrix_fit <- do.call(gp_dtc, c(list(cbind(speed = cars$speed), cars$dist, m = 4, offset = data$base), given))
   both <- compare_fits(list(matrix_fit, fit), exact, new)
   expect_false(is.na(both$rmse_mean[1]))

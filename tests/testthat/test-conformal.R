@@ -9,7 +9,7 @@ fit_plain <- function(by, p, weights, ...) {
        scale = FALSE, ...)
 }
 
-# The jackknife+ by n fits with the weight of a row set to 0
+# Computes the jackknife+ by n fits, each with the weight of one row set to 0.
 jackknife_by_force <- function(make, p, level) {
   n <- length(p$y)
   ends <- lapply(seq_len(n), function(i) {
@@ -25,7 +25,7 @@ jackknife_by_force <- function(make, p, level) {
   cbind(lwr = apply(low, 1, function(v) sort(v, decreasing = TRUE)[k]), upr = apply(high, 1, function(v) sort(v)[k]))
 }
 
-# By n + 1 rows: is the score of response t at x among the k smallest?
+# Returns TRUE if the score of response t at x is among the k smallest of n + 1 rows.
 is_inside <- function(p, x, t, level) {
   n <- length(p$y)
   fit <- gp_exact(rbind(p$x, x), c(p$y, t), kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
@@ -50,7 +50,7 @@ test_that("of exact posteriors it is full conformal prediction: refits with any 
     for (i in seq_len(nrow(new))) {
       step <- 1e-6 * (band[i, "upr"] - band[i, "lwr"])
       near <- band[i, c("lwr", "lwr", "upr", "upr")] + step * c(-1, 1, -1, 1)
-      # near the ends and at others, so that there are no others
+      # Test near the ends and elsewhere, so that there are no other ends.
       for (t in c(near, seq(band[i, "lwr"] - 3, band[i, "upr"] + 3, length.out = 7))) {
         expect_identical(is_inside(p, new[i, , drop = FALSE], t, level), t > band[i, "lwr"] && t < band[i, "upr"])
       }
@@ -72,7 +72,7 @@ test_that("full conformal intervals cover what they say with wrong hyperparamete
     band <- predict(fit, new, interval = "conformal", level = 0.8)
     mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"])
   }))
-  # exactly k / (n + 1) = 0.8 on average, within three standard errors of 150 draws
+  # The average is exactly k / (n + 1) = 0.8, within three standard errors of 150 draws.
   expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(150))
   expect_lt(sd(inside) / sqrt(150), 0.015)
 })
@@ -117,7 +117,7 @@ test_that("the shapes are those of prediction intervals, offsets and missing row
   expect_identical(is.na(got$fit), is.na(band$fit))
   expect_equal(got$fit[, "fit"], band$fit[, "fit"])
   expect_identical(got$se.fit, band$se.fit)
-  # more rows than a block of them holds, each as alone
+  # More rows than a block has give the same results as each row alone.
   many <- data[rep(1:30, 20), ]
   row.names(many) <- NULL
   expect_equal(predict(fit, many, interval = "conformal")[595:600, ], ignore_attr = TRUE,
@@ -145,7 +145,7 @@ test_that("coverage is right where that of normal intervals is not: heavy tails"
     })
   }))
   cover <- rowMeans(found[1, , ])
-  # 25 fits to 150 rows, 200 new rows each: sd sqrt(0.25 / 25 * (1 / 150 + 1 / 200)) = 0.011
+  # For 25 fits to 150 rows with 200 new rows each, the sd is sqrt(0.25 / 25 * (1 / 150 + 1 / 200)) = 0.011.
   expect_lt(abs(cover[["conformal"]] - 0.5), 0.033)
   expect_gt(cover[["prediction"]], 0.6)
   width <- rowMeans(found[2, , ])
@@ -163,7 +163,7 @@ test_that("on real data intervals cover what they say, no wider than normal ones
     for (level in c(0.5, 0.95)) {
       band <- predict(fit, data[test, ], interval = "conformal", level = level)
       cover <- mean(band[, "lwr"] <= data$y[test] & data$y[test] <= band[, "upr"])
-      # three sds of what the scores and the new rows leave to chance
+      # The tolerance is three sds of the chance in scores and new rows.
       expect_lt(abs(cover - level), 3 * sqrt(level * (1 - level) * (1 / length(train) + 1 / length(test))),
                 label = paste(name, level, cover))
       plain <- predict(fit, data[test, ], interval = "prediction", level = level)

@@ -146,7 +146,7 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
 
 test_that("what cannot be cross-validated is said", {
   fit <- fit_cars()
-  # without fold 1 all responses are equal
+  # Without fold 1 all responses are equal.
   flat <- pfdtc(y ~ x, data.frame(x = 1:12, y = c(3, 1, 4, rep(0, 9))), kernel = kernel_se(2, 1), noise = 0.1,
                 hyper = "fixed")
   expect_error(cross_validate(flat, rep(1:2, c(3, 9))), "without fold 1", class = "pfdtc_error_input")
@@ -177,7 +177,7 @@ test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts i
   expect_s3_class(cv, "pfdtc_cv")
   expect_match(utils::capture.output(print(cv))[1], "30 rows, 3 folds")
   p <- attr(cv, "predictions")
-  # the distribution of the first row of a fold, by the sum over all counts of a fit without the fold
+  # Compute the distribution of the first row of a fold by the sum over all counts, for a fit without the fold.
   one <- pfdtc(n ~ x, d[rep(1:3, 10) != 1, ], family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed")
   rows <- which(rep(1:3, 10) == 1)
   at <- predict(one, d[rows, ], se.fit = TRUE)

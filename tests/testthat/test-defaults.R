@@ -1,6 +1,6 @@
-# Which posterior a fit has where nothing is said of inducing points, and what far and near answers.
+# Tests the default posterior if no argument concerns inducing points, and predictions with neighbours.
 
-# Short lengthscales: 200 points leave much unexplained. Long ones: next to nothing.
+# Short lengthscales leave a large residual variance with 200 points, long lengthscales almost none.
 rough <- function(data, ..., control = list()) {
   with_few_exact(pfdtc(data$x, data$y, ..., kernel = kernel_matern(1 / 2, c(0.5, 0.5), 1), noise = 0.01,
                        hyper = "fixed", control = utils::modifyList(list(progress = FALSE), control)))
@@ -47,7 +47,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
   expect_false(far$moved)
   expect_match(far$because[["move"]], "points")
   expect_identical(far$neighbours, 0L)
-  # the share is what the points leave of the prior beside the noise
+  # The share is the residual prior variance over the noise variance.
   unexplained <- function(fit) {
     d <- fit$data
     q <- ref_q(d$x[1:100, ], d$x[1:100, ], unname(fit$inducing), ref_kernel("matern12", c(0.5, 0.5), 1))
@@ -118,10 +118,10 @@ test_that("some rows near: the methods agree with one another, certificates hold
   all <- predict(fit, new, full_cov = TRUE)
   expect_equal(sqrt(diag(all$cov)), p$se.fit, tolerance = 1e-12)
   expect_gt(min(eigen(all$cov, symmetric = TRUE)$values), -1e-12)
-  # training rows are rows
+  # Training rows are predicted like other rows.
   expect_equal(predict(fit, data$x, se.fit = TRUE), predict(fit, se.fit = TRUE), tolerance = 1e-12, ignore_attr = TRUE)
   expect_equal(unname(p$fit[6, "fit"]), unname(fitted(fit)[3]), tolerance = 1e-12)
-  # better than the points alone, compared with the exact posterior
+  # Compared with the exact posterior, neighbours improve on the points alone.
   exact <- predict(rough(some_rows()), new)
   far <- predict(near_fit(neighbours = 0, control = list(maxit = 0)), new)
   expect_lt(mean((p$fit[, "fit"] - exact)^2), 0.5 * mean((far - exact)^2))
@@ -154,7 +154,7 @@ test_that("a far and near fit survives files, needs its rows and says so, and ta
   saveRDS(fit, file)
   expect_identical(predict(readRDS(file), new, se.fit = TRUE), predict(fit, new, se.fit = TRUE))
   expect_input_error(near_fit(keep_data = FALSE), "keep_data")
-  # where nothing is asked for, a fit without its rows is on points alone
+  # By default, a fit without its rows uses points alone.
   slim <- smooth(many_rows(), keep_data = FALSE)
   expect_identical(slim$posterior, "far")
   expect_null(slim$data)

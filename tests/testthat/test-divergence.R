@@ -1,4 +1,4 @@
-# kl_divergence() and pf_divergence() by brute force on finitely many points.
+# Tests kl_divergence() and pf_divergence() by brute force on finitely many points.
 
 ## Kullback-Leibler ------------------------------------------------------------------------------------
 
@@ -13,7 +13,7 @@ test_that("the KL divergence is that of the joint normals on rows, points and an
       info <- paste(method, label_of(p))
       expect_close(kl, ref_kl(approx, pi, rbind(p$x, p$z)), 1e-7, info)
       expect_close(kl, ref_kl(approx, pi, rbind(p$x, p$z, p$new[1:2, , drop = FALSE])), 1e-6, info)
-      # fewer points see less
+      # Fewer points give a smaller divergence.
       expect_lte(ref_kl(approx, pi, p$new), kl * (1 + 1e-8))
     }
     expect_identical(kl_divergence(fit_by("gp_sor", p), exact), Inf)
@@ -57,7 +57,7 @@ test_that("units, centre, offset and merged rows change no KL divergence", {
     fit <- fit_by(method, q, center = TRUE)
     centred <- utils::modifyList(q, list(y = q$y - fit$center))
     exact <- fit_by("gp_exact", q, center = TRUE)
-    # on distinct points: on equal ones a joint normal is singular
+    # Use distinct points, because a joint normal on equal points is singular.
     points <- rbind(p$x, p$z)
     expect_close(here, ref_kl(ref_of(fit, centred), ref_of(exact, centred), points), 1e-7, method)
   }
@@ -85,7 +85,7 @@ test_that("the mean marginal KL divergence is that of the normals at each row", 
     expect_close(kl_divergence(fit, exact, new), mean(each), 1e-7, method)
     expect_close(kl_divergence(fit_by(method, p, keep_data = FALSE), exact, new), mean(each), 1e-7, method)
   }
-  # far away SoR is sure, the exact posterior is not
+  # Far from the rows SoR has variance 0, and the exact posterior has not.
   expect_gt(kl_divergence(fit_by("gp_sor", p), exact, p$new), 10)
 })
 
@@ -105,7 +105,7 @@ test_that("the pF divergence is the proposition's, for every kind of auxiliary d
     for (pair in nu_pairs(p)) {
       expect_close(pf_divergence(fit, pair$nu), dense(pair$reference), 1e-6, label_of(p))
     }
-    # any fit may be nu
+    # Any fit may be nu.
     other <- utils::modifyList(p, list(z = p$x[c(2, 5, 7), , drop = FALSE]))
     for (method in all_methods) {
       nu <- fit_by(method, other)
@@ -162,7 +162,7 @@ test_that("NULL is the distribution that a fit was optimised under", {
   for (aux in aux_kinds(p)) {
     fit <- fit_by("pfdtc", p, aux = aux, control = control)
     expect_equal(pf_divergence(fit), pf_divergence(fit, aux), tolerance = 1e-7)
-    # what the optimiser reached, and the part that does not move
+    # Add the constant part to the objective that the optimiser reached.
     nu <- package_nu(p, aux)
     constant <- package_pf(p, nu, constant = TRUE)$value - package_pf(p, nu)$value
     expect_close(pf_divergence(fit), sqrt(fit$objective + constant) / p$noise, 1e-5, format(aux))
@@ -173,7 +173,7 @@ test_that("NULL is the distribution that a fit was optimised under", {
   some <- fit_by("pfdtc", p, aux = aux_subset(size = 6),
                  control = pfdtc_control(maxit = 5, progress = FALSE, optimise_rows = 20))
   expect_equal(unname(some$aux_points), unname(p$x[some$aux_rows, , drop = FALSE]))
-  # renewed: SoR on the points before the last renewal
+  # After renewals, nu is SoR on the points before the last renewal.
   start <- aux_refresh(every = 3, start = aux_subset(rows = p$rows))
   renewed <- fit_by("pfdtc", p, aux = start, control = control)
   if (!is.null(renewed$trace$round)) {
@@ -181,7 +181,7 @@ test_that("NULL is the distribution that a fit was optimised under", {
     sor <- fit_by("gp_sor", utils::modifyList(p, list(z = unname(renewed$aux_points))))
     expect_close(pf_divergence(renewed), pf_divergence(renewed, sor), 1e-6)
   }
-  # equal rows with different responses, too few to be merged
+  # Equal rows with different responses are too few to be merged.
   p$x[5, ] <- p$x[9, ]
   twice <- fit_by("pfdtc", p, aux = aux_subset(rows = c(1, 9, 20)), control = control)
   expect_equal(pf_divergence(twice), pf_divergence(twice, aux_subset(rows = c(1, 9, 20))), tolerance = 1e-8)
@@ -238,7 +238,7 @@ test_that("block size, threads and memory change nothing beyond rounding", {
   }
 })
 
-# A row at x, an inducing point h away, k = 1: with rho = k(x, z) and E = 1 - rho^2 = -expm1(-h^2),
+# For a row at x and an inducing point at distance h, k = 1, with rho = k(x, z) and E = 1 - rho^2 = -expm1(-h^2),
 #   s2^2 d^2 = E (s2/(1+s2) + y^2 s2^2/(1+s2)^2 + S (s2 + rho^2)/(1+s2) + S y^2 E/(1+s2)^2),
 #   S = rho^2/(1 + rho^2/s2)^2, nu the exact posterior. Pairs far from each other add up.
 known_divergence <- function(h, s2, y) {
@@ -259,7 +259,7 @@ test_that("a tiny divergence keeps its digits", {
       jitter <- pfdtc_control(jitter = 0)
       fit <- do.call(gp_dtc, c(given, list(inducing = x + h, control = jitter)))
       truth <- known_divergence(h, s2, y)
-      # E is 1 - rho^2 and has the digits that h^2 leaves of rounding in k; nu's variance those of s2
+      # E = 1 - rho^2 has the digits that h^2 leaves of rounding in k; nu's variance has those of s2.
       expect_close(pf_divergence(fit, exact), truth, 1e-12 + 1e-15 / h^2 + 1e-15 / s2,
                    sprintf("s2 = %g, h = %g", s2, h))
     }

@@ -1,4 +1,4 @@
-# The jitter of 1e-10 moves the reference's q by as much times the condition of the points, about 1e3.
+# The jitter of 1e-10 moves the reference's q by 1e-10 times the condition of the points, about 1e3.
 near_enough <- 1e-6
 
 test_that("means, covariances and the bound are those of dense matrices, for one grouping and for two crossed ones", {
@@ -83,7 +83,7 @@ test_that("a row given all others is predicted as without it", {
     expect_equal(parts$mean[i] - parts$g[i] * parts$q[i] / parts$rest[i], at$mean, tolerance = 1e-8)
     expect_equal(parts$q[i] / parts$rest[i] + parts$left[i], at$var, tolerance = 1e-8)
   }
-  # some rows together, by the covariances Q of rows
+  # Leave out some rows together, by the covariances Q of rows.
   rows <- c(3, 50, which(p$x[, "g"] == p$x[3, "g"])[2])
   Q <- covariance_with_rows(view, values_at(view$model$kernel, p$x[rows, ]))[rows, ]
   cov <- Q %*% solve(diag(3) - parts$W[rows] * Q)
@@ -98,7 +98,7 @@ test_that("paths are linear in normals whose products are the covariance", {
   p$z <- p$x # nothing is left for the neighbours
   view <- effect_view(p)
   new <- effect_new_rows(p)
-  # the k-th path has the k-th normal 1 and the others 0
+  # The k-th path has a 1 as its k-th normal number and zeros elsewhere.
   total <- 60 + 5 + 24 + 2 + 1 + 8 # features, levels, two new levels of g and h, residuals
   at <- 0
   unit <- function(rows, n) {
@@ -191,7 +191,7 @@ test_that("a million levels have their effects in a second or two", {
   n <- 1e6 + 1000
   x <- cbind(a = with_seed(1, stats::runif(n)), g = c(seq_len(1e6), rep(1:10, 100)))
   y <- with_seed(2, stats::rnorm(n))
-  # next to nothing is smooth: a level with n_l rows has the mean tau sum(y) / (tau n_l + s2)
+  # Almost nothing is smooth, so a level with n_l rows has the mean tau sum(y) / (tau n_l + s2).
   kernel <- place_kernel(kernel_se(0.5, 1e-12, inputs = 1L) + kernel_group("g", variance = 2), x)
   f <- effect_posterior(cbind(c(0.2, 0.8), 1), list(x = x, y = y, weights = NULL), new_model(kernel, 0.5), 1e-10)
   precision <- 2 * tabulate(x[, "g"]) + 0.5

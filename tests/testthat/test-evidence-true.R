@@ -1,4 +1,4 @@
-# The bracket of the true log marginal likelihood, beside quadrature and limits.
+# Compares the bracket of the true log marginal likelihood with quadrature and limits.
 
 families_of_two <- function() {
   list(binomial = binomial(), poisson = poisson(), Gamma = replace(Gamma("log"), "theta", 2), ordinal = ordinal(),

@@ -1,7 +1,7 @@
-# evidence_bounds() of exact posteriors, of responses with rounding, and of numbers that overflow. Brackets of
-# approximations are in test-bounds.R.
+# Tests evidence_bounds() of exact posteriors, of responses with rounding, and of numbers that overflow. test-bounds.R
+# tests brackets of approximations.
 
-# whole numbers: every kernel value (1 + x x')^2 is exact in double precision
+# Returns whole numbers, for which every kernel value (1 + x x')^2 is exact in double precision.
 integer_problem <- function(seed, noise, n = 8) {
   with_seed(seed, list(x = matrix(sample(-9:9, n), n), y = sample(-50:50, n), noise = noise))
 }
@@ -26,14 +26,14 @@ test_that("lower <= exact log evidence <= upper for exact posteriors, whatever t
       expect_gte(bracket[["upper"]], exact)
       expect_true(fit$evidence >= bracket[["lower"]] && fit$evidence <= bracket[["upper"]])
     }
-    # noise that is not tiny: the allowance is far below what anyone would look at
+    # If the noise is not tiny, the allowance is negligible.
     if (noise == 1) expect_lt(diff(bracket), 1e-6)
   }
   expect_gt(missed, 5) # a bracket without width would fail
 })
 
 test_that("the rounding of the determinant alone is in the allowance", {
-  # with y = 0 nothing but the determinant contributes; K has rank 3, so that pivots are as small as the noise
+  # With y = 0 only the determinant contributes; K has rank 3, so that pivots are as small as the noise.
   largest <- 0
   for (seed in 1:5) for (noise in 2^-c(20, 27, 34)) {
     p <- replace(integer_problem(seed, noise), "y", list(numeric(8)))
@@ -62,8 +62,8 @@ test_that("equal inputs and weights are in the allowance", {
 })
 
 test_that("the rounding of y - offset is in the allowance, merged rows included, with the data and without", {
-  # y - offset is off by 1e-6 beside a noise sd of 0.06; the rows are equal, so that the difference of their
-  # responses counts in full
+  # Here y - offset is off by 1e-6, and the noise sd is 0.06. The rows are equal, so that the difference of their
+  # responses counts in full.
   for (seed in 1:8) {
     p <- with_seed(seed, list(y = -1e10 * (1 + stats::rnorm(2) * 1e-8), offset = stats::rnorm(2)))
     for (by in list(gp_exact, function(...) gp_dtc(..., m = 1))) {
@@ -98,7 +98,7 @@ test_that("fits of row sources keep the size of their offset, and rows that are 
   expect_equal(response_size(add_rows(of(1:16), d[17:24, ])), response_size(whole), tolerance = 1e-9)
   few <- of(1:16, neighbours = 0)
   expect_equal(response_size(add_rows(few, d[17:24, ])), response_size(whole), tolerance = 1e-9)
-  # 0 is the offset of a fit without one
+  # A fit without an offset has NULL.
   plain <- pfdtc(y ~ x, in_blocks(d), m = 3, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   expect_null(plain$frame$offset_size)
 })

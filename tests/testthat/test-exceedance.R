@@ -25,7 +25,7 @@ test_that("the threshold is on the scale of the response as given: transforms, s
     got <- exceedance(fit, new, 1.3)
     expect_equal(got$prob, unname(stats::pnorm((f$fit - t) / f$se.fit)), tolerance = 1e-9)
     expect_true(is.na(got$region[3]) && is.na(got$prob_lower[3]))
-    # the ends of a prediction interval are quantiles of a new response
+    # The ends of a prediction interval are quantiles of a new response.
     ends <- predict(fit, new, interval = "prediction", level = 0.8, type = "median")
     for (i in c(1, 2, 4)) {
       p <- exceedance(fit, new[i, , drop = FALSE], ends[i, "upr"], of = "response")
@@ -115,7 +115,7 @@ test_that("bounds hold for every mean and sd in the intervals, at their corners 
 })
 
 test_that("joint sets are the largest whose probability in the order of the places reaches `prob`", {
-  # far apart, so that f is independent between places: the probability of a set is a product
+  # Rows are far apart, so that f is independent between them and the probability of a set is a product.
   d <- data.frame(x = 100 * (1:6), y = c(3, 2.2, 2, 1.8, -2.5, -3))
   fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 4), noise = 1, hyper = "fixed", center = FALSE)
   got <- with_seed(1, exceedance(fit, d, 0, prob = 0.9, draws = 20000))

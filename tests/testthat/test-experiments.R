@@ -1,4 +1,4 @@
-# A second altogether for each test.
+# Each test takes about a second in total.
 
 quick_control <- pfdtc_control(maxit = 8, progress = FALSE)
 
@@ -20,7 +20,7 @@ tempfile_folder <- function() {
   dir
 }
 
-# Everything but the clock.
+# Returns all results but times.
 numbers <- function(results) {
   out <- as.data.frame(results)[setdiff(names(results), c("seconds", "cpu"))]
   attr(out, "trace") <- NULL
@@ -51,7 +51,7 @@ test_that("there is a row a fit, with the columns of compare_fits()", {
   expect_identical(is.na(fits$divergence), fits$method != "pf")
   expect_identical(is.na(fits$divergence_exact), fits$method %in% c("sor", "subsample"))
   expect_true(all(fits$outside == 0))
-  # to the six digits that are kept
+  # The results keep six digits.
   expect_true(all(fits$certified_mean_error >= fits$max_mean * (1 - 1e-5)))
   expect_true(all(fits$certified_sd_error >= fits$max_sd * (1 - 1e-5)))
   expect_true(all(fits$certified_median >= fits$median_mean * (1 - 1e-5)))
@@ -101,7 +101,7 @@ test_that("the protocol is the paper's, whatever pfdtc() does by itself", {
     expect_gt(nrow(fit$trace), 1)
     expect_equal(coef(fit), coef(by_hand))
   }
-  # where `maxit` is left open, points are moved all the same, as far as 200 iterations
+  # If `maxit` is not given, points move for up to 200 iterations.
   results <- small_experiment(5, "pf", 1, control = pfdtc_control(reltol = 0.5))
   expect_true(all(results$maxit == 200))
 })
@@ -115,7 +115,7 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
     trace_P <- experiment_code()$trace_of_inverse(exact)
     for (jitter in c(0, 1e-3)) {
       fit <- do.call(gp_dtc, c(args, list(inducing = p$z, control = pfdtc_control(jitter = jitter))))
-      # differences of sums some 1e3 times as large
+      # The difference is of sums some 1e3 times as large.
       expect_equal(experiment_code()$divergence_from_exact(fit, exact, trace_P), pf_divergence(fit, exact),
                    tolerance = 1e-9)
     }
@@ -132,7 +132,7 @@ test_that("resumed, reordered and one at a time, the numbers are the same", {
   order <- function(r) r[base::order(r$m, r$repetition, r$method), ]
   expect_equal(numbers(order(parts)), numbers(order(whole)))
   expect_equal(trace_numbers(parts), trace_numbers(whole))
-  # what is there is not computed again
+  # Results in the file are not computed again.
   untouched <- with_replaced(list(run_cell = function(...) stop("computed again")), small_experiment(file = file),
                              experiment_code())
   expect_equal(numbers(untouched), numbers(parts))
@@ -149,7 +149,7 @@ test_that("a file cut off in the middle of a line is completed", {
   again <- small_experiment(file = file, trace = 8, reps = 1)
   expect_equal(numbers(again), numbers(whole))
   expect_equal(trace_numbers(again), trace_numbers(whole))
-  # the same with its end
+  # Test the same line with its end.
   cat(c(lines[1:8], substr(lines[9], 1, 40), ""), file = file, sep = "\n")
   expect_equal(numbers(small_experiment(file = file, trace = 8, reps = 1)), numbers(whole))
   expect_identical(length(readLines(file)), length(lines))
@@ -171,7 +171,7 @@ test_that("an interrupted pilot is no pilot", {
   skip_on_cran()
   file <- new_file()
   old <- pfdtc:::minimise
-  # in the middle of the first optimisation, as by a signal
+  # Interrupt in the middle of the first optimisation, as by a signal.
   interrupted <- tryCatch(
     with_replaced(list(minimise = function(problem, ...) {
       evaluate <- problem$evaluate
@@ -318,7 +318,7 @@ test_that("the synthetic set is the stated function with noise of variance 0.01"
   expect_lt(abs(mean(noise^2) / 0.01 - 1), 0.2)      # six sds of a mean of 2,000 squares
 })
 
-# A folder with a file as that of airfoil should be, changed by `change`.
+# Returns a folder with a file like that of airfoil, changed by `change`.
 airfoil_folder <- function(change = identity, file = "airfoil.csv", rows = 1503) {
   dir <- tempfile("data")
   dir.create(dir)

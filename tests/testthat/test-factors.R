@@ -1,4 +1,4 @@
-# Factors of a few and of many levels: a lengthscale for each level, or one for the factor.
+# Tests factors with few and with many levels: a lengthscale for each level, or one for the factor.
 
 with_levels_of <- function(G, n = 120, seed = 1) {
   with_seed(seed, {
@@ -22,7 +22,7 @@ test_that("a factor of more than 20 levels has one lengthscale, from 50 on with 
   }
   expect_message(read(50), "(1 | g)", class = "pfdtc_message_levels", fixed = TRUE)
   expect_silent(read(49))
-  # the kernel is that of columns with equal lengthscales
+  # The kernel is that of columns with equal lengthscales.
   d <- with_levels_of(21)
   one <- suppressMessages(gp_exact(y ~ x + g, d, kernel = kernel_matern(lengthscale = c(0.4, 2), variance = 1),
                                    noise = 0.1, hyper = "fixed"))

@@ -1,4 +1,4 @@
-# Fits from files, from earlier versions, and damaged ones.
+# Tests fits from files and from earlier versions, and damaged fits.
 
 fits_of_0.1.0 <- readRDS("fits-0.1.0.rds")
 old_newdata <- function(fit) if (fit$frame$method == "formula") data.frame(speed = c(5, 12.5, 30)) else c(5, 12.5, 30)
@@ -9,7 +9,7 @@ test_that("fits saved by 0.1.0 load and predict what they predicted then", {
     old <- fits_of_0.1.0[[name]]
     expect_identical(as.character(old$fit$version), "0.1.0")
     p <- predict(old$fit, old_newdata(old$fit), se.fit = TRUE)
-    # other machines, other BLAS: what rounding makes of means from k(Z, Z) with a jitter of 1e-12
+    # Other machines and BLAS round means from k(Z, Z) with a jitter of 1e-12 by this much.
     expect_equal(unname(p$fit), unname(old$predicted$fit), tolerance = 1e-9, label = name)
     expect_equal(unname(p$se.fit), unname(old$predicted$se.fit), tolerance = 1e-7, label = name)
   }

@@ -1,4 +1,4 @@
-# A fit beside the dense transcription, in the units of the data.
+# Compares a fit with the dense transcription, in the units of the data.
 
 dense_kernel <- function(fit) ref_kernel(fit$kernel$profile, unname(fit$kernel$lengthscale), fit$kernel$variance)
 
@@ -13,7 +13,7 @@ test_that("Z = X gives the exact posterior and evidence, after the search as bef
                          maxit = maxit)
         exact <- dense_exact(fit, data$x, data$y, weights)
         p <- predict(fit, data$new, se.fit = TRUE)
-        # the jitter of 1e-12, times the condition number of K
+        # The tolerance is the jitter of 1e-12 times the condition number of K.
         expect_equal(p$fit, exact$mean(data$new) + fit$center, tolerance = 1e-8, info = profile)
         expect_equal(p$se.fit, sqrt(ref_variance(exact, data$new)), tolerance = 1e-8, info = profile)
         expect_equal(fit$evidence, exact$evidence, tolerance = 1e-8, info = profile)
@@ -58,7 +58,7 @@ test_that("merged rows are learned from as unmerged ones", {
   plain <- fit_learned(list(x = apart, y = y), maxit = 100)
   expect_identical(nrow(merged$data$x), 20L)
   expect_identical(nrow(plain$data$x), 60L)
-  # where each pilot stops: a millionth of what the log evidence gained
+  # Each pilot stops at a millionth of its gain in log marginal likelihood.
   expect_equal(log(coef(merged)), log(coef(plain)), tolerance = 0.01)
   expect_equal(merged$evidence, plain$evidence, tolerance = 1e-3)
   expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.02)
@@ -73,7 +73,7 @@ test_that("weights of 2 give the posterior of doubled rows, whose evidence is lo
   expect_equal(double$inducing, heavy$inducing, tolerance = 1e-7)
   expect_equal(predict(double, data$new, se.fit = TRUE), predict(heavy, data$new, se.fit = TRUE), tolerance = 1e-8)
   expect_equal(double$evidence, heavy$evidence - 15 * log(4 * pi * 0.3), tolerance = 1e-9)
-  # a weight of 0 is no row
+  # A row of weight 0 is dropped.
   dropped <- fit_fixed(data, weights = rep(c(1, 0), c(25, 5)), maxit = 5)
   fewer <- fit_fixed(list(x = data$x[1:25, ], y = data$y[1:25], z = data$z), maxit = 5)
   expect_equal(predict(dropped, data$new), predict(fewer, data$new), tolerance = 1e-12)
@@ -97,7 +97,7 @@ test_that("centre and scale are undone; FALSE, FALSE is the GP of the response a
   exact <- ref_exact(data$x, data$y, data$kernel, 0.3)
   expect_equal(predict(plain, data$new), exact$mean(data$new), tolerance = 1e-8)
   expect_equal(plain$evidence, exact$evidence, tolerance = 1e-8)
-  # given hyperparameters are in the units of y: scaling changes nothing at all
+  # Given hyperparameters are in the units of y, so scaling has no effect.
   for (center in c(TRUE, FALSE)) {
     one <- fit_fixed(data, center = center, scale = TRUE, maxit = 8)
     other <- fit_fixed(data, center = center, scale = FALSE, maxit = 8)

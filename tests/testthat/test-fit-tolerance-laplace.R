@@ -1,11 +1,11 @@
-# Fits with `tol` of classes, counts and outliers: the exact process's Laplace posterior by dense matrices.
+# Tests fits with `tol` of classes, counts and outliers by the exact GP's Laplace posterior with dense matrices.
 
 tol_laplace <- function(family, tol, seed = 1, n = 60, profile = "se", ...) {
   p <- laplace_problem_of(family, plain = FALSE, profile = profile, seed = seed, n = n)
   list(p = p, fit = with_seed(1, laplace_fit_of(p, m = NULL, tol = tol, ...)))
 }
 
-# The two statistics as they are.
+# Returns the two limited errors by dense matrices.
 laplace_error <- function(p, fit, quantile = 1) {
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
   at <- predict(at_mode(fit), se.fit = TRUE, type = "link")

@@ -1,6 +1,6 @@
-# Accuracies for which points alone would be too many.
+# Tests accuracies that would need too many inducing points alone.
 
-# Returns `n` rows of a function that few inducing points explain badly
+# Returns `n` rows of a function that few inducing points explain badly.
 rough <- function(n, seed = 5) {
   with_seed(seed, {
     x <- matrix(stats::runif(2 * n), n)
@@ -23,24 +23,24 @@ test_that("of few rows the posterior is the exact one where points would be too 
     fit <- suppressWarnings(do.call(fit_tol, args), classes = "pfdtc_warning_convergence")
     expect_identical(fit$posterior, "far", info = names(points))
   }
-  # rounding allows no accuracy that is less than its own
+  # An accuracy below rounding errors is refused.
   expect_match(unreached(fit_tol(1e-14, d, kernel = short))$said, "[Rr]ounding")
 })
 
 test_that("of more rows far and near together meet tol at as many random rows as they say", {
-  # as if 400 rows were many, and 300 all that are certified
+  # Treat 400 rows as many, and certify at most 300.
   d <- rough(600)
   fit <- with_replaced(list(exact_rows = 400L, certified_rows = 300L), fit_tol(0.1, d, kernel = short))
   expect_identical(fit$posterior, "far + near")
   expect_identical(fit$tol$rows, 300L)
   expect_true(fit$tol$met)
   expect_identical(fit$neighbours, fit$tol$tried$neighbours[nrow(fit$tol$tried)])
-  # half of the rows were not looked at: the largest errors may be there
+  # Half of the rows were not checked, and may have the largest errors.
   expect_true(all(actual_error(fit, d, 0.5) <= c(fit$tol$mean, fit$tol$sd)))
   expect_true(all(actual_error(fit, d) <= 3 * c(fit$tol$mean, fit$tol$sd)))
   expect_match(describe_tolerance(fit),
                "200.*[0-9]+.*reference.*300")
-  # certify() takes the reference that it carries
+  # certify() uses the reference that the fit carries.
   rows <- d$x[1:100, ]
   c <- certify(fit, rows, test_points = 0)
   exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
@@ -80,7 +80,7 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
   expect_identical(vapply(found, `[[`, 1L, "neighbours"), c(40L, 80L, 160L)[seq_along(found)])
   expect_gt(length(found), 1)
   expect_false(is.unsorted(rev(vapply(found, `[[`, 1, "sd"))))
-  # an interrupt of the second candidate leaves the first
+  # After an interrupt of the second candidate, the first remains.
   job$candidates <- list()
   job$state <- no_state()
   with_interrupted("construct_near", 2, with_seed(1, search_rows(job, data$x[1:20, ], NULL)))

@@ -191,10 +191,10 @@ test_that("the fit carries its reference, by which certify() says the same; also
     expect_null(back$reference$data)
     if (!keep) expect_null(back$reference$correction)
     expect_no_message(again <- certify(back, d$x, test_points = 0))
-    # apart from the rounding allowed for the centre
+    # The difference is the rounding allowed for the centre.
     expect_true(all(statistics(again) <= (1 + 1e-6) * c(fit$tol$mean, fit$tol$sd)))
   }
-  # nothing as long as the data is in it
+  # No element has the length of the data.
   wide <- fit_tol(0.05, tol_data(1000), keep_data = FALSE)
   longest <- function(x) if (is.list(x)) max(0, vapply(unclass(x), longest, 1)) else length(x)
   expect_lt(longest(wide[c("inducing", "trace", "tol", "frame")]), 1000)
@@ -219,7 +219,7 @@ test_that("fits carry a reference where aux_reference() was asked for, on its po
   without <- fit(aux_reference(m2 = 30), keep_data = FALSE)
   expect_null(without$reference$correction)
   expect_no_message(certify(without, d$x))
-  # rows chosen under hyperparameters that have changed since serve as well
+  # Rows that were chosen under earlier hyperparameters can still be used.
   joint <- with_seed(1, pfdtc(d$x, d$y, m = 10, aux = aux_reference(), hyper = "joint",
                               control = list(maxit = 5, progress = FALSE)))
   expect_identical(coef(joint$reference), coef(joint))
@@ -262,7 +262,7 @@ test_that("print() and summary() say what is certified, never less than it is", 
 })
 
 test_that("an interrupt leaves the best so far, with what had been certified of it or nothing", {
-  # the `which`-th call of a function of the package is interrupted
+  # Interrupt the `which`-th call of a function of the package.
   interrupted <- function(name, which, learn = FALSE) {
     with_interrupted(name, which, unreached({
       if (learn) fit_tol(0.02, kernel = kernel_se(), noise = NULL, hyper = "pilot") else fit_tol(0.02)
@@ -276,7 +276,7 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
     expect_gt(got$fit$m, 1)
     expect_true(all(is.finite(predict(got$fit))))
   }
-  # the greedy start has been certified before anything is optimised
+  # The greedy start is certified before anything is optimised.
   for (which in quick(c(1, 9, 40))) {
     got <- interrupted("native_evaluate", which)
     expect_match(got$said, "interrupted.*[0-9.e-]+ %")

@@ -1,4 +1,4 @@
-# Families choose between points alone and near rows by rows held out.
+# Tests the choice by held-out rows between points alone and neighbours, for non-Gaussian families.
 
 classes_of <- function(lengthscale, seed = 1, n = 2100) {
   with_seed(seed, {
@@ -23,7 +23,7 @@ test_that("near rows are taken where they predict rows held out better, which is
   expect_equal(fit$kernel$variance, 8)
   expect_output(print(fit), "40.*420")
   expect_identical(predict(fit_classes(data, kernel = kernel, hyper = "fixed")), predict(fit))
-  # who says what is to be has it, untried
+  # A given choice is taken without a comparison.
   for (fit in list(fit_classes(data, kernel = kernel, hyper = "fixed", neighbours = 0),
                    fit_classes(data, kernel = kernel, hyper = "fixed", m = 50))) {
     expect_null(fit$trial)
@@ -85,7 +85,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
     tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
     own(data, z, model, ...)
   }
-  # to a million times what was learned, none of which ends the search
+  # Raise variances to a million times the learned ones, which does not end the search.
   trial <- function(raised) {
     replaced <- list(near_posterior = noting, se_of_mean = function(x) 1e3,
                      near_trial = replace(near_trial, c("raised", "by"), list(raised, 100)))
@@ -138,7 +138,7 @@ test_that("theta is learned anew beside near rows", {
   points <- with_seed(2, pfdtc(y ~ ., data, family = nb(), kernel = kernel_se(), neighbours = 0,
                                control = list(progress = FALSE)))
   expect_identical(fit$neighbours, 40L)
-  # the waves that points do not carry are noise to them
+  # Without neighbours, waves that points cannot represent count as noise.
   expect_lt(points$theta, 2)
   expect_lt(abs(log(fit$theta / 4)), log(1.5))
 })

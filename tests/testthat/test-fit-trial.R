@@ -1,4 +1,4 @@
-# Near rows or points alone, by rows held out.
+# Tests the choice by held-out rows between neighbours and points alone.
 
 test_that("of many rows of a smooth function points alone are kept, with a kernel that is smoother, and err less", {
   n <- 2500
@@ -11,7 +11,8 @@ test_that("of many rows of a smooth function points alone are kept, with a kerne
   expect_identical(fit$neighbours, 0L)
   expect_identical(fit$posterior, "far")
   expect_identical(nrow(fit$inducing), 200L)
-  # the score has a rougher one, whose points leave more than counts: else there were no trial
+  # The score prefers a rougher kernel, whose points leave more residual variance. Otherwise there would be no
+  # comparison.
   chosen <- with(fit$kernels, c(kernel[chosen], kernel[1L]))
   rank <- match(chosen, vapply(by_roughness, profile_label, ""))
   expect_gt(rank[1L], rank[2L])
@@ -27,14 +28,14 @@ test_that("a fit does as its trial says, and tells it", {
     x <- matrix(stats::runif(5000), 2500)
     list(x = x, y = sin(14 * x[, 1]) * cos(14 * x[, 2]) + stats::rnorm(2500))
   })
-  # the points leave a few hundredths of the noise: neither what is nothing nor half of it
+  # The residual prior variance is a few hundredths of the noise, between negligible and half of it.
   for (seed in 1:2) {
     fit <- with_few_exact(learn(noisy, kernel = kernel_matern(3 / 2), seed = seed))
     expect_identical(fit$trial[["rows"]], 500)
     expect_identical(fit$posterior, if (fit$trial[["gain"]] > fit$trial[["se"]]) "far" else "far + near")
     expect_output(print(fit), "\\b500\\b")
   }
-  # who asks for near rows has them
+  # A user who asks for neighbours gets them.
   expect_null(learn(noisy, kernel = kernel_matern(3 / 2), neighbours = 10)$trial)
 })
 
@@ -55,7 +56,7 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
     p <- predict(fit, data$x[held, , drop = FALSE], se.fit = TRUE, type = "response")
     stats::dnorm(data$y[held], p$fit, p$se.fit, log = TRUE)
   }
-  # the order of the rows is another, which the posterior with near rows depends on a little
+  # The rows have another order, on which the posterior with neighbours depends a little.
   expect_lt(max(abs(gains[, 1] - (density(neighbours = 0) - density(neighbours = 6)))), 0.1 * max(abs(gains)))
   rows <- with_seed(4, {
     sample.int(200, 40)
@@ -67,7 +68,7 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
   want <- predict(fit, data$x[held, , drop = FALSE], se.fit = TRUE)
   expect_equal(p$mean, unname(want$fit), tolerance = 1e-8)
   expect_equal(sqrt(p$var), unname(want$se.fit), tolerance = 1e-8)
-  # what is chosen by them, and said of it
+  # Test the choice and its reason.
   now <- list(data = cleaned, learned = one$learned, start = list(t = 1), look = list(rho = 0.3))
   smooth <- list(learned = one$learned, start = list(t = 0.002))
   taken <- take_gains(now, list(now, smooth), cbind(c(-1, -2, -1), c(1, 2, 3)))
@@ -126,7 +127,7 @@ test_that("beyond that, few inducing points beside neighbours are kept where hel
   smooth <- fit(kernel_se(rep(1, 6), 1), x, exp(-rowSums((x - 0.5)^2)))
   expect_identical(smooth[c("m_asked", "neighbours")], list(m_asked = 300, neighbours = 40L))
   expect_gt(nrow(smooth$inducing), 200)
-  # five points carry the long lengthscale, and no number of them the short one
+  # Five points suffice for the long lengthscale, and no number of points for the short one.
   rough <- fit(kernel_se(1, 1) + kernel_matern(1 / 2, 0.001, 0.05), x[, 1L, drop = FALSE],
                x[, 1L] + with_seed(2, stats::rnorm(400, sd = 0.2)))
   expect_identical(nrow(rough$inducing), 5L)

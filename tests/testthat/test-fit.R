@@ -1,4 +1,4 @@
-# All of a fit but the time it took.
+# Returns a fit without its times.
 timeless <- function(fit) {
   fit$seconds <- fit$trace$seconds <- fit$pilot$trace$seconds <- NULL
   fit
@@ -23,7 +23,7 @@ test_that("the objective of a fit is pf_objective() at its points, no worse than
       expect_equal(at(fit$inducing)$value, fit$objective, tolerance = 1e-9, info = info)
       expect_equal(at(data$z)$value, fit$trace$objective[1], tolerance = 1e-9, info = info)
       expect_lt(fit$objective, fit$trace$objective[1])
-      # with Matern 1/2 the lowest points are kinks
+      # With Matern 1/2 the minima are kinks.
       if (profile != "matern12") expect_lt(max(abs(at(fit$inducing)$gradient)), 1e-3 * max(abs(at(data$z)$gradient)))
     }
   }
@@ -62,7 +62,7 @@ test_that("the rows that are optimised on have their own responses and weights",
   expect_identical(part$n, 20L)
   expect_identical(part$rows, sort(unique(part$rows)))
   expect_identical(optimise_rows(data, 50), data)
-  # and so the noise learned on a part of the rows is theirs: ten times less than the signal
+  # So the noise learned on a part of the rows is right for these: a tenth of the signal.
   x <- matrix(seq(0, 6, length.out = 400))
   y <- with_seed(2, sin(x[, 1]) + stats::rnorm(400, sd = 0.1))
   fit <- with_seed(3, pfdtc(x, y, m = 10, hyper = "pilot",
@@ -78,7 +78,7 @@ test_that("the order of the rows changes nothing beyond rounding", {
     f <- fit_fixed(now, weights = weights[order], aux = aux_sor(rows = match(1:10, order)), maxit = 8)
     list(f$inducing, f$evidence, f$objective, predict(f, data$new, se.fit = TRUE))
   }
-  # eight iterations of the search carry the rounding on
+  # Eight iterations of the search propagate the rounding.
   expect_equal(fit(50:1), fit(1:50), tolerance = 1e-9)
   expect_equal(fit(with_seed(5, sample(50))), fit(1:50), tolerance = 1e-9)
 })
@@ -102,7 +102,7 @@ test_that("the pilot on all rows ends at a maximum of the exact evidence, from a
       }
       expect_identical(fit$pilot$convergence, 0L)
       expect_identical(fit$df, 4L)
-      # from there optim() gains next to nothing: the pilot stops at a millionth of what it has gained
+      # From there optim() gains almost nothing: the pilot stops at a millionth of its gain.
       best <- stats::optim(log(coef(fit)), minus_evidence, method = "BFGS")
       expect_lt(minus_evidence(log(coef(fit))), best$value + 1e-4)
     }
@@ -146,11 +146,11 @@ test_that("aux_refresh() renews its distribution every few iterations, and the t
   expect_identical(trace$evaluation, seq_len(nrow(trace)))
   expect_identical(unique(trace$round), 1:5)
   expect_false(is.unsorted(trace$seconds))
-  # the first round is that of the distribution it starts from
+  # The first round uses the starting distribution.
   once <- fit_fixed(aux = aux_sor(rows = 1:10), maxit = 5)
   expect_identical(trace$objective[trace$round == 1], once$trace$objective)
   expect_null(once$trace$round)
-  # the second begins with nu on the points of the first, in the units of the cleaned response
+  # The second round begins with nu on the points of the first, in the units of the cleaned response.
   d <- fit$data
   kernel <- kernel_se(c(0.9, 1.6), 1.7 / fit$scale^2)
   noise <- 0.3 / fit$scale^2
@@ -186,7 +186,7 @@ test_that("inducing points start where `inducing` says", {
   expect_equal(predict(fit_fixed(named, inducing = swapped, maxit = 3), data$new),
                predict(fit_fixed(data, maxit = 3), data$new))
 
-  # points may be more than rows, and without `m` there are min(200, n)
+  # There may be more points than rows, and without `m` there are min(200, n).
   expect_identical(fit_fixed(problem(n = 4, m = 7), aux = aux_sor(rows = 1:2), maxit = 0)$m, 7L)
   expect_identical(fit_fixed(data, inducing = "random", maxit = 0)$m, 50L)
 })
@@ -217,7 +217,7 @@ test_that("by default two starts are tried, the one that is lower after some ite
       expect_lte(fit$objective, values[[better]])
     }
   }
-  # a start or another distribution that is asked for is taken
+  # A requested start or distribution is used.
   expect_identical(fit_fixed(m = 6, inducing = NULL, aux = aux_sor(), maxit = 0)$inducing_method, "greedy")
   expect_named(fit_fixed(m = 6, inducing = "greedy", maxit = 40)$evaluations, "objective")
 })
@@ -227,7 +227,7 @@ test_that("the second start neither costs points nor the fit", {
   fit <- fit_fixed(data, inducing = NULL, m = 30, aux = NULL, kernel = kernel_matern(1 / 2, c(0.9, 1.6), 1.7),
                    control = pfdtc_control(maxit = 40, optimise_rows = 12, progress = FALSE))
   expect_identical(fit$m, 30L)
-  # where no factor exists (here by a noise that no user can give) there is none
+  # Test a noise without a Cholesky factor, which no user can give.
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
   plan <- list(m = 6L, run = search_settings(pfdtc_control())$run)
   rows <- data[c("x", "y", "weights")]
@@ -256,7 +256,7 @@ test_that("a fit as `inducing` is the start: its points, kernel and noise", {
   expect_equal(coef(again), coef(first), tolerance = 1e-14)
   expect_equal(again$evidence, first$evidence, tolerance = 1e-9)
   expect_equal(predict(again), predict(first), tolerance = 1e-9)
-  # on other data, in other units of y; what is given goes before what the fit has
+  # On other data, in other units of y, given values override those of the fit.
   scaled <- pfdtc(data$x, 10 * data$y, hyper = "fixed", inducing = first, noise = 50, control = list(maxit = 0))
   expect_equal(unname(coef(scaled)), c(unname(coef(first))[1:3], 50), tolerance = 1e-14)
   pilot <- fit_learned(data, m = NULL, inducing = first)
@@ -278,7 +278,7 @@ test_that("greedy selection that stops early leaves fewer points, and the fit sa
 test_that("without its data a fit has O(m^2 + m d) numbers and predicts the same", {
   size <- function(fit) length(serialize(fit, NULL))
   fit <- function(n, keep) fit_fixed(smooth_data(n), maxit = 2, keep_data = keep)
-  # what may differ is digits of counts and a few lines of trace, not rows
+  # Fits may differ by digits of counts and a few lines of trace, but not by rows.
   expect_lt(abs(size(fit(3000, FALSE)) - size(fit(60, FALSE))), 2000)
   expect_lt(size(fit(3000, FALSE)), 20000)
   expect_gt(size(fit(3000, TRUE)), 3000 * 3 * 8)

@@ -1,4 +1,4 @@
-# Averages over boxes beside integrate() of the formula of each factor, with a break at the row.
+# Returns an average over a box by integrate() of the formula of each factor, with a break at the row.
 ref_average <- function(profile, u, a, b, l) {
   piece <- function(from, to) {
     if (to <= from) return(0)
@@ -42,7 +42,7 @@ test_that("mean and sd over a box are those of the dense exact process, inside o
   d$y <- with_seed(2, sin(5 * d$a) + d$b + stats::rnorm(40, 0, 0.2))
   lower <- data.frame(a = c(0, 0.2, 0.5), b = c(-1, 0, 0.5), f = c("u", "v", "v"))
   upper <- data.frame(a = c(1, 0.3, 0.5), b = c(2, 1.5, 0.50001))
-  # se(a, b) + matern32(a) matern52(b) + categorical(f) matern12(a)
+  # The kernel is se(a, b) + matern32(a) matern52(b) + categorical(f) matern12(a).
   k <- kernel_se(c(0.4, 1.1), 1.3, c("a", "b")) +
     kernel_matern(3 / 2, 0.3, 0.8, "a") * kernel_matern(5 / 2, 0.9, 1, "b") +
     kernel_categorical(0.5, 0.7, "f") * kernel_matern(1 / 2, 0.6, 1, "a")

@@ -1,4 +1,4 @@
-# Two crossed groups, slopes in one of them, and a smooth part.
+# Draws data with two crossed groups, slopes in one of them, and a smooth part.
 crossed <- function(n = 90) {
   with_seed(7, {
     d <- data.frame(x = runif(n), w = rnorm(n), g = factor(sample(letters[1:9], n, TRUE)),
@@ -18,7 +18,7 @@ crossed_fit <- local({
   }
 })
 
-# Z, the covariance of all effects, and K of the smooth part, dense.
+# Returns Z, the covariance of all effects, and K of the smooth part, as dense matrices.
 dense_groups <- function(fit, d) {
   terms <- groups_of_fit(fit)
   Z <- do.call(cbind, lapply(terms, function(t) {
@@ -59,7 +59,7 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(unname(at$fit), fit$center + drop(t(k) %*% B %*% r), tolerance = 1e-9)
   prior <- ref_composite(dense$smooth, cbind(new$x, new$w, 0, 0))
   expect_equal(unname(at$se.fit)^2, diag(prior) - colSums(k * (B %*% k)), tolerance = 1e-8)
-  # levels that are new: the population's mean, with the variance of a level added
+  # New levels have the population's mean, and the variance of a level is added.
   expect_message(p <- predict(fit, new, se.fit = TRUE), "does not know", class = "pfdtc_message_new_levels")
   S <- lapply(VarCorr.gp_fit(fit), function(v) unclass(v)[seq_len(nrow(v)), seq_len(nrow(v)), drop = FALSE])
   expect_equal(p$fit[[2]], at$fit[[2]], tolerance = 1e-12)
@@ -67,14 +67,14 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
   told <- testthat::capture_messages(predict(fit, new))
   expect_identical(length(told), 1L) # for both groups together
-  # a missing level is a missing value, except for the population
+  # A missing level is a missing value, except for the population.
   lacks <- transform(new, g = c("a", NA))
   missing <- suppressMessages(predict(fit, lacks, se.fit = TRUE))
   expect_identical(is.na(missing$fit), c("1" = FALSE, "2" = TRUE))
   expect_identical(is.na(missing$se.fit), is.na(missing$fit))
   expect_named(suppressMessages(predict(fit, lacks, na.action = na.omit)), "1")
   expect_equal(predict(fit, lacks, re = FALSE), at$fit, tolerance = 1e-12)
-  # two new rows of one new level share its effect
+  # Two new rows of the same new level share its effect.
   joint <- function(g) suppressMessages(predict(fit, data.frame(x = 0.5, w = 0, g = g, h = "u"), full_cov = TRUE)$cov)
   expect_equal(joint(c("n", "n"))[1, 2] - joint(c("n", "m"))[1, 2], S$g[1, 1], tolerance = 1e-10)
   whole <- predict(fit, new, re = FALSE, full_cov = TRUE, se.fit = TRUE)
@@ -120,10 +120,10 @@ test_that("answers of a fit include its groups", {
   expect_equal(vc$vcov[is.na(vc$var2)], vc$sdcor[is.na(vc$var2)]^2)
   expect_identical(fixef.gp_fit(fit), c("(Intercept)" = fit$center))
   expect_input_error(ranef.gp_fit(pfdtc(dist ~ speed, cars, kernel = kernel_se(), plain = TRUE)), "(1 | g)")
-  # what marginaleffects asks for, with the levels of its rows
+  # marginaleffects asks for predictions at the levels of its rows.
   at <- get_predict.gp_fit(sanitize_model_specific.gp_fit(fit), d[1:3, ])
   expect_equal(at$estimate, unname(predict(fit, d[1:3, ])), tolerance = 1e-10)
-  # leaving a level out is predicting a new level
+  # Leaving out a level is predicting a new level.
   held <- cross_validate(fit, folds = 3, by = ~ g, hyper = "held")
   expect_identical(sum(held$n), nrow(d))
   expect_gt(attr(held, "overall")$rmse, attr(cross_validate(fit, folds = 3, hyper = "held"), "overall")$rmse)
@@ -132,11 +132,11 @@ test_that("answers of a fit include its groups", {
   rest <- pfdtc(y ~ x + (w | g) + (1 | h), d[-first, ], kernel = fit$kernel, noise = fit$noise, hyper = "fixed",
                 center = TRUE, plain = TRUE)
   expect_equal(suppressMessages(unname(predict(rest, d[first, ]))), p$mean[p$fold == p$fold[1]], tolerance = 1e-8)
-  # draws of a level that the fit knows are less uncertain
+  # Draws of a known level vary less.
   new <- data.frame(x = 0.5, w = 0, g = c("a", "new"), h = "u")
   draws <- suppressMessages(simulate(fit, 400, seed = 1, newdata = new, type = "latent"))
   expect_gt(sd(unlist(draws[2, ])), 2 * sd(unlist(draws[1, ])))
-  # a level that comes with added rows is known from then on
+  # A level of added rows becomes known.
   more <- suppressMessages(add_rows(fit, data.frame(y = rep(4, 5), x = 0.5, w = 0, g = "new", h = "u")))
   expect_identical(utils::tail(rownames(ranef.gp_fit(more)$g), 1L), "new")
   all <- rbind(d, data.frame(y = 4, x = 0.5, w = 0, g = "new", h = "u")[rep(1, 5), ])

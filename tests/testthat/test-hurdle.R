@@ -1,4 +1,4 @@
-# Hurdles, beside the two fits that they are.
+# Compares hurdles with their two fits.
 
 hurdle_data <- function(n = 60) {
   with_seed(4, {
@@ -26,7 +26,7 @@ test_that("a hurdle is a fit of zeros and one of the rest: mean, zeros, density 
   }
   expect_equal(log_p(0), log(1 - above), tolerance = 1e-12)
   expect_equal(log_p(2), log(above) + unname(predict(rest, replace(new, "y", 2), type = "density")))
-  # the probabilities of all counts are 1, and quantiles are where their sum passes p
+  # The probabilities of all counts add up to 1, and quantiles are where their sum passes p.
   P <- exp(matrix(log_p(0:40), 3))
   expect_equal(rowSums(P), rep(1, 3), tolerance = 1e-6)
   q <- predict(fit, new, type = "quantile", probs = c(0.1, 0.5, 0.95))
@@ -47,7 +47,7 @@ test_that("hurdles of numbers have a gamma or another positive part, and draws h
     fit <- fixed_hurdle(z ~ x, d, family = family)
     expect_identical(fit$positive$likelihood$name, if (is.null(family)) "Gamma" else "lognormal")
     draws <- stats::simulate(fit, 500, seed = 2, newdata = d[1:4, ])
-    # four standard errors
+    # The tolerance is four standard errors.
     expect_true(all(abs(rowMeans(draws == 0) - predict(fit, d[1:4, ], type = "zero")) < 4 * sqrt(0.25 / 500)))
     se <- apply(draws, 1, stats::sd) / sqrt(500)
     expect_true(all(abs(rowMeans(draws) - predict(fit, d[1:4, ])) < 4 * se))
@@ -121,7 +121,7 @@ test_that("certificates of a hurdle contain the mean and the zeros of the exact 
   for (y in c("y", "z")) {
     formula <- stats::reformulate("x", y)
     family <- if (y == "z") known
-    # the exact one has all rows as inducing points: its certificate is narrow
+    # The exact hurdle has all rows as inducing points, so its certificate is narrow.
     exact <- certify(fixed_hurdle(formula, d, family = family, center = 0), new)
     expect_lt(max(exact$response_upper - exact$response_lower), 1e-4 * max(exact$response))
     few <- fixed_hurdle(formula, d, family = family, center = 0, m = 6)

@@ -27,21 +27,21 @@ test_that("panels do not change the pivots", {
   expect_identical(rows_of(small, p$x), rows)
 })
 
-# Rows looked at where there are too many for all: the same draw as the functions make.
+# Returns the rows that the functions draw if there are too many rows.
 drawn <- function(n, most, seed = 3) with_seed(seed, sort(sample.int(n, most)))
 
 test_that("on more rows than are looked at, points are rows of x, chosen from those", {
   p <- problem("matern32", n = 1500, m = 4)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  # greedy: the memory has room for 20 m rows
+  # Greedy points: the memory is enough for 20 m rows.
   few <- drawn(1500, 100)
   chosen <- with_seed(3, choose_greedy(p$x, 5, kernel, memory = 0))
   expect_identical(chosen$rows, few[ref_pivots(p$x[few, ], 5, p$kernel)$pivots])
   expect_identical(chosen$z, p$x[chosen$rows, ])
-  # references and auxiliary distributions: 20 m2 rows
+  # References and auxiliary distributions use 20 m2 rows.
   rows <- with_seed(3, reference_rows(p, kernel, 5))
   expect_identical(rows, chosen$rows)
-  # guided by y and weights: 1,000 rows, each with its own
+  # Points guided by y and weights use 1,000 rows, each with its own y and weight.
   p$weights <- with_seed(5, stats::runif(1500, 0.2, 3))
   looked <- drawn(1500, 1000)
   guided <- function(rows) {
@@ -51,7 +51,7 @@ test_that("on more rows than are looked at, points are rows of x, chosen from th
   some <- with_seed(3, guided(1:1500))
   expect_identical(some$rows, looked[guided(looked)$rows])
   expect_identical(some$z, p$x[some$rows, ])
-  # k-means looks at 10,000 rows, and its centres lie among them
+  # k-means uses 10,000 rows, and its centres are among them.
   many <- with_seed(6, matrix(stats::runif(20002), ncol = 2))
   centres <- with_seed(3, inducing_points(many, 3, kernel, "kmeans"))
   expect_identical(dim(centres), c(3L, 2L))
@@ -66,7 +66,7 @@ test_that("greedy selection stops when what is left of K is rounding", {
     expect_identical(nrow(points), 9L)
     expect_setequal(rows_of(points, p$x), 1:9)
   }
-  # twins are explained by one another whatever rounding says, and nothing is explained by more than all
+  # Copies explain one another despite rounding, and no row is explained more than fully.
   for (seed in 1:20) {
     p <- problem("se", n = 9, seed = seed, lengthscale = c(3, 5))
     kernel <- engine_model(kernel = complete_kernel(package_kernel(p$kernel), p$x))
@@ -76,7 +76,7 @@ test_that("greedy selection stops when what is left of K is rounding", {
   }
   one <- inducing_points(matrix(2, 10, 3), 5, kernel_se(lengthscale = 1, variance = 1), "greedy")
   expect_identical(rows_of(one, matrix(2, 1, 3)), 1L)
-  # a kernel so wide that ten points say all there is
+  # The kernel is so wide that ten points explain everything.
   x <- matrix(seq(0, 1, length.out = 200))
   wide <- inducing_points(x, 100, kernel_se(lengthscale = 1, variance = 3), "greedy")
   expect_lt(nrow(wide), 20)
@@ -103,7 +103,7 @@ test_that("random points are distinct rows and the seed's", {
   expect_identical(draw(1), draw(1))
   expect_false(identical(draw(2), draw(1)))
   expect_setequal(rows_of(draw(1, 30), p$x), 1:30)
-  # every row is as likely as any other
+  # All rows are equally likely.
   counts <- tabulate(unlist(lapply(1:200, function(s) rows_of(draw(s), p$x))), 30)
   expect_gt(chisq.test(counts)$p.value, 1e-4)
 })
@@ -122,7 +122,7 @@ test_that("k-means centres lie within the data and are the seed's", {
   spread <- function(z) sum(apply(ref_k(p$kernel, p$x, z), 1, max))
   expect_gt(spread(points), spread(p$x[1:10, ]))
   expect_equal(as.vector(draw(1)), colMeans(p$x))
-  # as many centres as distinct rows, and more
+  # Ask for as many centres as distinct rows, and more.
   expect_setequal(rows_of(draw(60), p$x), 1:60)
   few <- p$x[rep(1:4, 15), ]
   expect_lte(nrow(draw(10, few)), 10)
@@ -153,7 +153,7 @@ test_that("bad arguments are refused by name", {
   expect_input_error(inducing_points(p$x, 3, kernel_se(variance = 1), "greedy"), "lengthscale")
 })
 
-# tr(Omega E) by dense matrices, E what rows `taken` leave of K
+# Returns tr(Omega E) by dense matrices, where E is the residual of K given rows `taken`.
 left_of <- function(K, omega, taken) {
   E <- if (length(taken)) K - K[, taken, drop = FALSE] %*% solve(K[taken, taken], K[taken, , drop = FALSE]) else K
   sum(omega * E)
@@ -165,7 +165,7 @@ test_that("points greedy in the divergence each take the most from tr((k^ + r r'
     n <- nrow(p$x)
     chosen <- rows_of(inducing_points(p$x, 5, package_kernel(p$kernel), "divergence", y = p$y, noise = p$noise,
                                       weights = p$weights), p$x)
-    # with so few rows all are landmarks: the posterior is the exact one
+    # With so few rows all are landmarks, so the posterior is the exact one.
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
     r <- p$y - exact$mean(p$x)
     omega <- outer(w, w) * (exact$cov(p$x, p$x) + outer(r, r))
@@ -191,7 +191,8 @@ test_that("points greedy in the divergence are different rows, as many as explai
   expect_identical(nrow(at(matrix(2, 10, 2), 5, p$y[1:10])), 1L)
   expect_input_error(inducing_points(p$x, 5, k, "divergence", noise = 0.1), "y")
   expect_input_error(inducing_points(p$x, 5, k, "divergence", y = p$y), "noise")
-  # beyond what rounding tells of the divergence, the prior variance decides: no worse than greedy in it by much
+  # If differences of the divergence are rounding, the prior variance decides, so points are little worse than greedy
+  # ones.
   x <- matrix(seq(0, 1, length.out = 200))
   smooth <- kernel_se(0.3, 1)
   t_of <- function(z) {

@@ -1,11 +1,11 @@
-# Interrupts are sent to child processes: one that is not caught would end this one.
+# Interrupts are sent to child processes, because an interrupt that is not caught would end this process.
 
 skip_on_cran()
 skip_on_os("windows")
 skip_if_not(file.exists(system.file("Meta", "package.rds", package = "pfdtc")), "pfdtc is not installed")
 
-# Runs `body` in a fresh Rscript whose messages go to a log, with `ready(file)` and `report(value, file)` at hand, which
-# write a file in one piece: list(path(name), wait_for(name), log()).
+# Runs `body` in a new Rscript whose messages go to a log. Its ready(file) and report(value, file) write a file in one
+# piece. Returns list(path(name), wait_for(name), log()).
 start_child <- function(body) {
   dir <- tempfile("child")
   dir.create(dir)
@@ -18,7 +18,7 @@ start_child <- function(body) {
       saveRDS(value, file.path(dir, "part"))
       file.rename(file.path(dir, "part"), file.path(dir, name))
     }
-    # from now on a call of this function of the package is one of `wrapper`, which is given the function first
+    # From now on calls of this function of the package are calls of `wrapper`, with the function as first argument.
     wrap <- function(name, wrapper) {
       space <- asNamespace("pfdtc")
       old <- get(name, space)
@@ -29,8 +29,8 @@ start_child <- function(body) {
       tools::pskill(Sys.getpid(), tools::SIGINT)
       Sys.sleep(60)
     }
-    # From now on it interrupts itself at the start of the stage that `target` names, or at the n-th call ("name n") of
-    # one of these functions since `calls` was 0; of evaluations those of one objective ("native_evaluate vfe n").
+    # From now on the child interrupts itself at the start of the stage `target`, or at the n-th call ("name n") of one
+    # of these functions since `calls` was 0, or at an evaluation of one objective ("native_evaluate vfe n").
     calls <- 0
     target <- ""
     interrupts_at <- function(functions) {
@@ -51,7 +51,7 @@ start_child <- function(body) {
         }, otherwise)
       })
     }
-    # list(fit, warning classes), or the class of what ended it otherwise
+    # Returns list(fit, warning classes), or the class of another condition that ended the code.
     run <- function(code) {
       classes <- character()
       fit <- tryCatch(withCallingHandlers(code, warning = function(w) {
@@ -66,7 +66,7 @@ start_child <- function(body) {
   system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(path("child.R"))), wait = FALSE,
           stdout = path("log"), stderr = path("log"))
   log <- function() paste(c("the child says:", readLines(path("log"), warn = FALSE)), collapse = "\n")
-  # a minute is far more than anything here takes, also under sanitizers on a busy machine
+  # A minute is far longer than any step takes, also under sanitizers on a busy machine.
   wait_for <- function(name, seconds = 60) {
     until <- Sys.time() + seconds
     while (!file.exists(path(name))) {
@@ -78,7 +78,7 @@ start_child <- function(body) {
   list(wait_for = wait_for, log = log)
 }
 
-# No worse than where it began, complete, and able to predict.
+# Expects a complete fit that is no worse than its start and can predict.
 expect_usable <- function(got, info) {
   fit <- got$fit
   expect_s3_class(fit, c("pfdtc", "gp_fit"), exact = TRUE)
@@ -86,7 +86,7 @@ expect_usable <- function(got, info) {
   expect_true("pfdtc_warning_convergence" %in% got$warned, info = info)
   expect_identical(fit$convergence, 52L, info = info)
   expect_match(fit$message, "interrupted", info = info)
-  # values of different rounds belong to different hyperparameters
+  # Values of different rounds belong to different hyperparameters.
   trace <- fit$trace
   if (!is.null(trace$round)) trace <- trace[trace$round == max(trace$round), ]
   if (nrow(trace)) {
@@ -109,13 +109,13 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
     x <- matrix(stats::runif(60000), 20000)
     y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(20000) / 10
     hyper <- c("pilot", "evidence", "fixed")
-    # once interrupts are held back, and only then, the fit has begun
+    # Report that the fit has begun, after interrupts are suspended.
     wrap("learn_stage", function(f, ...) {
       report(Sys.getpid(), paste0("begun", i))
       f(...)
     })
     for (i in 1:3) {
-      # alone it takes several times the longest delay: many evaluations of 30 ms at the least
+      # A fit takes several times the longest delay: at least many evaluations of 30 ms.
       report(run(pfdtc(x, y, m = 100, kernel = kernel_se(c(0.3, 0.5, 2), 1), noise = 0.01, hyper = hyper[i],
                        control = pfdtc_control(maxit = 1e6, reltol = 0, progress = FALSE))), paste0("done", i))
     }
@@ -130,7 +130,7 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
 })
 
 test_that("an interrupt in any stage, and in the middle of it, ends the fit there", {
-  # one evaluation tells whether the objective exists, the next is the optimiser's first
+  # The first evaluation tests the objective, the second is the optimiser's first.
   targets <- c("pilot", "start", "points", "joint", "posterior", "native_evaluate vfe 1",
                "native_evaluate vfe 7", paste("native_evaluate white", c(1, 2, 7)))
   child <- start_child(substitute({
@@ -147,7 +147,7 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
       calls <- 0
       out[[target]] <- run(fit())
     }
-    # a second interrupt, while the posterior is made after the first, ends the call
+    # A second interrupt, while the posterior is computed after the first, ends the call.
     wrap("native_posterior", function(f, ...) {
       if (target == "twice") interrupt_self()
       f(...)
@@ -163,7 +163,7 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
   out <- child$wait_for("done")
   expect_identical(out$whole$warned, character())
   for (target in targets) expect_usable(out[[target]], target)
-  # what came before the interrupt is kept, what would come after it is not begun
+  # Results before the interrupt are kept, and later stages are not begun.
   done <- function(stage) names(out[[stage]]$fit$evaluations)
   expect_identical(done("pilot"), NULL)
   expect_identical(done("start"), "pilot")
@@ -205,16 +205,16 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       fit <- out[[target]][[kind]]$fit
       expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
       if (kind == "given") expect_identical(fit$kernel$profile, "se")
-      # print() says whether anything was learned
+      # print() shows whether anything was learned.
       said <- if (is.null(fit$learned)) "ended" else "[0-9]+ starts"
       expect_output(print(summary(fit)), said)
     }
   }
   expect_null(out$learn$chosen$fit$learned)
-  # of the starts, the best so far
+  # The best start so far is used.
   expect_identical(coef(out[["native_vecchia 1"]]$chosen$fit), coef(out$learn$chosen$fit))
   expect_gt(out[["native_vecchia 30"]]$chosen$fit$evidence, out$learn$chosen$fit$evidence + 10)
-  # the starts are done and the kernel is chosen before the exact evidence comes
+  # The starts end and the kernel is chosen before the exact log marginal likelihood is used.
   last <- out[["native_exact_evidence 2"]]$chosen$fit
   expect_identical(last$learned, out$whole$fit$learned)
   whole <- out$whole$fit$kernels
@@ -230,7 +230,7 @@ test_that("an interrupt while classes are learned, or variational steps are take
     }
     interrupts_at("native_laplace")
     out <- list(whole = run(fit()))
-    # the mode and the bound there are the first two calls; each of the others takes ten steps
+    # The mode and its bound are the first two calls; each later call takes ten steps.
     for (target in paste("native_laplace", 3:4)) {
       calls <- 0
       out[[target]] <- run(fit())
@@ -245,7 +245,7 @@ test_that("an interrupt while classes are learned, or variational steps are take
   expect_identical(out$whole$warned, character())
   bounds <- vapply(out[c(2, 3, 1)], function(got) got$fit$evidence, 0)
   expect_true(all(diff(bounds) > 0))
-  # what was learned by then: nothing as yet, and more than that; no other start is begun
+  # The first fit has learned almost nothing, the second more; no other start is begun.
   learned <- lapply(out[4:5], `[[`, "fit")
   expect_gt(learned[[2L]]$evidence, learned[[1L]]$evidence)
   expect_lte(learned[[1L]]$evaluations[["learn"]], 1)

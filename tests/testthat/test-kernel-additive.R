@@ -45,7 +45,7 @@ test_that("slopes of the Vecchia likelihood in the parameters of the additive ke
   expect_length(at$score, 8L)
   expect_identical(dim(at$information), c(8L, 8L))
   for (j in 1:8) expect_slope(at$score[j], function(v) value(replace(theta, j, v))$value, theta[j], j, 1e-8)
-  # with all earlier rows as neighbours it is the information of the density, tr(Ky^-1 D_j Ky^-1 D_l) / 2
+  # With all earlier rows as neighbours it is the information of the density, tr(Ky^-1 D_j Ky^-1 D_l) / 2.
   all <- vapply(1:20, function(i) c(seq_len(i - 1L), integer(20L))[1:19], integer(19L))
   exact <- native_vecchia(list(x = x, y = d$y), list(kernel = k, noise = 0.1), 1:20, all)$information
   Ky <- function(theta) native_kernel_matrix(set_values(k, exp(theta[-8L])), x, x) + diag(exp(theta[8L]), 20)
@@ -106,7 +106,7 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
 
 test_that("noise that differs does not hide a sum from the choice of the transform", {
   skip_on_cran()
-  # Rosenbrock's function: for a kernel of all inputs, Yeo-Johnson and smooth noise gain 18 nats
+  # For Rosenbrock's function and a kernel of all inputs, Yeo-Johnson and a noise trend gain 18 nats of log likelihood.
   with_seed(700, {
     u <- matrix(stats::runif(24000), ncol = 10)
     noise <- stats::rnorm(2400)
@@ -118,7 +118,7 @@ test_that("noise that differs does not hide a sum from the choice of the transfo
   fit <- with_seed(1, suppressMessages(pfdtc(x[rows, ], y[rows], transform = "auto")))
   expect_null(fit$transform)
   expect_true(is_additive(fit$kernel))
-  # .18 of the sd with that transform; noise is .05 of it
+  # With that transform the RMSE is .18 sd; the noise is .05 sd.
   expect_lt(sqrt(mean((predict(fit, x[-rows, ]) - f[-rows])^2)), 0.12 * stats::sd(f))
 })
 
@@ -169,7 +169,7 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "800 rows")
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "each input by itself")
-  # other values of the kernel are weighted by the density of as many rows, not by that given neighbours
+  # Other values of the kernel are weighted by the density of as many rows, not of rows given their neighbours.
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])
   expect_lt(max(abs(apart)), 0.1) # half the sd of the noise
   expect_false(learned_density(fit)$exact) # certificates of the mixture need the evidence of all rows
@@ -210,7 +210,7 @@ test_that("a transform is not taken for a sum of functions that the additive ker
   expect_null(fit$transform)
   without <- with_replaced(list(with_terms_in_merit = function(tried, from) tried), made())
   expect_false(is.null(without$transform))
-  # the merits differ by the gains alone
+  # The merits differ only by the gains.
   merit <- function(fit) fit$response$merit[match(c("none", "Yeo-Johnson"), fit$response$candidate)]
   expect_true(all(merit(fit) - merit(without) >= 0))
   expect_gt(max(merit(fit) - merit(without)), additive_nats)

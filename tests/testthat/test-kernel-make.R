@@ -10,8 +10,7 @@ test_that("kernel_matrix() is the double loop for every kernel", {
       for (case in list(list(x, z), list(x, x), list(one, z), list(x, one))) {
         got <- kernel_matrix(package_kernel(k), case[[1]], case[[2]])
         expect_identical(dim(got), c(nrow(case[[1]]), nrow(case[[2]])))
-        # exp() of an argument of size a has a relative error of a * eps; against the variance
-        # nothing is left of that
+        # exp() of an argument of size a has a relative error of a * eps, which is negligible relative to the variance.
         expect_close(got / k$variance, ref_k(k, case[[1]], case[[2]]) / k$variance, 1e-14, profile)
       }
       expect_identical(kernel_matrix(package_kernel(k), x), kernel_matrix(package_kernel(k), x, x))

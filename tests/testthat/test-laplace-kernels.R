@@ -1,4 +1,4 @@
-# Classes and counts with sums and products of kernels, and the priors of what is learned.
+# Tests classes and counts with sums and products of kernels, and the priors of the learned parameters.
 
 composite_kernels <- function() {
   list(kernel_se(c(1.5, 2), 1) + kernel_linear(0.5), kernel_periodic(1, 1, 2, "x1") * kernel_se(3, 1, "x2"),
@@ -74,7 +74,7 @@ test_that("the prior of lengthscales counts their common level once", {
   expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
 })
 
-# Two inputs that go together; the class is the sign of their small difference.
+# Draws two correlated inputs; the class is the sign of their small difference.
 classes_by_a_line <- function(n) {
   x <- stats::rnorm(n)
   apart <- 0.1 * stats::rnorm(n)
@@ -105,7 +105,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] linear mean$", all = FALSE)
 })
 
-# Spectra: 20 bands of one unit, some of which hardly vary; the class is whether all together are far from their mean.
+# Draws spectra: 20 bands of one unit, some with little variation; the class is 1 if all bands are far from their mean.
 spectra <- function(n, unit = 1) {
   x <- matrix(stats::rnorm(20 * n), n) %*% diag(0.8^(1:20))
   data.frame(y = rowSums(x^2) > 1.5, x %*% diag(unit, 20))
@@ -158,7 +158,7 @@ test_that("what is averaged over the parameters is the integral over them", {
     problem <- laplace_problem(rows, x, s, found, found, tied)
     apart <- seq(-4, 4, by = 0.5)
     value <- outer(apart, apart, Vectorize(function(a, b) problem$evaluate(problem$start + c(a, b))$value))
-    # log factor ~ N(., 0.7^2), log variance ~ N(., 1.5^2)
+    # The priors are log factor ~ N(., 0.7^2), log variance ~ N(., 1.5^2).
     density <- exp(problem$evaluate(problem$start)$value - value) / (0.7 * 1.5 * 2 * pi)
     told <- occam_penalty(rows, s, found, found)
     expect_gt(told, 0.3)
@@ -197,7 +197,7 @@ test_that("a search that cannot begin is left out, which is told; other errors a
   expect_no_message(whole <- fit_without(function(...) FALSE))
   expect_message(smooth <- fit_without(composite), class = "pfdtc_message_search")
   expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
-  # of the few points of the first searches alone, which are no rivals of a line on more
+  # Fail only with the few points of the first searches; then a linear mean on more points has no competitor.
   many <- function(kernel, points) points > laplace_sizes$few_points && has_one_factor(kernel)
   expect_message(few <- fit_without(many), class = "pfdtc_message_search")
   expect_true(has_one_factor(few$kernel))

@@ -1,4 +1,4 @@
-# Inducing points of classes and counts moved by the pF divergence of the Gaussian responses at the mode.
+# Tests inducing points of classes and counts, moved by the pF divergence of the Gaussian responses at the mode.
 
 moved_fits <- function(family, ...) {
   p <- laplace_problem_of(family, plain = FALSE, n = 60)
@@ -17,7 +17,7 @@ test_that("points that are moved have a smaller divergence, and posteriors neare
     }, c(mode = 0, variance = 0))
     expect_true(all(errors[, "moved"] < errors[, "start"]), label = family)
     expect_lt(sum(errors[, "moved"]), 0.75 * sum(errors[, "start"]))
-    # of the same Gaussian responses: those at the mode where they start
+    # Use the same Gaussian responses: those at the mode of the start.
     f <- unname(predict(of$start, type = "link")) - p$sites$offset
     rows <- working_rows(place_columns(p$x), engine_sites(of$start$likelihood, p$sites, 0), f)
     of_rows <- function(method, ...) {

@@ -1,4 +1,4 @@
-# Near rows of classes and counts: with all rows near the exact process's Laplace posterior, by dense matrices.
+# Compares classes and counts with all rows as neighbours with the exact GP's Laplace posterior by dense matrices.
 
 near_fit <- function(p, neighbours, m = 4, ...) with_seed(1, laplace_fit_of(p, m = m, neighbours = neighbours, ...))
 
@@ -52,7 +52,7 @@ test_that("leave-one-out, covariances and draws are of the near field", {
   whole <- laplace_fit_of(p)
   all <- near_fit(p, nrow(p$x))
   loo <- function(fit) predict(fit, type = "loo_latent", se.fit = TRUE)
-  # the near field is about the mode of f, as certificates are; points alone are about its mean
+  # With neighbours, predictions are about the mode of f, like certificates; with points alone, about its mean.
   whole$factors$shift <- NULL
   expect_equal(loo(all), loo(whole), tolerance = 1e-5)
   plain <- p

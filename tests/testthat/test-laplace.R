@@ -1,4 +1,4 @@
-# Laplace's approximation: the mode, its evidence and gradient, against dense transcriptions and differences.
+# Compares Laplace's approximation (mode, evidence and gradient) with dense transcriptions and differences.
 
 dense_low_rank <- function(p, jitter = 0) {
   L <- t(chol(ref_kmm(p$z, p$kernel, jitter)))
@@ -28,7 +28,7 @@ test_that("likelihoods and their derivatives are those written down, and each ot
 })
 
 test_that("the probit's tail keeps its digits", {
-  # x + 1 / (x + 2 / (x + ...)) by hand at x = 30, and phi / Phi of R, whose logs have the digits
+  # Compute x + 1 / (x + 2 / (x + ...)) at x = 30, and phi / Phi by R, whose logs keep their digits.
   site <- list(name = "probit", y = rep(1, 4), size = NULL, weight = NULL, offset = numeric(4), shape = NULL)
   z <- c(-4.999, -5.001, -30, -1e6)
   r <- exp(stats::dnorm(z, log = TRUE) - stats::pnorm(z, log.p = TRUE))
@@ -76,7 +76,7 @@ test_that("with all rows as inducing points it is the exact process's, by pfdtc(
 })
 
 test_that("the evidence of counts and classes has every constant", {
-  # of hardly any prior variance it is the likelihood at the offset
+  # With almost no prior variance, the evidence is the likelihood at the offset.
   for (p in laplace_problems()) {
     p$kernel$variance <- 1e-10
     fit <- laplace_fit_of(p)
@@ -168,7 +168,7 @@ test_that("limit: a variance of nothing gives the intercept, of every family", {
   center <- function(formula, family) {
     pfdtc(formula, d, family = family, kernel = kernel_se(1, 1e-10), hyper = "fixed")$center
   }
-  # the mean has a prior of sd 3
+  # The mean has a prior of sd 3.
   expect_equal(center(y ~ x, binomial()), stats::qlogis(mean(d$y)), tolerance = 5e-3)
   expect_equal(center(y ~ x, binomial("probit")), stats::qnorm(mean(d$y)), tolerance = 5e-3)
   expect_equal(center(n ~ x, poisson()), log(mean(d$n)), tolerance = 5e-3)
@@ -192,7 +192,7 @@ test_that("limit: a linear kernel with a vague prior gives the fit and the stand
   check(n ~ x, poisson(), stats::glm(n ~ x, poisson(), d))
   weighted <- suppressWarnings(stats::glm(y ~ x, binomial(), d, weights = w)) # not whole
   check(y ~ x, binomial(), weighted, weights = quote(w))
-  # glm() has the expected information where the link is not the canonical one
+  # glm() uses the expected information if the link is not canonical.
   probit <- stats::glm(cbind(hits, size - hits) ~ x, binomial("probit"), d)
   check(cbind(hits, size - hits) ~ x, binomial("probit"), probit, se = 0.05)
   skip_if_not_installed("MASS")

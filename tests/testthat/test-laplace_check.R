@@ -1,7 +1,7 @@
-# The diagnostic of Laplace's approximation, against integrals and long sums.
+# Compares the diagnostic of Laplace's approximation with integrals and long sums.
 
 test_that("evidence and its lower bound, where the integral over f can be done", {
-  # one input value: f is one number
+  # With a single input value, f is one number.
   for (family in c("logit", "log", "nb", "student")) {
     p <- laplace_problem_of("logit", n = 6)
     p$family <- family

@@ -1,4 +1,4 @@
-# Choices: kernels where none is given, judged by rows; a linear mean, judged by the log marginal likelihood.
+# Tests choices: kernels judged by rows, and a linear mean judged by the log marginal likelihood.
 
 test_that("the kernel is the one with the best held-out score, and the right one where data tell", {
   for (profile in c("matern12", "se")) {
@@ -14,7 +14,7 @@ test_that("the kernel is the one with the best held-out score, and the right one
     expect_identical(table$se[1], 0)
     name <- if (profile == "se") "squared" else "Matern 1/2"
     expect_output(print(fit), name)
-    # a score is the mean of -log p(y_i | all others), where all are near
+    # A score is the mean of -log p(y_i | all others), if all rows are neighbours.
     some <- list(x = data$x[1:40, ], y = data$y[1:40])
   }
   cleaned <- data_from_matrix(some$x, some$y)
@@ -27,7 +27,7 @@ test_that("the kernel is the one with the best held-out score, and the right one
   scores <- conditional_scores(problem, theta)
   expect_length(scores, 20)
   expect_close(mean(scores), mean(log(2 * pi / diag(Ti)) + left^2 * diag(Ti)) / 2, 1e-9)
-  # with its parameters for each of the rows learned from, however small the difference
+  # The score includes the parameters, divided by the number of rows learned from, however small the difference.
   model <- learned_model(problem, theta)
   judged <- judge_by_rows(model)
   expect_close(judged$score, mean(judged$scores) + 2 * 3 / 40, 1e-12)
@@ -35,7 +35,7 @@ test_that("the kernel is the one with the best held-out score, and the right one
   expect_null(learned_model(problem, theta, least = model$value + 1))
 })
 
-# A choice among models that have these scores; NULL is not tried.
+# Chooses among models with these scores; NULL is not tried.
 choice_of <- function(models) {
   choose(lapply(models, function(one) {
     model <- if (!is.null(one)) c(one, label = one$name, parameters = 3L)
@@ -46,9 +46,9 @@ choice_of <- function(models) {
 test_that("choose() keeps the candidate with the smallest score, and its table has each difference's standard error", {
   by_score <- function(...) best_of(lapply(list(...), function(v) list(score = v)))
   expect_identical(by_score(a = 0.1, b = 0.099, c = 0.2), "b")
-  # what cannot be computed is never chosen where anything else can
+  # A model that cannot be computed is chosen only if none can.
   expect_identical(by_score(a = Inf, b = 5), "b")
-  # and the table says how sure the differences are
+  # The table has the standard errors of the differences.
   shift <- rep(c(-1, 1), 10)
   choice <- choice_of(list(se = list(name = "squared exponential", scores = 0.5 + shift, score = 0.5), none = NULL,
                            matern12 = list(name = "Matern 1/2", scores = 0 * shift, score = 0)))
@@ -89,7 +89,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
                             "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))
   scales <- matrix(coef(fit)[c(1, 2, 4, 5)], 2)
   expect_true(all(scales[, 1] > 4 * scales[, 2]))
-  # the exact evidence is that of the sum, and above that of one scale by more than its parameters
+  # The exact log marginal likelihood is that of the sum, and exceeds one scale's by more than its parameters cost.
   sum_of <- dense_kernel(data$x, "matern32", scales[, 1], coef(fit)[[3]]) +
     dense_kernel(data$x, "matern32", scales[, 2], coef(fit)[[6]])
   R <- chol(sum_of + diag(fit$noise, 400))
@@ -98,14 +98,14 @@ test_that("a sum of a long and a short scale is found, and is not where there is
   expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(learn(data, kernel = kernel_matern(3 / 2)))) + 3)
   one <- learn(prior_draw(ref_kernel("matern32", c(0.3, 0.3), 4), 400, noise = 0.01))
   expect_null(one$kernel$terms)
-  # a noise that is held stays with it
+  # A held noise is kept.
   held <- learn(data, noise = 0.01, control = list(fix = "noise"))
   expect_equal(held$noise, 0.01, tolerance = 1e-14)
   expect_identical(held$df, length(coef(held)) - 1L)
 })
 
 test_that("a kernel whose likelihood cannot be computed is none to choose", {
-  # so little noise that the squared exponential of long lengthscales has no factor
+  # The noise is so small that a squared exponential with long lengthscales has no Cholesky factor.
   data <- list(x = matrix(seq(0, 1, length.out = 60)))
   data$y <- sin(3 * data$x[, 1])
   cleaned <- data_from_matrix(data$x, data$y)
@@ -150,7 +150,7 @@ test_that("the evidence of a line alone is that of its kernel, and the search en
   exact <- exact_density(problem)$evaluate(line$theta)
   expect_close(line$value, exact$value, 1e-10)
   expect_lt(max(abs(exact$gradient)), 0.05) # a step promises less than a thousandth of a nat
-  # that of some rows, as of all
+  # The value from some rows equals that of all rows.
   expect_close(value_of_some(line), exact$value, 1e-10)
   many <- with_seed(4, data_from_matrix(matrix(stats::runif(1500)), stats::rnorm(1500)))
   line <- linear_model(line_problem(many))
@@ -170,7 +170,7 @@ test_that("of a linear truth the default is the line, as near to it as lm() and 
     expect_equal(coef(fit)[1:4], coef(ols), tolerance = 0.05)
     expect_equal(sqrt(diag(vcov(fit)))[1:4], sqrt(diag(stats::vcov(ols))), tolerance = 0.02)
   }
-  # of many rows d + 1 points are all there is, and the certificate says so
+  # With many rows, d + 1 points explain everything, and the certificate shows it.
   expect_identical(c(fit$posterior, fit$m), c("far", "4"))
   certificate <- certify(fit, data$test[1:5, ])
   expect_lt(max(certificate$mean_error), 1e-6)
@@ -203,7 +203,7 @@ test_that("a line is taken beside a kernel, and the posterior is that of the sum
   expect_equal(unname(p$se.fit), unname(sqrt(variance)), tolerance = 1e-5)
   terms <- predict(fit, new, type = "terms")
   expect_equal(unname(rowSums(terms) + attr(terms, "constant")), unname(p$fit), tolerance = 1e-8)
-  # inducing points at these hyperparameters, certified against the same posterior
+  # Compare inducing points at the same hyperparameters with the same posterior.
   sparse <- with_seed(1, pfdtc(y ~ ., data$train, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 15))
   certificate <- suppressMessages(certify(sparse, new))
   expect_true(all(abs(predict(sparse, new) - p$fit) <= certificate$mean_error + 1e-6))
@@ -236,12 +236,12 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   expect_output(print(summary(fit)), "linear mean +[+]")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3)) # priors decide: prior_share() is 1
   expect_identical(few$kernels$kernel[few$kernels$chosen], "linear mean")
-  # the merit of what was found is not known
+  # The value of the model that was found is not known.
   cleaned <- data_from_matrix(as.matrix(circle$train[1:2]), circle$train$y)
   now <- list(label = "se", problem = line_problem(cleaned, "se"), value = -Inf, parameters = 3L)
   now$theta <- now$problem$unit
   expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
-  # what was compared for the kernel stays with it
+  # The comparison that was made for the kernel is kept.
   now[c("value", "exact")] <- list(1e6, c(rows = 2000, gain = 1, se = 0.1))
   expect_identical(choose_line(now, open_settings(cleaned), list(value = 1e7))$exact, now$exact)
 })
@@ -263,7 +263,7 @@ test_that("the exact evidence of some of many rows is taken where rows given the
   worse <- with_scores(c(0, 1, 2), c(1, 3, 2))
   expect_identical(worse$theta, 1)
   expect_equal(worse$exact[["gain"]], -1)
-  # a density that cannot be computed loses
+  # A density that cannot be computed is not chosen.
   expect_identical(with_scores(-Inf, c(1, 3, 2))[c("theta", "exact")], list(theta = 1, exact = NULL))
   expect_match(because_learned(list(learned = better$exact)), "^.*exact log marginal likelihood of 2000 rows:.*Vecchia")
   expect_null(because_learned(list()))
@@ -308,14 +308,14 @@ test_that("estimates from few rows do not depend on the seed, and are at an opti
 })
 
 test_that("a kernel that was chosen without a linear mean is chosen again beside one that gains much", {
-  # with scaled time no season of a year is tried
+  # Time is scaled, so that no season of a year is tried.
   d <- data.frame(y = as.numeric(scale(datasets::co2)), t = as.numeric(scale(stats::time(datasets::co2))))
   d <- d[-with_seed(13, sample(468, 94)), ]
   fit <- with_seed(1, pfdtc(y ~ t, d))
   beside <- grepl("+ linear mean", fit$kernels$kernel, fixed = TRUE)
   expect_gte(sum(beside), 4)
   expect_equal(which(fit$kernels$chosen), which.min(fit$kernels$score))
-  # without the mean the squared exponential may mistake the season for noise: then Matern 5/2 is the best
+  # Without the mean, the squared exponential may mistake the season for noise; then Matern 5/2 is the best.
   score <- stats::setNames(fit$kernels$score, fit$kernels$kernel)
   expect_lt(score[["squared exponential + linear mean"]], score[["Matern 5/2 + linear mean"]] - 0.03)
 })

@@ -1,5 +1,5 @@
-# A fit whose hyperparameters are taken to be learned by `hyper`, without a search; equal rows, weights and an offset
-# from 0 for what merging and centring do.
+# Returns a fit whose hyperparameters count as learned by `hyper`, without a search. Equal rows, weights and an offset
+# from 0 test merging and centring.
 as_learned <- function(by, hyper = "evidence", priors = FALSE, n = 40, fix = character(), ...) {
   p <- problem("matern52", n = n, d = 2, m = 8, seed = 3, noise = 0.2)
   p$x <- rbind(p$x, p$x[c(1, 1, 5), ])
@@ -43,7 +43,7 @@ test_that("the curvature is that at the maximum, although few rows have larger v
   for (i in seq_along(learned$at)) for (side in c(-0.2, 0.2)) {
     expect_lt(learned$value(learned$at + side * sds[i] * (seq_along(learned$at) == i)), top + 1e-6)
   }
-  # hyperparameters of the mixture have the factor of the fit
+  # Hyperparameters of the mixture have the factor of the fit.
   model <- model_of(fit)
   expect_equal(learned$natural(learned$at)$noise, model$noise, tolerance = 1e-12)
   expect_equal(kernel_values(learned$natural(learned$at)$kernel), kernel_values(model$kernel), tolerance = 1e-12)
@@ -84,15 +84,15 @@ test_that("of many rows it is the expected information of rows given their neigh
   fit <- gp_exact(x, y, kernel = kernel_matern(3 / 2, c(1, 2), 1), noise = 0.1, hyper = "fixed", center = FALSE,
                   scale = FALSE, control = pfdtc_control(priors = FALSE))
   fit$hyper <- "evidence"
-  # too many rows for the exact evidence, as the limit of memory says
+  # The limit of memory makes the rows too many for the exact log marginal likelihood.
   near <- with_options(list(pfdtc.max_memory = 1e5), vcov(fit))
-  # Fisher's information of the exact process: tr(K^-1 K_i K^-1 K_j) / 2
+  # Compute Fisher's information of the exact GP: tr(K^-1 K_i K^-1 K_j) / 2.
   slopes <- lapply(1:4, function(i) {
     h <- replace(numeric(4), i, 1e-4)
     solve(covariance(at), (covariance(at + h) - covariance(at - h)) / 2e-4)
   })
   information <- outer(1:4, 1:4, Vectorize(function(i, j) sum(slopes[[i]] * t(slopes[[j]])) / 2))
-  # 30 neighbours tell nearly all there is
+  # 30 neighbours have nearly all information.
   expect_true(all(abs(sqrt(diag(near) / diag(solve(information))) - 1) < 0.03))
 })
 
@@ -143,7 +143,8 @@ test_that("intervals cover the hyperparameters that data were drawn with", {
     truth <- log(c(1, 1, 0.09))
     table[, 1] <= truth & truth <= table[, 2]
   }))
-  # 90 intervals of 95 %, three sds of their number at independence of 30: 0.95 - 3 * sqrt(0.05 * 0.95 / 30)
+  # There are 90 intervals of 95 %; allow three sds of their share for 30 independent ones: 0.95 - 3 * sqrt(0.05 * 0.95
+  # / 30).
   expect_gt(mean(found), 0.83)
 })
 
@@ -153,7 +154,7 @@ test_that("where nothing was learned, or the data are gone, that is said", {
   expect_input_error(vcov(fit), "keep_data")
 })
 
-# y(x) of counts, and its dense evidence in the logs of lengthscale and variance, and the mean
+# Draws counts y(x). Below is their dense evidence in the logs of lengthscale and variance, and the mean.
 counted_data <- function(n = 15) {
   with_seed(4, {
     x <- sort(stats::runif(n, 0, 3))

@@ -1,4 +1,4 @@
-# -2 log REML and -2 log ML by their definitions, with X of full rank.
+# Returns -2 log REML and -2 log ML by their definitions, with X of full rank.
 ref_restricted <- function(y, X, H) {
   P <- solve(H)
   A <- crossprod(X, P %*% X)
@@ -56,7 +56,7 @@ test_that("models of groups alone have lme4's numbers by REML", {
   same(sets$Pastes, strength ~ (1 | batch / cask), ~ 1, strength ~ (1 | batch / cask))
   skip_if_not_installed("nlme")
   teeth <- as.data.frame(nlme::Orthodont)
-  # lme4 stops 2e-8 below this log likelihood, and its sds are 1.4e-4 off
+  # lme4 stops 2e-8 below this log likelihood, and its sds are off by 1.4e-4.
   same(teeth, distance ~ (age | Subject), ~ age + Sex, distance ~ age + Sex + (age | Subject), 3e-4)
   ref <- nlme::lme(distance ~ age + Sex, random = ~ age | Subject, teeth,
                    control = nlme::lmeControl(opt = "optim", tolerance = 1e-12, msTol = 1e-14))
@@ -83,7 +83,7 @@ test_that("with a family the constant is integrated out, where glmer() maximises
     each <- vapply(constants, function(b) deviance(c(sd, b)), 0)
     min(each) - 2 * log(sum(exp((min(each) - each) / 2)))
   }
-  # Laplace's approximation of the integral over the constant is not exact
+  # Laplace's approximation of the integral over the constant is not exact.
   expect_equal(found, stats::optimize(integrated, c(0.3, 2))$minimum, tolerance = 2e-3)
   theirs <- lme4::glmer(formula, cows, family = binomial())
   expect_gt(found, 1.04 * attr(lme4::VarCorr(theirs)$herd, "stddev"))
@@ -113,7 +113,7 @@ test_that("a variance on the boundary, collinear means and repeated rows are no 
   expect_true(all(is.finite(predict(fit))))
   line <- stats::lm(y ~ x, d)
   expect_equal(unname(predict(fit, re = FALSE)), unname(fitted(line)), tolerance = 1e-3)
-  # equal rows are merged, and each row counts
+  # Equal rows are merged, and each row counts.
   twice <- data.frame(g = rep(letters[1:5], each = 4), y = with_seed(3, round(rep(rnorm(5), each = 4) + rnorm(20), 0)))
   fit <- pfdtc(y ~ (1 | g), twice)
   H <- function(f) outer(twice$g, twice$g, "==") * c(VarCorr.gp_fit(f)$g) + diag(f$noise, 20)

@@ -1,12 +1,12 @@
-# Searches beyond the first: little noise, and the smooth limit.
+# Tests searches after the first: little noise, and the smooth limit.
 
-# Branin's function of two inputs in [0, 1], at the rows of a design.
+# Returns Branin's function of two inputs in [0, 1] at the rows of a design.
 branin <- function(x) {
   u <- 15 * x[, 1] - 5
   (15 * x[, 2] - 5.1 / (4 * pi^2) * u^2 + 5 / pi * u - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(u) + 10
 }
 
-# A Latin hypercube whose rows are the furthest apart among 100.
+# Returns the Latin hypercube with the largest smallest distance among 100.
 simulator_runs <- function(n, digits = NULL, noise = 0, seed = 1) {
   with_seed(seed, {
     designs <- lapply(1:100, function(k) cbind((sample(n) - 0.5) / n, (sample(n) - 0.5) / n))
@@ -16,7 +16,7 @@ simulator_runs <- function(n, digits = NULL, noise = 0, seed = 1) {
   })
 }
 
-# The problem with the normal prior, where its search ended, and with the other prior.
+# Returns the problem with the normal prior, the end of its search, and the problem with the other prior.
 noise_problems <- function(data) {
   cleaned <- data_from_matrix(data$x, data$y)
   s <- learning_settings(place_kernel(kernel_se(), cleaned$x), NULL, colnames(cleaned$x),
@@ -43,7 +43,7 @@ test_that("the prior that allows little noise falls exponentially, with its slop
     expect_true(all(prior$information > 0))
   }
   expect_close(slow$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -2.753, 1e-3)
-  # the search of other fits keeps its normal prior
+  # The search of other fits keeps its normal prior.
   expect_close(made$model$problem$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -log(1e-5)^2 / 8, 1e-12)
 })
 
@@ -57,7 +57,7 @@ test_that("little noise is chosen if it has two nats more of dense log likelihoo
     likelihood <- function(theta) dense_evidence(pool, "se", theta, list(center = 0))
     gain <- likelihood(got$theta) - likelihood(made$model$theta)
     if (got$problem$little_noise) expect_gt(gain, 2) else expect_identical(got$theta, made$model$theta)
-    # no nearer start has more than was found, or the rule would have to choose it
+    # No start nearby reaches a higher value; otherwise the rule would have to choose it.
     found <- stats::optim(replace(made$model$theta, 4, made$slow$unit[[4]] + log(1e-5)), function(theta) {
       tryCatch(-likelihood(theta) - made$slow$prior(theta)$value, error = function(e) 1e10)
     }, control = list(maxit = 1000))$par
@@ -83,7 +83,7 @@ test_that("rounded and repeated responses, a given noise and no priors keep thei
 })
 
 test_that("columns of levels that share a lengthscale count as one input, for which noise keeps what it has", {
-  # bench/factors.R: with 228 columns the searches without noise took two thirds of the time of the fit
+  # With 228 columns the searches without noise took two thirds of the time of the fit (bench/factors.R).
   made <- noise_problems(simulator_runs(170))
   levels <- cbind(made$model$problem$pool$x, outer(rep_len(1:30, 170), 1:30, "==") + 0)
   may <- function(shared) {
@@ -103,9 +103,9 @@ test_that("a fit of a simulator has little noise, says so, and vcov() has its pr
   expect_lt(fit$noise, 1e-5 * stats::var(data$y))
   expect_match(fit$because[["noise"]], "little noise")
   new <- with_seed(2, matrix(stats::runif(2000), 1000))
-  # .0063 without the rule, .0056 with it: means of ten designs (bench/simulators.R)
+  # RMSE over sd is .0063 without the rule and .0056 with it, in the mean of ten designs (bench/simulators.R).
   expect_lt(sqrt(mean((predict(fit, new) - branin(new))^2)) / stats::sd(branin(new)), 0.0075)
-  # the curvature of the prior of the noise, 1/4, is 0 in its tail
+  # The curvature of the prior of the noise, 1/4, is 0 in its tail.
   other <- fit
   attr(other$learned, "little_noise") <- NULL
   added <- learned_density(other)$information() - learned_density(fit)$information()
@@ -126,7 +126,7 @@ test_that("twenty runs of a simulator are not taken for noise, and those with mu
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
     expect_true(all(is.finite(vcov(fit))))
   }
-  # .28 without this rule and .16 with it; .20 and .09 in the mean of ten maximin designs (bench/simulators.R)
+  # Without this rule it is .28, with it .16; in the mean of ten maximin designs .20 and .09 (bench/simulators.R).
   expect_lt(mean(vapply(fits, error, 0)), 0.2)
   noisy <- learn(simulator_runs(20, noise = 15), transform = "auto")
   expect_null(attr(noisy$learned, "little_noise"))
@@ -154,7 +154,7 @@ test_that("held noise is taken by the dense leave-one-out density, if the likeli
 })
 
 test_that("a smooth function of ten inputs is found at the smooth limit, unless values or starts are given", {
-  # Griewank's function with noise of 0.05 sd. The grid alone ends 11 nats lower, RMSE 0.9 (bench/smooth.R)
+  # For Griewank's function with noise of 0.05 sd, the grid alone ends 11 nats lower, with RMSE 0.9 (bench/smooth.R).
   griewank <- function(seed) {
     with_seed(seed, {
       x <- matrix(stats::runif(11000, -600, 600), ncol = 10)
@@ -170,7 +170,7 @@ test_that("a smooth function of ten inputs is found at the smooth limit, unless 
     one <- learn(data, kernel = kernel_se(), control = list(restarts = 11)) # the grid alone
     expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(one)) + 3)
   }
-  # a held lengthscale stays
+  # A held lengthscale stays.
   held <- learn(data, kernel = kernel_se(c(500, rep(2000, 9))), control = list(fix = "lengthscale.x1"))
   expect_equal(coef(held)[["lengthscale.x1"]], 500, tolerance = 1e-12)
 })

@@ -1,6 +1,6 @@
-# The near-neighbour likelihood in C against the conditional densities written down, and its derivatives.
+# Compares the Vecchia likelihood in C and its derivatives with the conditional densities.
 
-# Rows given their neighbours, by the joint normal of both: T = K + diag(noise / w) on (S, i).
+# Returns rows given their neighbours, by the joint normal of both: T = K + diag(noise / w) on (S, i).
 ref_conditionals <- function(p, rows, neighbours, times) {
   one <- function(t) {
     s <- neighbours[neighbours[, t] > 0, t]
@@ -14,8 +14,8 @@ ref_conditionals <- function(p, rows, neighbours, times) {
   sum(times * unlist(lapply(seq_along(rows), one)))
 }
 
-# E[dl dl'] by the normal of y_i and y_S: for l = log p(y_S, y_i) - log p(y_S) it is the difference of the two Fisher
-# informations, tr(T^-1 T_j T^-1 T_k) / 2.
+# Returns E[dl dl'] by the normal of y_i and y_S: for l = log p(y_S, y_i) - log p(y_S) it is the difference of the two
+# Fisher informations, tr(T^-1 T_j T^-1 T_k) / 2.
 ref_information <- function(p, rows, neighbours, times) {
   information <- function(i) ref_information_of(p, i)
   Reduce(`+`, lapply(seq_along(rows), function(t) {
@@ -24,7 +24,7 @@ ref_information <- function(p, rows, neighbours, times) {
   }))
 }
 
-# The Fisher information of rows i.
+# Returns the Fisher information of rows i.
 ref_information_of <- function(p, i) {
   if (!length(i)) return(0)
   theta <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
@@ -115,7 +115,8 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
   at <- problem$vecchia(theta, rows, near)
   value <- function(theta) problem$vecchia(theta, rows, near)$value
   expect_gradient(value, theta, at$gradient)
-  # all rows, merged, with all earlier rows: the log density of the rows as given, up to half the logs of the weights
+  # With all rows, merged, and all earlier rows as neighbours, it is the log density of the rows as given, up to half
+  # the logs of the weights.
   all_near <- problem$neighbours(theta, rows, length(rows) - 1)
   exact <- ref_exact(data$x[data$group, , drop = FALSE], (y - mean(y)) / stats::sd(y),
                      ref_kernel("se", 0.3, 0.8), 0.5)
@@ -133,7 +134,7 @@ test_that("with all earlier rows score and information are those of the exact ev
     exact <- native_exact_evidence(p, new_model(kernel, p$noise))
     expect_close(got$value, -exact$value, 1e-10, profile)
     expect_close(got$score, -c(exact$theta, exact$noise), 1e-9, profile)
-    # tr(T^-1 T_j T^-1 T_k) / 2
+    # The information is tr(T^-1 T_j T^-1 T_k) / 2.
     expect_close(got$information, ref_information_of(p, 1:25), 1e-8, profile)
     expect_identical(got$information, t(got$information))
     expect_gt(min(eigen(got$information, symmetric = TRUE, only.values = TRUE)$values), 0)
@@ -155,7 +156,7 @@ test_that("no neighbours, one row, no rows, many neighbours; rows may count seve
   for (part in c("value", "score", "information")) {
     expect_equal(three[[part]], 3 * one[[part]], tolerance = 1e-13)
     expect_equal(value(5L, matrix(c(3L, 9L), 2), 3)[[part]], 3 * one[[part]], tolerance = 1e-13)
-    # the order of the neighbours is no matter, nor are zeros after them
+    # The order of the neighbours and zeros after them have no effect.
     expect_equal(value(5L, matrix(c(9L, 3L), 2))[[part]], one[[part]], tolerance = 1e-12)
     expect_identical(value(5L, matrix(c(3L, 9L, 0L), 3))[[part]], one[[part]])
   }
@@ -192,7 +193,7 @@ test_that("inputs far from 0, columns not used, equal rows: the same numbers or 
       if (case == "apart" && profile == "matern12") expect_lt(got$value, Inf)
     }
   }
-  # an overflow is a status as well
+  # An overflow is a status as well.
   huge <- native_vecchia(list(x = p$x, y = p$y * 1e200), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
   expect_identical(huge$value, Inf)
 })
@@ -216,7 +217,8 @@ test_that("in expectation the score is 0 at the truth and its variance the infor
   scores <- with_seed(9, replicate(3000, at(drop(crossprod(R, stats::rnorm(12))))$score))
   information <- at(p$y)$information
   expect_true(all(abs(rowMeans(scores)) < 5 * sqrt(diag(information) / 3000)))
-  # scores are quadratic in normals: the variance of their squares is at most 14 times that of a square of its own size
+  # Scores are quadratic in normals: the variance of their squares is at most 14 times that of a square of the same
+  # size.
   v <- diag(information)
   expect_true(all(abs(stats::cov(t(scores)) - information) < 5 * sqrt(14 * outer(v, v) / 3000)))
 })
@@ -258,7 +260,7 @@ test_that("a factor read by the numbers of its levels has the value and the slop
     near <- native_neighbours(at[[2L]]$kernel, x, 9, rows = 1:61, rank = 1:61)
     exact <- function(p) native_exact_evidence(p[[1L]], p[[2L]])[c("value", "theta", "noise")]
     vecchia <- function(p) native_vecchia(p[[1L]], p[[2L]], 1:61, near)
-    # the same squares in another order
+    # These are the same squares in another order.
     expect_equal(exact(by), exact(at), tolerance = 1e-11, info = kernel$label)
     expect_equal(vecchia(by), vecchia(at), tolerance = 1e-11, info = kernel$label)
   }
@@ -276,7 +278,7 @@ test_that("the information of some rows is that of every fourth of 16, for all l
   expect_equal(some[c("value", "score")], whole[c("value", "score")], tolerance = 1e-12) # sums in another order
   part <- native_vecchia(data, model, rows, near, times = as.double(counted))
   expect_equal(some$information, part$information * length(rows) / sum(counted), tolerance = 1e-12)
-  # an estimate from 80 of 290 rows: sd of a sum of squares of normals about sqrt(2 / 80)
+  # The estimate is from 80 of 290 rows: a sum of squares of normals has the relative sd sqrt(2 / 80).
   expect_lt(max(abs(diag(some$information) / diag(whole$information) - 1)), 0.5)
   asked <- function(last) {
     climb(list(last = last, pool = list(n = 1L, take = identity), vecchia = function(theta, rows, near, slopes) {

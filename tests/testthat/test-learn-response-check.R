@@ -1,4 +1,4 @@
-# Responses that held-out rows refuse, or that stay as given.
+# Tests responses that held-out rows refuse, and responses that stay as given.
 
 test_that("one row does not refuse a response by its squared error, two do", {
   made <- list(problem = list(pool = list(n = 20), center = 0, scale = 1))
@@ -50,7 +50,7 @@ test_that("with many rows, smooth noise is refused where constant noise has the 
 
 test_that("a deterministic response is transformed only if its held-out squared errors become much smaller", {
   error <- function(fit, new) sqrt(mean((new$y - predict(fit, new))^2))
-  # the log is a sum of two functions
+  # The log of the response is a sum of two functions.
   sums <- function(n, seed) {
     d <- with_seed(seed, data.frame(a = stats::runif(n), b = stats::runif(n)))
     transform(d, y = exp(2 * a) * (1.2 + sin(4 * b)))
@@ -60,7 +60,7 @@ test_that("a deterministic response is transformed only if its held-out squared 
   expect_match(fit$because[["sizes"]], "next to none")
   plain <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "none", noise = ~ 1))
   expect_lt(error(fit, sums(100, 2)), error(plain, sums(100, 2)) / 3)
-  # Goldstein and Price: the log marginal likelihood prefers a transform, which predicts worse
+  # For Goldstein and Price's function, the log marginal likelihood prefers a transform that predicts worse.
   d <- with_seed(200, data.frame(a = stats::runif(200, -2, 2), b = stats::runif(200, -2, 2)))
   d <- transform(d, y = (1 + (a + b + 1)^2 * (19 - 14 * a + 3 * a^2 - 14 * b + 6 * a * b + 3 * b^2)) *
                    (30 + (2 * a - 3 * b)^2 * (18 - 32 * a + 12 * a^2 + 48 * b - 36 * a * b + 27 * b^2)))

@@ -1,11 +1,11 @@
-# The response that is modelled: transform and noise, chosen before the kernel.
+# Tests the modelled response: transform and noise, chosen before the kernel.
 
 test_that("where nothing is gained a fit is the one with constant noise and the response as given", {
   d <- with_seed(4, data.frame(x = stats::runif(150)))
   d$y <- sin(8 * d$x) + with_seed(5, 0.3 * stats::rnorm(150))
   found <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
   plain <- with_seed(1, pfdtc(y ~ x, d, transform = "none", noise = ~ 1))
-  # 1 lengthscale, variance and noise were learned from 150 rows
+  # One lengthscale, variance and noise were learned from 150 rows.
   expect_equal(coef(found), coef(plain) * ifelse(grepl("lengthscale", names(coef(plain))), 1, 150 / 147))
   expect_match(found$because[["scale"]], "multiplied by 1.02")
   expect_identical(found$learned, structure(plain$learned, factor = 150 / 147))
@@ -122,7 +122,7 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   })
   v <- found$trend$v
   exact <- log(stats::integrate(density, -6, 6, rel.tol = 1e-8)$value)
-  # the expected information stands for the curvature, which differs by its noise; the terms themselves are above 1
+  # The expected information replaces the curvature, which differs by its noise; the terms themselves are above 1.
   expect_lt(abs(found$value - problem$prior(theta)$value - exact), 0.4)
   expect_gt(abs(log(v) + log(1 / found$trend$covariance)) / 2, 1)
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
@@ -333,7 +333,7 @@ test_that("the learned lambda is that of the largest log marginal likelihood of 
   of <- function(transform) with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(), noise = ~ 1, transform = transform))
   fit <- of("yeojohnson")
   others <- lapply(fit$transform$lambda + c(-0.5, 0.5), function(lambda) of(replace(fit$transform, "lambda", lambda)))
-  # lambda has no prior; it is learned with a rougher kernel, which may cost some tenths of a nat
+  # lambda has no prior; it is learned with a rougher kernel, which may cost some tenths of a nat.
   for (other in others) expect_lt(as.numeric(logLik(other)), as.numeric(logLik(fit)) + 0.5)
 })
 
@@ -352,7 +352,7 @@ test_that("tails are those of responses whose inputs do not repeat", {
     likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise, spread = held$spread))
   }
   expect_equal(model$tail, tail_of(model$held)[["tail"]])
-  # the merit is that of rows given the earlier ones
+  # The merit is for rows given the earlier rows.
   counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
   expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })

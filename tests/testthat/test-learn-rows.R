@@ -1,4 +1,4 @@
-# noise = 0: interpolation.
+# Tests noise = 0, which interpolates.
 
 branin <- function(x) {
   u <- 15 * x[, 1] - 5
@@ -23,12 +23,12 @@ test_that("noise = 0 interpolates: the fit goes through the data, and certificat
   interval <- certify(fit, new)
   p <- predict(fit, new)
   expect_true(all(interval$mean_lower <= p & p <= interval$mean_upper))
-  # the same posterior by dense algebra, whose condition number of 1e10 leaves six digits
+  # Compute the same posterior by dense algebra, whose condition number of 1e10 leaves six digits.
   inputs <- as.matrix(data[1:2])
   cross <- kernel_matrix(fit$kernel, as.matrix(new[1:2]), inputs)
   K <- kernel_matrix(fit$kernel, inputs) + diag(fit$noise, 30)
   expect_equal(unname(p), drop(mean(data$y) + cross %*% solve(K, data$y - mean(data$y))), tolerance = 1e-4)
-  # a kernel of large variance asks for more noise
+  # A kernel with a large variance needs more noise.
   kernel <- kernel_matern(5 / 2, c(0.5, 0.5), 1e8 * stats::var(data$y))
   large <- pfdtc(y ~ ., data, noise = 0, hyper = "fixed", kernel = kernel)
   expect_equal(large$noise, 1e-5 * stats::var(data$y), tolerance = 1e-6)
@@ -72,7 +72,7 @@ test_that("a pool given another response is the one made from it, and keeps the 
   expect_identical(learning_problem(got, s, "matern32")[compared],
                    learning_problem(pools[[2]]$pool, s, "matern32")[compared])
   expect_false(identical(learning_problem(got, s, "matern32")$unit, first$unit))
-  # another kernel of the same profile is compiled anew
+  # Another kernel of the same profile is compiled anew.
   s$kernel$inputs <- 1L
   expect_identical(c(first$last, learning_problem(one, s, "matern32")$last), c(4L, 3L))
 })

@@ -1,4 +1,4 @@
-# Hyperparameters by the evidence: what is learned, from what, and what is left alone.
+# Tests hyperparameters by the log marginal likelihood: which are learned, from which rows, and which are kept.
 
 test_that("the dense evidence that others are held against is that of the formula", {
   p <- problem("matern52", n = 20, weighted = TRUE)
@@ -18,21 +18,21 @@ test_that("hyperparameters that made the data are found again within what chance
             control = list(priors = priors))
     }
     fit <- by(FALSE)
-    # standard errors by the Fisher information, tr(T^-1 T_j T^-1 T_k) / 2
+    # Compute standard errors by the Fisher information, tr(T^-1 T_j T^-1 T_k) / 2.
     Ti <- chol2inv(chol(dense_covariance(data$x, profile, truth)))
     S <- lapply(dense_slopes(data$x, profile, truth), function(slope) Ti %*% slope)
     information <- outer(1:4, 1:4, Vectorize(function(j, k) sum(S[[j]] * t(S[[k]])) / 2))
     error <- (log(coef(fit)) - truth) / sqrt(diag(solve(information)))
     expect_lt(max(abs(error)), 4, label = profile)
-    # twice the gain is chi^2 with 4 degrees of freedom: one in 10,000 is above 23.5
+    # Twice the gain is chi^2 with 4 degrees of freedom, which exceeds 23.5 once in 10,000.
     gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
     expect_lt(gain, 23.5 / 2, label = profile)
     expect_gt(gain, 0, label = profile)
-    # of so many rows priors may cost two nats
+    # With so many rows priors may cost two nats.
     expect_gt(as.numeric(logLik(by(TRUE))), as.numeric(logLik(fit)) - 2, label = profile)
   }
-  # the same by neighbours alone, where two matrices of all rows are too much memory: terms of the likelihood are true
-  # conditional densities, and 30 neighbours lose next to nothing
+  # Learn by neighbours alone, because two matrices of all rows exceed the memory. Terms of the likelihood are true
+  # conditional densities, and 30 neighbours lose almost nothing.
   data <- prior_draw(kernel, 1100)
   fit <- with_options(list(pfdtc.max_memory = 1.5 * 8 * 1100^2), by(FALSE))
   expect_false(identical(fit$evaluations, by(FALSE)$evaluations)) # where the exact evidence has the last word
@@ -52,7 +52,7 @@ test_that("priors fade with the rows, but that of the variance only where the ex
   expect_equal(prior(40), whole)
   expect_equal(prior(500), whole / 100)
   expect_equal(prior(2500), c(whole[1] / 2500, 4 / 1.5^2, whole[3] / 2500))
-  # of many inputs later, and then faster
+  # With many inputs, the precision of priors decreases from more rows on, and then faster.
   expect_identical(prior_share(150, 10), 1)
   expect_equal(prior_share(200, 10), 0.75^6)
   expect_equal(prior_share(506, 13), (50 / 506)^2)
@@ -63,7 +63,7 @@ test_that("of a few rows an input noise is not learned by heart", {
   for (seed in c(1, 5)) {
     data <- with_seed(seed, list(x = matrix(stats::rnorm(150 * 30), 150), y = stats::rnorm(150)))
     fit <- with_seed(seed, pfdtc(data$x, data$y, kernel = kernel_matern(), control = pfdtc_control(progress = FALSE)))
-    # the mean is right; a linear model has the root of 30 / 150, and so had the largest evidence
+    # The mean is right. A linear model has an RMSE of sqrt(30 / 150), and the largest log marginal likelihood.
     expect_lt(sqrt(mean((fitted(fit) - mean(data$y))^2)), 0.3)
     expect_gt(fit$noise, 0.6)
   }
@@ -73,12 +73,12 @@ test_that("the exact evidence is within two nats of the best of many exact searc
   skip_on_cran()
   cases <- list(smooth_data(100), wavy(100, noise = 0.3),
                 list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
-                # nothing to learn but the noise
+                # Only the noise can be learned.
                 with_seed(4, list(x = matrix(stats::runif(150)), y = stats::rnorm(150))))
   for (i in quick(seq_along(cases))) {
     data <- cases[[i]]
     profile <- profiles[i]
-    # nothing but noise has no signal: its prior keeps a little, which costs two nats
+    # Pure noise has no signal, but its prior keeps a little, which costs two nats.
     fit <- learn(data, kernel = package_kernel(ref_kernel(profile, NULL, NULL)), control = list(priors = i < 4))
     expect_identical(fit$posterior, "exact")
     mine <- dense_evidence(data, profile, log(coef(fit)), fit)
@@ -98,7 +98,7 @@ test_that("waves that noise could explain are found", {
   })
   for (seed in 1:2) {
     for (kernel in list(NULL, kernel_se(), kernel_matern(3 / 2))) {
-      # four standard errors of a variance, and the third of the rows that so wavy an f takes
+      # The tolerance is four standard errors of a variance, and a third of the rows, which such a wavy f uses.
       expect_lt(abs(log(learn(sine, kernel = kernel, seed = seed)$noise / 0.09)), 0.4)
       expect_lt(abs(log(learn(waves, kernel = kernel, seed = seed)$noise / 0.04)), 0.5)
     }
@@ -125,7 +125,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
   expect_match(conditionMessage(both$warned), "`noise`")
   expect_equal(both$warned$noise[1L], both$fit$noise)
   expect_lte(both$warned$behind, 2)
-  # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
+  # At either noise the best lengthscale and variance, by dense algebra with the priors, reach the same value.
   power <- mean((data$y - both$fit$center)^2)
   prior <- function(u) {
     -(50 / 60)^2 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 3, 2))^2) / 2
@@ -151,10 +151,10 @@ test_that("responses in whole numbers have the noise of rounding at least", {
   fit <- learn(data, kernel = kernel_se())
   expect_gte(fit$noise, (1 - 1e-12) / 12)
   expect_lt(fit$noise, 4 / 12)
-  # in whatever units, around whatever offset
+  # Units and offset have no effect.
   tenth <- learn(list(x = data$x, y = data$y / 10 + 0.05), kernel = kernel_se())
   expect_equal(tenth$noise, fit$noise / 100, tolerance = 1e-6)
-  # not so where responses are no multiples: the floor is a millionth
+  # If responses are not multiples of a step, the floor is a millionth.
   smooth <- learn(list(x = data$x, y = 10 * sin(data$x[, 1])), kernel = kernel_se())
   expect_lt(smooth$noise, 1.1e-6 * mean((10 * sin(data$x[, 1]))^2))
 })
@@ -168,7 +168,7 @@ test_that("equal rows that contradict each other decide the noise, also where th
   fit <- learn(data)
   pure <- mean((data$y[1:60] - data$y[241:300])^2) / 2
   expect_lt(abs(log(fit$noise / pure)), 4 * sqrt(2 / 60))
-  # two columns say all that there is: the noise is that within the groups, about 80 degrees of freedom
+  # Two columns explain everything, so the noise is that within the groups, with about 80 degrees of freedom.
   crossed <- with_seed(7, list(x = as.matrix(expand.grid(1:3, 1:3))[rep(1:9, 10), ],
                                y = rep(stats::rnorm(9, sd = 3), 10) + stats::rnorm(90)))
   within <- sum(stats::residuals(stats::lm(crossed$y ~ factor(rep(1:9, 10))))^2) / 81
@@ -184,11 +184,11 @@ test_that("equal rows are learned from as rows next to each other, and weights a
     merged <- learn(list(x = x, y = y), kernel = kernel)
     plain <- learn(list(x = apart, y = y), kernel = kernel)
     expect_identical(c(nrow(merged$data$x), nrow(plain$data$x)), c(30L, 60L))
-    # both end where a step promises less than 0.05
+    # Both searches end if a step predicts a gain below 0.05.
     expect_lt(abs(merged$evidence - plain$evidence), 0.2)
     expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.05)
   }
-  # noise / weight is what counts: priors aside, which know no weights
+  # Only noise / weight matters, except for priors, which ignore weights.
   for (factor in c(2, 1 / 8)) {
     one <- learn(data, kernel = kernel_se(), control = list(priors = FALSE))
     all <- learn(data, kernel = kernel_se(), weights = rep(factor, 30), control = list(priors = FALSE))
@@ -208,24 +208,24 @@ test_that("what is given is a start, what is fixed is held, a kernel that is giv
   expect_identical(nrow(fit$learned), 1L)
   expect_null(fit$kernels)
   expect_identical(fit$kernel$profile, "se")
-  # best among those with these values
+  # The fit is the best among those with these values.
   value <- function(u) dense_evidence(data, "se", replace(log(coef(fit)), c(1, 3), u), fit)
   mine <- log(coef(fit))[c(1, 3)]
   expect_lt(stats::optim(mine, value, control = list(fnscale = -1))$value, value(mine) + 0.3)
 
-  # the noise alone: many starts in the rest, and the choice of a kernel
+  # Fix the noise alone: the rest has many starts, and a kernel is chosen.
   noise <- learn(data, noise = 0.5, control = list(fix = "noise"))
   expect_equal(unname(coef(noise)["noise"]), 0.5, tolerance = 1e-14)
   expect_gte(nrow(noise$kernels), 4L)
   expect_gt(nrow(noise$learned), 3)
-  # values far from anything that the data could say are held, and are left where they are starts
+  # Absurd values are kept if fixed, and are starts otherwise.
   odd <- learn(data, kernel = kernel_se(c(1e5, 1e-5)), noise = 1e-9,
                control = list(fix = c("lengthscale.x1", "lengthscale.x2")))
   expect_equal(unname(coef(odd)[1:2]), c(1e5, 1e-5), tolerance = 1e-14)
   from <- learn(data, kernel = kernel_se(c(20, 20), 50), noise = 20)
   free <- learn(data, kernel = kernel_se())
   expect_lt(abs(as.numeric(logLik(from)) - as.numeric(logLik(free))), 0.3)
-  # one input of two
+  # Use one of two inputs.
   part <- learn(data, kernel = kernel_matern(5 / 2, inputs = 1))
   expect_named(coef(part), c("lengthscale.x1", "variance", "noise"))
 })
@@ -243,9 +243,9 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
   expect_null(lengthened(problem, end$theta))
   short <- replace(end$theta, 3, log(0.02)) # of an input that says nothing
   expect_identical(lengthened(problem, short), replace(short, 3, problem$unit[[3]] + log(3 * sqrt(3))))
-  # the search alone ends 50 nats behind; what is left is for its few steps
+  # The search alone ends 50 nats below; its few steps leave up to four.
   expect_gt(finish_starts(problem, list(short))[[1L]]$value, end$value - 4)
-  # a lengthscale that was told is kept
+  # A given lengthscale is kept.
   s$free <- setdiff(s$free, "lengthscale.x3")
   given <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "matern32"))
   expect_null(lengthened(given, short))
@@ -261,7 +261,7 @@ test_that("restarts are as many as asked for, priors can be left out", {
   expect_output(print(fit), "20 starts")
   expect_identical(nrow(learn(data, kernel = kernel_se())$learned), 9L)
   expect_identical(nrow(learn(wavy_line(), kernel = kernel_se())$learned), 10L)
-  # an input that says nothing: its lengthscale is long in any case, and the likelihood no less without priors
+  # An input without effect has a long lengthscale in any case, and without priors the likelihood is no smaller.
   more <- list(x = cbind(data$x, with_seed(9, stats::runif(40))), y = data$y)
   with_priors <- learn(more, kernel = kernel_se())
   without <- learn(more, kernel = kernel_se(), control = list(priors = FALSE))
@@ -281,7 +281,7 @@ test_that("set.seed() reproduces what is learned to the bit, and threads change 
     control <- list(maxit = 0, restarts = if (length(data$y) > 1000) 3)
     one <- learned(data, control = control)
     expect_identical(learned(data, control = control), one)
-    # The threads of a BLAS share the sums of the exact evidence and so change its rounding, errors of 1e-10 or less.
+    # The threads of a BLAS share the sums of the exact evidence, which changes rounding by 1e-10 or less.
     two <- learned(data, control = c(control, threads = 2))
     if (engine$optimised_blas) expect_equal(two, one, tolerance = 1e-7) else expect_identical(two, one)
     other <- learned(data, control = control, seed = 2)
@@ -299,8 +299,8 @@ test_that("few rows, many inputs, constant inputs, factors: sane, and no worse t
   blocks <- with_seed(1, pfdtc(yield ~ block + N + P + K, npk))
   expect_identical(blocks$posterior, "exact")
   expect_true(all(is.finite(coef(blocks)) & coef(blocks) > 0))
-  # half a replicate: interactions may explain nearly all. No interpolation, and nothing is lost beside the noise that
-  # an analysis of variance leaves.
+  # In half a replicate, interactions may explain nearly everything. The fit does not interpolate, and is no worse than
+  # with the noise of an analysis of variance.
   expect_gt(stats::sd(residuals(blocks)), 0.1)
   aov <- with_seed(1, pfdtc(yield ~ block + N + P + K, npk, noise = 15.7, control = list(fix = "noise")))
   expect_gt(as.numeric(logLik(blocks)), as.numeric(logLik(aov)) - 0.5)
@@ -325,7 +325,7 @@ test_that("few rows, many inputs, constant inputs, factors: sane, and no worse t
   plain <- learn(data)
   more <- learn(list(x = cbind(data$x, 7), y = data$y))
   expect_equal(predict(more), predict(plain), tolerance = 0.05)
-  # inputs in units of 1e8 and 1e-8, about 1e8; a response in units of 1e20
+  # Inputs have units of 1e8 and 1e-8, or values about 1e8.
   for (case in list(c(1e8, 0), c(1e-8, 0), c(1, 1e8))) {
     moved <- learn(list(x = data$x * case[1] + case[2], y = data$y))
     expect_equal(coef(moved)[["lengthscale.x1"]] / case[1], coef(plain)[["lengthscale.x1"]], tolerance = 1e-3)
@@ -356,7 +356,8 @@ test_that("every method learns by the evidence, with the same seed the same, and
   expect_identical(c(paper$m, paper$neighbours), c(40L, 0L))
   expect_named(paper$evaluations, c("pilot", "objective"))
   expect_null(paper$learned)
-  # random rows, hyperparameters by VFE from them: all 40 rows are points, so by the evidence with its jitter
+  # Rows are random, and hyperparameters come from VFE on them: all 40 rows are points, so VFE is the evidence with a
+  # jitter.
   start <- start_values(place_kernel(kernel_se(), paper$data$x), NULL, paper$data)
   expect_equal(-paper$pilot$trace$objective[1],
                dense_evidence(list(x = data$x, y = paper$data$y), "se",

@@ -1,4 +1,4 @@
-# Leave-one-out, PIT, calibration and cross-validation of fits with classes and counts.
+# Tests leave-one-out, PIT, calibration and cross-validation of fits with classes and counts.
 
 scored_data <- function(n = 120) {
   with_seed(7, {

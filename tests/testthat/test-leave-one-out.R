@@ -1,4 +1,4 @@
-# Leave-one-out against refits with the row's weight set to 0, hyperparameters, points and units held.
+# Compares leave-one-out with refits whose row has weight 0, at the same hyperparameters, points and units.
 
 loo_problem <- function(n = 24, seed = 3) {
   p <- problem("matern32", n = n, d = 2, m = 6, seed = seed)
@@ -26,7 +26,7 @@ makers <- function(p) {
        small = list(pfdtc))
 }
 
-# mean and variance of f at row i by a fit without it
+# Returns mean and variance of f at row i by a fit without it.
 refitted <- function(maker, p) {
   t(vapply(which(p$weights > 0), function(i) {
     fit <- do.call(fit_by, c(maker[1L], list(p, replace(p$weights, i, 0)), maker[-1L]))
@@ -114,7 +114,7 @@ without_by_force <- function(fit, weights, y, i) {
 }
 
 test_that("near rows: the row's weight set to 0, order and lists held", {
-  # the last has more points than terms that change
+  # The last problem has more points than terms that change.
   for (case in quick(list(c(5, 4, 5), c(7, 9, 5), c(3, 0, 5), c(60, 60, 5), c(2, 2, 30)))) {
     p <- problem("matern32", n = 40, d = 2, m = case[3L], weighted = TRUE, seed = case[1L])
     p$y <- p$y + 3
@@ -252,7 +252,7 @@ test_that("rstudent() and dfbetas() are lm()'s where a linear mean is all, weigh
        noise = summary(line)$sigma^2, ...)
   }
   for (fit in list(set(gp_exact), set(gp_dtc, inducing = as.matrix(cars["speed"])[c(1, 20, 50), , drop = FALSE]))) {
-    # the prior of the mean takes a ten thousandth
+    # The prior of the mean has an effect of 1e-4.
     expect_equal(rstudent(fit), rstudent(line), tolerance = 1e-3)
     expect_equal(dfbetas(fit), dfbetas(line), tolerance = 1e-3)
   }

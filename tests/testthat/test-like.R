@@ -1,4 +1,4 @@
-# One model for all functions that fit: `like` takes the model of a fit, `plain` the model of earlier versions.
+# Tests `like`, which takes the model of a fit, and `plain`, the model of earlier versions, for all functions that fit.
 uneven_data <- function(n = 80) {
   with_seed(4, {
     d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n), w = stats::runif(n, 0.5, 2))

@@ -61,10 +61,10 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_silent(three <- AIC(finer, other, k = 3))
   expect_equal(three, stats:::AIC.default(finer, other, k = 3))
 
-  # other hyperparameters, told apart by nothing but references
+  # Other hyperparameters can be told apart only by references.
   near <- fit_fixed(p, maxit = 0, noise = 1.01 * coarse$noise)
   expect_warning(AIC(coarse, near), "reference\\(fit\\)", class = "pfdtc_warning_evidence")
-  # an ELBO far below the evidence puts the better model second
+  # An ELBO far below the log marginal likelihood puts the better model second.
   worse <- fit_fixed(p, maxit = 0, inducing = p$x, noise = 1.5 * coarse$noise)
   few <- fit_fixed(p, maxit = 0, inducing = p$x[1:12, ])
   few$reference <- with_seed(1, reference(few, 40))
@@ -72,7 +72,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_lt(few$evidence, worse$evidence)
   expect_warning(AIC(few, worse), "few.*worse", class = "pfdtc_warning_evidence")
 
-  # a bracket that a reference closes tells them apart; what has no bracket is taken at its value
+  # A reference narrows the bracket, so that the fits can be ordered. A value without a bracket counts as exact.
   lm_fit <- lm(p$y ~ p$x)
   middle <- mean(evidence_bounds(coarse)) - coarse$df # its AIC is inside the bracket of coarse's
   half_way <- structure(list(), class = "half_way")
@@ -181,7 +181,7 @@ test_that("draws have the mean and covariance that predict() gives", {
     s <- as.matrix(simulate(fit, n, seed = 1, newdata = new, type = type))
     expect_true(all(is.na(s[4, ])))
     s <- s[1:3, ]
-    # five standard errors of a mean and of a covariance of normal draws
+    # The tolerance is five standard errors of a mean and of a covariance of normal draws.
     expect_true(all(abs(rowMeans(s) - p$fit) < 5 * p$se.fit / sqrt(n)))
     v <- diag(p$cov)
     error <- sqrt((outer(v, v) + p$cov^2) / n)

@@ -3,7 +3,7 @@ test_that("block, threads and memory come from a control, or from options", {
   expect_identical(plain[c("block", "threads", "memory")], list(block = 512L, threads = 2L, memory = 1e6))
   chosen <- engine_control(2000, pfdtc_control(block = 100, threads = 2, memory = 7))
   expect_identical(chosen[c("block", "threads", "memory")], list(block = 100L, threads = 2L, memory = 7))
-  # threads are worth their start for some hundred rows each, and blocks never longer than the rows
+  # A thread needs some hundred rows, and blocks are never longer than the rows.
   expect_identical(engine_control(300, pfdtc_control(threads = 2))$threads, 1L)
   expect_identical(engine_control(600, pfdtc_control(threads = 8))[c("block", "threads")],
                    list(block = 300L, threads = 2L))
@@ -35,7 +35,7 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
   expect_identical(result$value, Inf)
   expect_match(result$reason, "not positive definite")
   expect_error(vfe_objective(z, x, 1:4, kernel, 0.1), class = "pfdtc_error_numerical")
-  # the ladder of jitters ends where it is told to
+  # The jitter is not raised beyond the given limit.
   at <- function(...) native_posterior(z, list(x = x, y = 1:4 / 4), new_model(kernel, 0.1), jitter = 0, ...)
   expect_error(at(most = 0), "posterior", class = "pfdtc_error_numerical")
   expect_gt(at()$jitter, 0)
@@ -90,7 +90,7 @@ test_that("every door refuses what it would read out of bounds", {
   doors <- made$doors
   list2env(made[c("p", "good", "ec", "nu")], environment())
   refused <- function(name, args, what) expect_error(call_door(name, args), "internal: ", info = paste(name, what))
-  # the arguments, and of those that are rows, a model or a posterior their elements: each as a path into the list
+  # Each argument, and each element of rows, models and posteriors, is a path into the list.
   leaves <- function(args) {
     parts <- function(i) {
       parts <- names(args[[i]])
@@ -184,7 +184,7 @@ test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the
   expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
   expect_error(exact(replace(kernel, "inputs", list(8:9))), "internal")
   expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
-  # R's time limit is met where an interrupt is: between the steps of the factorisation
+  # R's time limit takes effect where an interrupt does: between the steps of the factorisation.
   big <- problem(n = 3000, m = 2, seed = 6)
   expect_error({
     setTimeLimit(elapsed = 0.05, transient = TRUE)
@@ -202,7 +202,7 @@ test_that("vectors of every width give the same numbers to rounding", {
     vfe_objective(p$z, p$x, p$y, package_kernel(p$kernel), p$noise, jitter = 1e-6)
   }
   wanted <- evaluate(0L)
-  # sums in another order: 1e-16 times the condition of k(Z, Z) + 1e-6, at most 1e8
+  # Sums have another order, so the tolerance is 1e-16 times the condition of k(Z, Z) + 1e-6, at most 1e8.
   for (lanes in c(1L, 2L, 4L, 8L)) expect_equal(evaluate(lanes), wanted, tolerance = 1e-8, info = lanes)
 })
 

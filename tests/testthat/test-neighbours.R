@@ -1,5 +1,5 @@
-# Brute force in the coordinates that native_neighbours() documents: differences divided by the lengthscales, equal
-# distances by the number of the row.
+# Finds neighbours by brute force in the coordinates of native_neighbours(): differences divided by the lengthscales,
+# equal distances in the order of rows.
 brute_neighbours <- function(x, s, lengthscale, query = NULL, rows = NULL, rank = NULL, inputs = seq_len(ncol(x))) {
   u <- function(a) sweep(sweep(a[, inputs, drop = FALSE], 2, x[1, inputs]), 2, 1 / lengthscale, `*`)
   ux <- u(x)
@@ -27,7 +27,7 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
   rows <- sample.int(n, min(n, n_query))
   rank <- sample.int(n, replace = n %% 2 == 0)          # rows of equal rank are not before one another
   shape <- function(m, k) matrix(m, s, k)
-  # few queries leave the rows in their order, many make a tree of them
+  # Few queries keep the order of rows, many make a tree of them.
   expect_identical(native_neighbours(kernel, x, s, query[1:3, , drop = FALSE]),
                    shape(brute_neighbours(x, s, lengthscale, query[1:3, , drop = FALSE]), 3), info = info)
   expect_identical(native_neighbours(kernel, x, s, query),
@@ -50,7 +50,7 @@ test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, du
     }
     clusters <- matrix(rnorm(1500, sample(c(-50, 0, 3), 500, TRUE), 0.01), 500, 3)
     expect_neighbours(clusters, 20, c(1, 1, 100), "clusters")
-    # halves and quarters: distances without rounding, so that equal ones are equal
+    # Multiples of 1/4 have distances without rounding, so that equal distances are equal.
     grid <- as.matrix(expand.grid(1:12, 1:12, 1:4)) / 4
     dimnames(grid) <- NULL
     expect_neighbours(grid, 30, 0.5, "grid")
@@ -59,7 +59,7 @@ test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, du
     expect_neighbours(cbind(rnorm(200), 5), 12, 1, "a constant column")
     expect_neighbours(matrix(round(rnorm(600), 2), 300) + 1e8, 12, 0.3, "around 1e8")
     expect_neighbours(matrix(1e9 * sample(0:2, 800, TRUE) + rnorm(800) / 1e3, 400), 9, 1, "tight clusters far apart")
-    # within a cluster distances are those between two floats, as rows of a leaf have them
+    # Within a cluster, distances are as small as single precision allows.
     tight <- matrix(runif(160), 80)[rep(1:80, 5), ] + rnorm(800) / 1e8
     expect_neighbours(tight, 3, 1, "nearer to one another than floats tell")
     expect_neighbours(matrix(rnorm(80), 40), 60, 1, "more than there are")
@@ -114,7 +114,7 @@ test_that("rows far from all data have more neighbours: 10 rows would fit into t
   expect_lt(sum(far), 60)
   all[13:40, !far] <- 0L
   expect_identical(got, all)
-  # rows of the data are not far, nor are queries among equal rows
+  # Rows of the data are not far from them, nor are queries among equal rows.
   expect_true(all(got[13, 211:230] == 0L))
   expect_true(all(native_neighbours(neighbour_kernel(1, x), x[rep(1, 60), ], c(12L, 40L), x[1:3, ])[13, 1] == 0L))
 })

@@ -13,7 +13,7 @@ test_that("expected improvement is that of quadrature, with slopes where it is 0
       expect_equal(exp(log_improvement(gap, sd)), truth, tolerance = 1e-8)
     }
   }
-  # h(z) = phi(z) (1 - |z| M(z)), with Mills' ratio M as a continued fraction
+  # h(z) is phi(z) (1 - |z| M(z)), with Mills' ratio M as a continued fraction.
   for (z in c(-19.9, -20.1, -40, -1000)) {
     mills <- Reduce(function(tail, k) k / (abs(z) + tail), 60:1, 0)  # |z| + k / (|z| + ...)
     expect_equal(log_improvement(z, 1), stats::dnorm(z, log = TRUE) + log(mills / (abs(z) + mills)), tolerance = 1e-6)
@@ -37,7 +37,7 @@ test_that("the row has the largest criterion on a fine grid, for every goal", {
     got <- next_points(fit, goal = goal, lower = 0, upper = 1, level = if (goal == "level") 0.05)
     expect_gte(got$criterion, max(cases[[goal]]) * (1 - 1e-6))
     expect_lt(min(abs(got$x - grid$x[cases[[goal]] >= 0.999 * max(cases[[goal]])])), 0.01)
-    # candidates have the same criterion
+    # Candidates have the same criterion.
     among <- next_points(fit, goal = goal, candidates = grid, level = if (goal == "level") 0.05)
     expect_equal(among$criterion, max(cases[[goal]]), tolerance = 1e-6)
     expect_identical(among$x, grid$x[which.max(cases[[goal]])])
@@ -62,8 +62,8 @@ test_that("the second row is that of the fit to which the first was added with i
   }
 })
 
-# The criterion of gp_exact(noise = 0) with kernel_se(0.3, 0.1) by dense matrices: `x` and `y` are the rows measured,
-# then those proposed, with their means as responses.
+# Returns the criterion of gp_exact(noise = 0) with kernel_se(0.3, 0.1) by dense matrices. `x` and `y` are the measured
+# rows, then the proposed rows with their means as responses.
 dense_criterion <- function(fit, x, y, at, goal, level) {
   kernel <- function(a, b) 0.1 * exp(-outer(a, b, "-")^2 / (2 * 0.3^2))
   K <- kernel(x, x) + diag(fit$noise, length(x))
@@ -94,7 +94,7 @@ test_that("without noise several rows are distinct, none is measured, and each h
       x <- c(x, got$x[i])
       y <- c(y, predict(fit, got[i, "x", drop = FALSE]))
     }
-    # a measured row is chosen last, and nothing is expected from it
+    # A measured row is chosen last, with an expected improvement of 0.
     among <- next_points(fit, 6, goal, candidates = rbind(d["x"], data.frame(x = c(0.7, 0.2))), level = level)
     expect_setequal(among$x[1:2], c(0.2, 0.7))
     nothing <- if (goal == "level") -abs(d$y - level)[match(among$x[3:6], d$x)] else 0
@@ -152,7 +152,7 @@ test_that("bounds, candidates and levels are refused by name", {
   inside <- gp_exact(y ~ log(x), d, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
   expect_input_error(next_points(inside), "x")
   expect_input_error(next_points(fit, threshold = 3), "threshold")
-  # a variable of the offset has no range: the message tells how to hold it
+  # A variable of the offset has no range, and the message tells how to fix it.
   d$o <- 5:1
   shifted <- gp_exact(y ~ x, d, offset = o, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
   expect_input_error(next_points(shifted), "set `lower` and `upper` to the same value")

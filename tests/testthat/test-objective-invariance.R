@@ -1,4 +1,4 @@
-# Invariances of objectives: the order of rows, blocks and threads change nothing beyond rounding.
+# Tests that the order of rows, blocks and threads change objectives by rounding only.
 
 everything <- function(p, aux = list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), aux_white(0.8))) {
   list(
@@ -25,7 +25,7 @@ test_that("block size, threads and memory change nothing beyond rounding", {
         expect_same(with_options(now, everything(p)), plain, deparse(now))
       }
     }
-    # nu made under one setting and used under another
+    # Make nu under one setting and use it under another.
     kept <- package_nu(p, aux_sor(rows = p$rows))
     bare <- with_options(list(pfdtc.memory = 0), package_nu(p, aux_sor(rows = p$rows)))
     expect_same(package_pf(p, bare), package_pf(p, kept), "nu without memory")

@@ -1,4 +1,4 @@
-# Problems that break careless code (helper-problems.R).
+# Tests objectives on problems that break careless code (helper-problems.R).
 
 test_that("nasty problems give the reference's numbers", {
   skip_on_cran()
@@ -10,7 +10,7 @@ test_that("nasty problems give the reference's numbers", {
           ref_pf(z, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights, jitter)
         }
         terms <- ref_pf_terms(p$z, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights, jitter)
-        # the value is a difference of terms of the size of C(X), and rounds as they do
+        # The value is a difference of terms of the size of C(X), and has their rounding errors.
         got <- package_pf(p, pair$nu, jitter = jitter)
         value <- ref(p$z)
         expect_lt(abs(got$value - value), 1e-11 * (terms$constant + abs(value)), label = name)
@@ -20,7 +20,7 @@ test_that("nasty problems give the reference's numbers", {
         expect_lt(error, 1e-8 * max(abs(slope)) + slack, label = name)
       }
     }
-    # the reference inverts Q + s2 I and keeps as many digits as its condition leaves
+    # The reference inverts Q + s2 I and keeps as many digits as its condition allows.
     lost <- 2e-16 * nrow(p$x) * p$kernel$variance / p$noise
     got <- package_vfe(p, jitter = 1e-6)
     elbo <- ref_elbo(p$z, p$x, p$y, p$kernel, p$noise, p$weights, 1e-6)
@@ -36,7 +36,7 @@ test_that("duplicated inducing points: a jitter makes them one point with a smal
     jitter <- 1e-8
     split <- c(jitter, jitter / 2, jitter, jitter)
     for (pair in nu_pairs(p)) {
-      # rounding of 1e-16 in a Kmm of condition 1e8 (the reference's has none of that)
+      # The tolerance is rounding of 1e-16 in a Kmm of condition 1e8, which the reference's does not have.
       expect_close(
         package_pf(p, pair$nu, twice, jitter = jitter)$value,
         ref_pf(p$z, p$x, p$y, p$kernel, p$noise, pair$reference, jitter = split), 1e-7
@@ -65,7 +65,7 @@ test_that("hopeless problems give finite numbers or a classed error", {
 })
 
 test_that("an almost constant kernel is a constant kernel", {
-  # at lengthscale 1e6 covariances differ from the variance by 1e-12: one point with jitter / M
+  # At lengthscale 1e6 covariances differ from the variance by 1e-12, so the points act as one with jitter / M.
   p <- problem(lengthscale = c(1e6, 1e6), n_aux = 5)
   jitter <- 1e-6
   one <- p$z[1, , drop = FALSE]
@@ -79,9 +79,9 @@ test_that("an almost constant kernel is a constant kernel", {
                -ref_elbo(one, p$x, p$y, p$kernel, p$noise, jitter = jitter / nrow(p$z)), 1e-7)
 })
 
-# N = 12, M = 5, Kmm of condition 3e3, 9e5 and 2e8 at lengthscales 1, 2 and 4, and numbers that are
-# exact in binary. The expected ones are the proposition's terms and the ELBO taken literally in
-# 80-digit arithmetic, gradients by central differences with step 1e-25.
+# N = 12, M = 5, Kmm of condition 3e3, 9e5 and 2e8 at lengthscales 1, 2 and 4, and numbers that are exact in binary. The
+# expected values are the proposition's terms and the ELBO in 80-digit arithmetic, with gradients by central differences
+# with step 1e-25.
 precise_problem <- function(lengthscale, noise) {
   list(x = matrix((0:11) / 4), y = (7 * (0:11)) %% 5 / 4 - 1 / 2, z = matrix((1:5) / 2),
        kernel = ref_kernel("se", lengthscale, 1), noise = noise, rows = c(1, 4, 7, 10))
@@ -166,8 +166,8 @@ test_that("where solve() has eight digits or none, numbers are those of 80-digit
   for (v in precise_values) {
     p <- precise_problem(v$lengthscale, v$noise)
     info <- paste("lengthscale", v$lengthscale, "noise", v$noise, "jitter", v$jitter)
-    # the whitened form loses the root of the condition of Kmm, 1e3 to 1e4, of 2e-16, the gradient
-    # all of it, on the scale of the value's terms (Z hardly matters at lengthscale 4)
+    # The whitened form multiplies rounding of 2e-16 by the root of the condition of Kmm (1e3 to 1e4), and the gradient
+    # by the whole, relative to the value's terms (Z has little effect at lengthscale 4).
     for (kind in c("sor", "subset")) {
       aux <- if (kind == "sor") aux_sor(rows = p$rows) else aux_subset(rows = p$rows)
       got <- package_pf(p, package_nu(p, aux), jitter = v$jitter)

@@ -1,4 +1,4 @@
-# pf_objective() and vfe_objective() against the dense transcription in helper-reference.R.
+# Compares pf_objective() and vfe_objective() with the dense transcription in helper-reference.R.
 
 kinds <- c("sor", "subset", "reference")
 
@@ -47,7 +47,7 @@ test_that("that closed form is the pF divergence by its definition and the mean'
     nu <- ref_nu_white(share, p$x, p$y, p$kernel, p$noise, p$weights)
     off <- drop(ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights)$mean(p$x) - nu$mean(p$x))
     w <- ref_weights(p$weights, p$x)
-    # what the second part is at Q = K, where the noise of the rows has no share in that of Z
+    # Compute the second part at Q = K, where the noise of the rows is not in Z.
     K <- outer(sqrt(w), sqrt(w)) * ref_k(p$kernel, p$x)
     inverse <- solve(diag(nrow(K)) + K / p$noise)
     least <- share * p$noise * trace_of(K %*% inverse %*% inverse)
@@ -163,7 +163,7 @@ test_that("Z = X leaves no divergence; elsewhere it is positive", {
     for (pair in nu_pairs(p)) {
       size <- ref_pf_terms(p$x, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights)$constant
       at_x <- package_pf(p, pair$nu, p$x, constant = TRUE)
-      # a difference of terms of size C(X) over a Kmm with condition below 1e5
+      # The value is a difference of terms of size C(X) over a Kmm with condition below 1e5.
       expect_lt(abs(at_x$value), 1e-11 * size)
       expect_gt(package_pf(p, pair$nu, constant = TRUE)$value, 0)
     }

@@ -1,4 +1,4 @@
-# Calls of exported functions with one odd argument at a time. Each call must work, or raise an error with a class.
+# Calls exported functions with one odd argument at a time. Each call must work or raise a classed error.
 
 odd_values <- list(
   "a named number" = c(a = 1), "a negative number" = -1, "NA" = NA, "a large number" = 1e300, "text" = "nonsense",

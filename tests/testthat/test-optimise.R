@@ -1,4 +1,4 @@
-# Problems with known minima: list(start, evaluate), as minimise() takes them.
+# Defines problems with known minima, list(start, evaluate) as for minimise().
 
 smooth <- function(start, value, gradient) {
   list(start = start, evaluate = function(par) list(value = value(par), gradient = gradient(par)))
@@ -14,12 +14,12 @@ rosenbrock <- function(d) {
          })
 }
 
-# sum h (p - 2)^2 / 2, whose condition number is max(h) / min(h)
+# Returns the problem sum h (p - 2)^2 / 2, whose condition number is max(h) / min(h).
 quadratic <- function(h) {
   smooth(rep(1, length(h)), function(p) sum(h * (p - 2)^2) / 2, function(p) h * (p - 2))
 }
 
-# The same problem, whose evaluation fails where `outside(par)` is TRUE
+# Returns the same problem, whose evaluation fails where outside(par) is TRUE.
 only_inside <- function(problem, outside, failed = list(value = Inf, reason = "outside")) {
   list(start = problem$start,
        evaluate = function(par) if (outside(par)) failed else problem$evaluate(par))
@@ -71,7 +71,7 @@ test_that("a failed evaluation is a step too far: the search ends at the minimum
     expect_equal(found$par, c(1, 1), tolerance = 1e-4)
     expect_true(all(is.finite(found$par)))
   }
-  # first steps that would overshoot by 8 orders of magnitude
+  # The first step would overshoot by 8 orders of magnitude.
   found <- minimise(only_inside(log_barrier, function(p) any(p <= 0)), first_step = 1e8)
   expect_equal(found$par, c(1, 1), tolerance = 1e-4)
   expect_gt(sum(is.na(found$trace$objective)), 0)
@@ -120,7 +120,7 @@ test_that("nothing to optimise, and nothing to gain", {
   found <- minimise(smooth(2, function(p) 5, function(p) 0))
   expect_identical(found[c("par", "value", "convergence", "iterations")],
                    list(par = 2, value = 5, convergence = 0L, iterations = 0L))
-  # a kink is the end: nothing lower can be found
+  # At a kink the search ends, because nothing lower can be found.
   found <- minimise(smooth(1.3, abs, sign))
   expect_equal(found$value, 0, tolerance = 1e-8)
   expect_identical(found$convergence, 0L)
@@ -155,7 +155,7 @@ test_that("reltol is measured by what has been lowered since the start, three it
       runs <- rle(small[-last])
       expect_lt(max(0, runs$lengths[runs$values]), 3)
       expect_identical(found$message, "converged")
-      # a constant added to the objective changes nothing
+      # Adding a constant to the objective has no effect.
       shifted <- smooth(p$start, function(x) p$evaluate(x)$value + 2^20, function(x) p$evaluate(x)$gradient)
       expect_equal(minimise(shifted, maxit = 1000, reltol = reltol)$par, found$par, tolerance = 1e-3)
     }
@@ -224,7 +224,7 @@ test_that("an interrupt ends a search with the best so far; other errors pass", 
   expect_identical(found$value, min(found$trace$objective))
   expect_identical(p$evaluate(found$par)$value, found$value)
   expect_error(minimise(stopping(function() stop("out of paper"))), "out of paper")
-  # before anything is known
+  # Interrupt before the first value.
   none <- minimise(list(start = 1:2 / 2, evaluate = function(par) interrupt()))
   expect_identical(none[c("par", "value", "convergence", "evaluations")],
                    list(par = c(0.5, 1), value = NA_real_, convergence = 52L, evaluations = 0L))
@@ -232,7 +232,7 @@ test_that("an interrupt ends a search with the best so far; other errors pass", 
 
 test_that("the best so far is not the last so far", {
   calls <- 0
-  # the first step goes too far, and the search ends before the next
+  # The first step is too long, and the search ends before the next.
   too_long <- list(start = 1, evaluate = function(par) {
     calls <<- calls + 1
     if (calls == 3) stop(interrupt_signal)
@@ -288,7 +288,7 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   expect_length(calls, found$evaluations)
   expect_identical(calls[[found$evaluations]][c(1, 3)], c(found$evaluations, found$value))
 
-  # the line that run_minimise() makes
+  # Test the line of run_minimise().
   shown <- function(e) paste(utils::capture.output(e, type = "message"), collapse = "")
   search <- function() run_minimise(rosenbrock(3), pfdtc_control(maxit = 200, progress = TRUE), "inducing points")
   expect_identical(shown(search()), "")
@@ -305,7 +305,7 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   })
 })
 
-# ---- stages that a time limit ends; interrupts are in test-interrupt.R
+# ---- stages that a time limit ends; test-interrupt.R tests interrupts
 
 test_that("R's time limit ends a fit as a whole, with the best so far", {
   data <- smooth_data(1000)                      # its pilot takes some tenths of a second at least
@@ -318,7 +318,7 @@ test_that("R's time limit ends a fit as a whole, with the best so far", {
   expect_identical(fit$pilot$convergence, 2L)
   expect_match(fit$pilot$message, "time limit")
   expect_true(all(is.finite(predict(fit, data$new))))
-  # R forgets a limit that was reached: the fit must not go on as if there had been none
+  # R forgets a limit that was reached, so the fit must not continue as if there had been none.
   expect_identical(fit$convergence, 2L)
   expect_identical(names(fit$evaluations), "pilot")
 })
@@ -338,11 +338,11 @@ test_that("R's time limit ends learning by the evidence, wherever it comes, with
         warned <<- TRUE
         invokeRestart("muffleWarning")
       })
-      # later limits may be met, on a machine that has become faster
+      # On a faster machine later limits may not be reached.
       if (is.null(kernel) && share < 0.2) expect_true(warned, info = share)
       expect_identical(fit$convergence, if (warned) 2L else 0L)
       expect_identical(fit$posterior, "exact")
-      # a limit that was not met leaves the choice whole, which may be a sum
+      # If the limit is not reached, the choice of a kernel is complete and may be a sum.
       if (warned || !is.null(kernel)) expect_true(fit$kernel$profile %in% c(profiles, kernel$profile))
       if (!is.null(kernel)) expect_identical(fit$kernel$profile, "matern52")
       p <- predict(fit, data$new, se.fit = TRUE)

@@ -1,4 +1,4 @@
-# Packages that explain any model by its predict(): no method of ours is needed, which this shows.
+# Tests that packages which explain any model by its predict() need no method of this package.
 
 test_that("DALEX explains a fit by its predict()", {
   skip_if_not_installed("DALEX")

@@ -1,4 +1,4 @@
-# Fits to the package, and the package's results to covariances of predict(): far and exact posteriors.
+# Compares results of marginaleffects with covariances of predict(), for inducing points and exact posteriors.
 
 test_that("draws of several batches have the joint covariance of all their rows", {
   data <- smooth_data(40)
@@ -10,7 +10,7 @@ test_that("draws of several batches have the joint covariance of all their rows"
       rbind(joint_draws(fit, x[1:3, ], draws), joint_draws(fit, x[4:7, ], draws))
     }))
     cov <- unname(predict(fit, x, full_cov = TRUE)$cov)
-    # 20000 pairs: the sd of an entry is sqrt((c_ii c_jj + c_ij^2) / 20000); six of them
+    # For 20000 pairs the sd of an entry is sqrt((c_ii c_jj + c_ij^2) / 20000); allow six.
     error <- sqrt((outer(diag(cov), diag(cov)) + cov^2) / 20000)
     expect_lt(max(abs(tcrossprod(f) / ncol(f) - cov) / error), 6)
     expect_lt(max(abs(rowMeans(f))), 1e-12)     # pairs around the mean
@@ -48,7 +48,7 @@ test_that("classes and times have the predictions of predict(), and draws of the
     draws <- attr(p, "posterior_draws")
     K <- if (is.null(p$group)) 1 else 3
     expect_identical(p$rowid, rep(4:6, K))
-    # pairs around the mean: the mean of 1000 draws is within five standard errors of independent draws
+    # Draws are pairs around the mean: the mean of 1000 is within five standard errors of independent draws.
     expect_lt(max(abs(rowMeans(draws) - p$estimate) / apply(draws, 1, stats::sd)), 5 / sqrt(1000))
     again <- attr(get_predict.gp_fit(fit, new[c(3, 1), ]), "posterior_draws")
     expect_equal(again[1:2, ], draws[c(3, 1), ], tolerance = 1e-5)
@@ -66,14 +66,14 @@ test_that("contrasts of classes have the joint covariance of their draws, the re
   at <- posterior_values(posterior_of(fit), x)
   for (i in 1:4) {
     V <- matrix(at$var[i, ], 2)
-    # 10000 pairs, as above; five standard errors
+    # For 10000 pairs, as above, allow five standard errors.
     error <- sqrt((outer(diag(V), diag(V)) + V^2) / 10000)
     expect_lt(max(abs(stats::cov(t(f[i, , ])) - V) / error), 5)
     expect_equal(rowMeans(f[i, , ]), at$mean[i, ], tolerance = 1e-10)
   }
 })
 
-# Some versions use functions of a newer R than they ask for.
+# Some versions use functions of a newer R than they require.
 skip_if_no_marginaleffects <- function() {
   skip_if_not_installed("marginaleffects")
   skip_if_not_installed("collapse")
@@ -94,7 +94,7 @@ test_that("predictions() are those of predict(), with its intervals", {
   band <- predict(fit, new, interval = "credible")
   expect_equal(p$estimate, unname(band[, "fit"]), tolerance = 1e-10)
   sd <- predict(fit, new, se.fit = TRUE)$se.fit
-  # the sd of a 2.5 % quantile of 20000 draws is 0.019 sd; four of them
+  # The sd of a 2.5 % quantile of 20000 draws is 0.019 sd; allow four.
   expect_lt(max(abs(cbind(p$conf.low, p$conf.high) - band[, -1]) / sd), 0.08)
 })
 

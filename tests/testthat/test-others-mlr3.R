@@ -14,7 +14,7 @@ test_that("a learner predicts what pfdtc() does, factors included", {
   expect_equal(got$response, unname(expected$fit))
   expect_equal(got$se, unname(expected$se.fit))
   expect_s3_class(learner$model, "gp_fit")
-  # new data, a copy, and one that was saved
+  # Predict at new data, with a clone, and with a saved learner.
   expect_equal(learner$clone(deep = TRUE)$predict_newdata(data[21:30, ])$response, unname(expected$fit))
   saved <- unserialize(serialize(learner, NULL))
   expect_equal(saved$predict_newdata(data[21:30, ])$response, unname(expected$fit))

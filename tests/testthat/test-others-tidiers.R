@@ -73,7 +73,7 @@ test_that("broom's own verbs find them", {
   expect_identical(from("broom", "glance")(fit), generics::glance(fit))
   expect_identical(from("broom", "augment")(fit, newdata = small_data(3)),
                    generics::augment(fit, newdata = small_data(3)))
-  # a table of fits, as broom's own are used
+  # Make a table of fits, as with methods of broom.
   fits <- list(se = fit_mixed(), matern = fit_mixed(kernel = kernel_matern(3 / 2, 1.3, 2)))
   table <- do.call(rbind, lapply(fits, from("broom", "glance")))
   expect_identical(table$AIC, unname(vapply(fits, AIC, 0)))

@@ -1,5 +1,5 @@
-# The small results with which the paper argues (Huggins et al., 2019, sections 3 and 4), as vignette
-# "Comparing approximations" derives them.
+# Tests the small results of the paper (Huggins et al., 2019, sections 3 and 4), as the vignette "Comparing
+# approximations" derives them.
 
 kl_normal <- function(m1, s1, m2, s2) log(s2 / s1) + (s1^2 + (m1 - m2)^2) / (2 * s2^2) - 1 / 2
 
@@ -12,7 +12,7 @@ test_that("KL = delta allows an error of sqrt(exp(2 delta) - 1) of the approxima
     error <- sqrt(expm1(2 * delta))
     exact_sd <- exp(delta)                                  # the approximation's is 1
     expect_equal(kl_normal(error, 1, 0, exact_sd), delta, tolerance = 1e-9)
-    # no exact sd makes a larger error cheaper
+    # No exact sd gives a larger error the same divergence.
     sds <- exp(seq(-3, 3, length.out = 2001)) * exact_sd
     expect_gte(min(kl_normal(error, 1, 0, sds)), delta * (1 - 1e-9))
     expect_gt(min(kl_normal(1.001 * error, 1, 0, sds)), delta)
@@ -33,8 +33,8 @@ test_that("in the exact posterior's sds it allows sqrt(2 delta), and both errors
   }
 })
 
-# The exact process with its value at x0 replaced by N(mean + shift, (ratio * sd)^2), everything else given
-# that value left as it is: the chain rule of KL gives the KL of the two values.
+# Returns the exact GP with its value at x0 replaced by N(mean + shift, (ratio * sd)^2), and unchanged given this value.
+# By the chain rule, the KL divergence is that of the two values.
 tilt <- function(gp, x0, shift, ratio) {
   v <- drop(gp$cov(x0, x0))
   list(
@@ -59,8 +59,8 @@ test_that("processes do it too: a Gaussian process 148 of its own sds from the e
 
 ## Fisher, preconditioned Fisher and Wasserstein -------------------------------------------------------
 
-# Two exact posteriors on the same rows whose responses differ by `delta`. The log density of one relative to
-# the other has the gradient k(., X) delta / s2 whatever f is, so no nu matters; S is their covariance.
+# Returns divergences of two exact posteriors on the same rows whose responses differ by `delta`. Their relative log
+# density has the gradient k(., X) delta / s2 for every f, so nu does not matter; S is their covariance.
 fisher_example <- function(x, kernel, noise, delta, points = x) {
   K <- ref_k(kernel, x)
   P <- ref_k(kernel, points)                                 # |f|^2 = f'P^{-1} f on the points
@@ -91,9 +91,9 @@ test_that("with any rows pF is the Wasserstein distance of posteriors that diffe
     d <- fisher_example(p$x, p$kernel, p$noise, delta, points)
     a <- ref_exact(p$x, p$y, p$kernel, p$noise)
     b <- ref_exact(p$x, p$y + delta, p$kernel, p$noise)
-    # a root of a difference that cancels to rounding
+    # The root of a difference is exact to the root of its rounding.
     expect_equal(d[["pf"]], ref_wasserstein(a, b, points, p$kernel), tolerance = 1e-6)
-    # along an eigenvector of K with eigenvalue l, plain Fisher is 1 + l / s2 times that
+    # Along an eigenvector of K with eigenvalue l, plain Fisher is 1 + l / s2 times the preconditioned one.
     e <- eigen(ref_k(p$kernel, p$x), symmetric = TRUE)
     for (i in c(1, 6)) {
       d <- fisher_example(p$x, p$kernel, p$noise, e$vectors[, i])
@@ -104,7 +104,7 @@ test_that("with any rows pF is the Wasserstein distance of posteriors that diffe
 
 ## What a Wasserstein distance says ----------------------------------------------------------------------
 
-# The Wasserstein distance of two samples of equal size: the sorted pairs are the best coupling.
+# Returns the Wasserstein distance of two samples of equal size, whose best coupling is sorted pairs.
 w2_sample <- function(x, y) sqrt(mean((sort(x) - sort(y))^2))
 
 test_that("2-Wasserstein bounds mean, sd and variance in one dimension, whatever the distributions", {
@@ -118,7 +118,7 @@ test_that("2-Wasserstein bounds mean, sd and variance in one dimension, whatever
     expect_lte(abs(mean(x) - mean(y)), w * (1 + 1e-12))
     expect_lte((mean(x) - mean(y))^2 + (sd_n(x) - sd_n(y))^2, w^2 * (1 + 1e-12))
     expect_lte(abs(sd_n(x)^2 - sd_n(y)^2), w * (2 * sd_n(x) + w) * (1 + 1e-12))
-    # the looser forms that the paper prints
+    # Test the looser forms in the paper.
     expect_lte(abs(sd_n(x) - sd_n(y)), sqrt(6) * w)
     expect_lte(abs(sd_n(x)^2 - sd_n(y)^2), 3 * sd_n(x) * w + 6 * w^2)
   })

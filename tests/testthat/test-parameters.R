@@ -41,7 +41,7 @@ test_that("values that no data could tell apart are too far, however the noise m
   expect_null(far(0, 0, 0, log(2e-12 / 0.1)))
   expect_match(far(0, 0, 0, log(0.5e-12 / 0.1)), "noise")
   expect_match(far(0, 0, 10, log(2e-12 / 0.1)), "noise")
-  # fixed values never are
+  # Fixed values are never too far.
   held <- hyper_parameters(place_kernel(kernel_se(c(1, 1), 1), x), 1e-5, colnames(x), fixed = c("variance", "noise"))
   expect_null(held$too_far(c(3, -3)))
 })
@@ -80,7 +80,7 @@ test_that("starts are in the units of inputs and response; given values stay", {
   expect_equal(started(x, y, kernel_se(variance = 5, inputs = 2:1))$kernel$lengthscale,
                sqrt(2) * c(v = sd_n(1:5), u = sd_n(x[, 1])))
 
-  # weights weigh; nothing to go by is 1
+  # The variance uses the weights, and is 1 for responses of 0.
   w <- c(1, 2, 3, 4, 5)
   expect_equal(started(x, y, weights = w)$kernel$variance, sum(w * y^2) / sum(w))
   expect_equal(started(x, numeric(5))$kernel$variance, 1)

@@ -1,10 +1,10 @@
-# Data and arguments that break careless defaults: units, weights, far values, starts, ends.
+# Tests data and arguments that break careless defaults: units, weights, far values, starts, ends.
 
 skip_on_cran()
 
 learn_all <- function(x, y, ..., seed = 1) with_seed(seed, pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
 
-# n rows of f(x) + noise of sd 0.1 in the unit square
+# Returns n rows of f(x) + noise of sd 0.1 in the unit square.
 bumpy <- function(n = 120, seed = 1) {
   with_seed(seed, {
     x <- cbind(stats::runif(n), stats::runif(n))
@@ -36,7 +36,7 @@ test_that("a row that is nearly known does not hide the others", {
     fit <- learn_all(data$x, y, weights = c(w, rep(1, 119)))
     expect_lt(sqrt(mean((fitted(fit) - data$f)^2)), 0.1) # the noise of a single row
   }
-  # and rows that are next to left out are as if they were
+  # Rows of tiny weight have no effect.
   y[1:2] <- c(1e9, -1e9)
   out <- learn_all(data$x, y, weights = c(1e-24, 1e-24, rep(1, 118)))
   expect_lt(sqrt(mean((fitted(out) - data$f)[-(1:2)]^2)), 0.1)
@@ -44,11 +44,11 @@ test_that("a row that is nearly known does not hide the others", {
 
 test_that("steps as wide as the response are no rounding", {
   data <- bumpy()
-  # one response unlike all others: its variance is the noise
+  # If one response is unlike all others, its variance counts as noise.
   one <- c(1, rep(0, 119))
   fit <- learn_all(data$x, one)
   expect_lt(fit$noise, 2 * stats::var(one))
-  # a step that inputs decide, seen in 0/1: a twelfth of the variance at least, not a third
+  # For a step function with values 0 and 1, the noise is at least a twelfth of the variance, and below a third.
   step <- as.numeric(data$x[, 1] > 0.5)
   fit <- learn_all(data$x, step)
   expect_lt(fit$noise, 0.1 * stats::var(step))
@@ -59,7 +59,7 @@ test_that("an input far from all others does not hide them", {
   data <- bumpy()
   fit <- learn_all(rbind(data$x, 1e6), c(data$y, 1))
   expect_lt(sqrt(mean((fitted(fit)[1:120] - data$f)^2)), 0.1)
-  # columns of few values other than one have no middle half: their sd is their spread
+  # Columns with few values other than one have no middle half, so that their sd is used.
   sparse <- c(rep(0, 99), 5)
   expect_equal(column_spread(sparse), sqrt(mean((sparse - mean(sparse))^2)))
   expect_equal(column_spread(c(1:99, 1e9)), 49.5 / 1.349)
@@ -70,7 +70,7 @@ test_that("values given as starts lead away from where nothing is", {
   plain <- learn_all(data$x, data$y, kernel = kernel_se())
   absurd <- learn_all(data$x, data$y, kernel = kernel_se(c(1e-30, 1e-30), 1e-10), noise = 1e10)
   expect_lt(abs(absurd$evidence - plain$evidence), 2)
-  # those of moderate size are the only start; what is fixed stays, absurd or not
+  # Moderate values are the only start; fixed values stay, absurd or not.
   near <- learn_all(data$x, data$y, kernel = plain$kernel, noise = plain$noise)
   expect_identical(nrow(near$learned), 1L)
   fixed <- with_seed(1, pfdtc(data$x, data$y, noise = 1e-9, control = pfdtc_control(progress = FALSE, fix = "noise")))
@@ -109,7 +109,7 @@ test_that("a few equal rows that contradict each other count as their mean besid
   expect_identical(nobs(fit), 125L)
   expect_length(residuals(fit), 125L)
   all <- given(neighbours = 125, m = 20)
-  # noise of 1e-8 of the signal costs eight digits
+  # Noise of 1e-8 of the signal costs eight digits.
   expect_equal(all$evidence, exact$evidence, tolerance = 1e-7)
   expect_equal(predict(all, data$x + 0.01, se.fit = TRUE), predict(exact, data$x + 0.01, se.fit = TRUE),
                tolerance = 1e-6)

@@ -1,11 +1,11 @@
-# Data that break careless code: everything is learned, and all that a fit says is finite.
+# Tests data that break careless code: everything is learned, and all results are finite.
 
 skip_on_cran()
 
 # Returns all hyperparameters except the level and slopes of a linear mean.
 positive <- function(fit) coef(fit)[!names(coef(fit)) %in% rownames(linear_coefficients(fit))]
 
-# Learned, finite in all that it says, and no worse than the mean of y at the training rows.
+# Expects a fit with finite results that is no worse than the mean of y at the training rows.
 expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_s3_class(fit, "pfdtc")
   expect_true(all(is.finite(coef(fit))) && all(positive(fit) > 0), info = info)
@@ -20,7 +20,7 @@ expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_output(print(summary(fit)), "Log marginal likelihood +-?[0-9]")
 }
 
-# Everything is learned, in a hundred milliseconds.
+# Learns everything in a hundred milliseconds.
 fit_all <- function(data, ..., m = 12, seed = 1, maxit = 30) {
   with_seed(seed, pfdtc(data$x, data$y, m = m, control = pfdtc_control(maxit = maxit, progress = FALSE), ...))
 }
@@ -39,14 +39,14 @@ test_that("repeated rows, and nothing but repeated rows", {
   data <- wavy(20)
   rows <- rep(1:20, 3)
   expect_sane(fit_all(list(x = data$x[rows, ], y = data$y[rows] + rep(c(-0.1, 0, 0.1), each = 20))), data$new)
-  # one input row, many responses: their mean and variance is all there is to learn
+  # With one input row and many responses, only their mean and variance can be learned.
   y <- with_seed(2, rnorm(30, 5, 2))
   for (hyper in c("pilot", "evidence")) {
     one <- pfdtc(rep(3, 30), y, hyper = hyper)
     expect_sane(one, c(3, 4))
     expect_identical(one$m, 1L)
     expect_equal(predict(one, 3), mean(y), tolerance = 1e-6)
-    # f takes a degree of freedom, and the prior on the noise a twentieth: less than its standard error of 13 %
+    # f takes a degree of freedom, and the prior of the noise a twentieth: less than its standard error of 13 %.
     expect_equal(sigma(one), sqrt(mean((y - mean(y))^2)), tolerance = if (hyper == "pilot") 1e-3 else 0.05)
   }
   expect_sane(pfdtc(c(1, 1), c(1, 2)), 1:2)
@@ -63,7 +63,7 @@ test_that("constant columns change nothing", {
   expect_equal(fitted(given(more)), fitted(given(data)), tolerance = 1e-9)
   expect_equal(given(more)$evidence, given(data)$evidence, tolerance = 1e-9)
   expect_true(all(given(more)$inducing[, 3] == 7))
-  # nothing but constant columns: the mean
+  # With constant columns only, the prediction is the mean.
   flat <- fit_all(list(x = cbind(rep(1, 60), 2), y = data$y))
   expect_equal(unname(fitted(flat)), rep(mean(data$y), 60), tolerance = 1e-6)
   expect_sane(flat, cbind(1, 2:3))
@@ -73,7 +73,7 @@ test_that("inputs around 1e8 keep their digits through pilot, selection, search 
   data <- wavy()
   near <- fit_all(data)
   for (at in c(1e8, -1e8)) {
-    # what is left of x after adding 1e8 is known to 1e-8
+    # After adding 1e8, x is known to 1e-8.
     far <- list(x = data$x + at, y = data$y)
     fit <- fit_all(far)
     expect_sane(fit, data$new + at)
@@ -85,7 +85,7 @@ test_that("inputs around 1e8 keep their digits through pilot, selection, search 
   }
 })
 
-# coef() of a fit with a line to two inputs and a response in these units.
+# Returns coef() of a fit with a linear mean, for two inputs and a response in these units.
 coef_in <- function(fit, x = c(1, 1), y = 1) coef(fit) * c(y, y / x, x, y^2, y^2)
 
 test_that("units of y and of the inputs are units", {
@@ -97,7 +97,7 @@ test_that("units of y and of the inputs are units", {
     expect_identical(fitted(fit), unit * fitted(plain))
     expect_equal(fit$evidence, plain$evidence - 60 * log(unit), tolerance = 1e-12)
   }
-  # elsewhere the search carries the rounding of the units on
+  # Other units have rounding errors, which the search propagates.
   for (unit in c(1e8, 1e-8)) {
     for (units in list(c(unit, unit), c(unit, 1))) {
       fit <- fit_all(list(x = data$x %*% diag(units), y = data$y))
@@ -120,13 +120,12 @@ test_that("data without noise: the noise falls until it means nothing, and the r
     fit <- fit_all(data, m = 30, maxit = 50)
     expect_sane(fit, data$new)
     expect_lt(fit$noise, 1.1e-6 * var(data$y)) # its floor is a millionth of the mean square
-    # a smooth function on 40 points of the unit square
+    # The function is smooth on 40 points of the unit square.
     expect_equal(predict(fit, data$new), sin(6 * data$new[, 1]) + data$new[, 2], tolerance = 0.01)
-    # the same optimum, whatever order the pilot's points come in
+    # The order of the pilot's points does not change the optimum.
     pilot <- function(seed) fit_all(data, m = 30, hyper = "pilot", maxit = 50, seed = seed)
     expect_equal(log(coef(pilot(1))), log(coef(pilot(7))), tolerance = 0.01)
-    # or that in which the rows that the neighbours' likelihood goes through come: what priors are added to is as high
-    # within what they may trade
+    # The order of rows in the Vecchia likelihood changes the log marginal likelihood by no more than the priors may.
     evidence <- function(seed) {
       control <- pfdtc_control(progress = FALSE, priors = FALSE)
       as.numeric(logLik(with_seed(seed, pfdtc(data$x, data$y, control = control))))
@@ -143,7 +142,7 @@ test_that("an input that does not matter gets a lengthscale beyond its range, on
   expect_sane(more, cbind(data$new, 0.5))
   expect_gt(coef(more)[["lengthscale.x3"]], 3)
   expect_equal(log(coef(more)[["lengthscale.x1"]]), log(coef(plain)[["lengthscale.x1"]]), tolerance = 0.5)
-  # nothing matters: the mean, and all of y is noise
+  # Nothing has an effect, so that all of y is noise.
   y <- with_seed(3, rnorm(60))
   noise <- fit_all(list(x = data$x, y = y))
   expect_sane(noise, data$new)

@@ -1,4 +1,4 @@
-# Six rows that everything can be said about, and arguments that make a fit of them quick.
+# These six rows have known results, and these arguments make a fit of them fast.
 x6 <- matrix(c(1, 2, 3, 4, 5, 6, 2, 1, 4, 3, 6, 5), 6)
 y6 <- c(1, 3, 2, 5, 4, 6)
 
@@ -9,7 +9,7 @@ fit6 <- function(x = x6, y = y6, ..., kernel = kernel_se(2, 3), noise = 1, hyper
 
 test_that("the formula method gives the numbers of the matrix method", {
   data <- small_data(30)
-  # the noise is given: what these 30 rows say of it they say twice
+  # The noise is given, because the information of these 30 rows on it would count twice.
   args <- list(m = 6, noise = 1, control = pfdtc_control(fix = "noise", maxit = 5, progress = FALSE))
   w <- rep(c(1, 2, 0.5), 10)
   o <- seq(0, 3, length.out = 30)
@@ -21,7 +21,7 @@ test_that("the formula method gives the numbers of the matrix method", {
   expect_identical(by_formula$trace$objective, by_matrix$trace$objective)
   expect_identical(by_formula$evidence, by_matrix$evidence)
   expect_equal(unname(fitted(by_formula)), unname(fitted(by_matrix)), tolerance = 1e-14)
-  # an intercept more or less is nothing
+  # An intercept in the formula has no effect.
   bare <- with_seed(1, pfdtc(y ~ a + b + l - 1, data, weights = w, offset = o, m = 6, noise = 1,
                               control = args$control))
   expect_identical(coef(bare), coef(by_formula))
@@ -147,7 +147,7 @@ test_that("auxiliary distributions and inducing points are refused by name where
     expect_input_error(fit6(inducing = bad), "`inducing`")
   }
   expect_input_error(fit6(inducing = fit6(x6[, 1])), "`inducing`")
-  # names that are not the data's
+  # The names differ from those of the data.
   expect_input_error(fit6(cbind(u = x6[, 1], v = x6[, 2]), inducing = cbind(u = 1:2, w = 3:4)), "`inducing`")
 })
 
@@ -190,7 +190,7 @@ test_that("constant y and one row are refused where something is to be learned o
   zero <- fit6(y = rep(2, 6), scale = FALSE, center = FALSE)
   expect_equal(predict(zero), ref_exact(x6, rep(2, 6), ref_kernel("se", c(2, 2), 3), 1)$mean(x6), tolerance = 1e-7)
 
-  # the first error names all that one row needs
+  # The first error names everything that one row needs.
   for (needed in c("`y`", "kernel", "noise = 1", "hyper = \"fixed\"", "scale = FALSE")) {
     expect_input_error(pfdtc(1, 1), needed)
   }

@@ -1,4 +1,4 @@
-# Plans of fits and their reasons: decide() is pure, so its tests are tables.
+# Tests plans of fits and their reasons by tables, because decide() is pure.
 
 facts <- function(n, ...) {
   utils::modifyList(list(n = n, rows = n, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32), list(...))
@@ -21,7 +21,7 @@ test_that("the plan is that of the table", {
   lost <- c(gain = 0.01, se = 0.02, rows = 500)
   dense <- c(gain = 0.03, se = 0.01, rows = 500)
   table <- list(
-    # rows, arguments, measurements: kind, m, neighbours, are points moved, next measurement
+    # A row has: rows, arguments, measurements; kind, m, neighbours, whether points move, next measurement.
     list(300, list(), list(), "exact", 300, 0, FALSE, "exact"),
     list(300, list(), list(exact = TRUE), "exact", 300, 0, FALSE, ""),
     list(300, list(), list(exact = FALSE), "points", 200, 0, FALSE, "points"),
@@ -52,7 +52,7 @@ test_that("the plan is that of the table", {
     list(17000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
     list(17000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
     list(17000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
-    # little noise, long lengthscales
+    # There is little noise, and lengthscales are long.
     list(17000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, "few"),
     list(17000, list(), list(rho = 600, left = 0.4, few = lost), "near", 50, 40, FALSE, ""),
     list(17000, list(), list(rho = 600, left = 0.4, few = c(gain = -0.03, se = 0.01)), "near", 400, 40, FALSE, ""),
@@ -76,7 +76,7 @@ test_that("the plan is that of the table", {
                                         move = row[[7L]], look = row[[8L]]), info = deparse(row))
     if (row[[8L]] == "") expect_true(all(nzchar(plan$because)), info = deparse(row))
   }
-  # without rows there are neither neighbours nor the exact posterior; a sample has neighbours, but no comparison
+  # Without rows there are neither neighbours nor the exact posterior; a sample has neighbours, but no comparison.
   expect_identical(chosen(decide(facts(300, keep = FALSE), arguments(), list(rho = 1)))$neighbours, 0L)
   expect_identical(chosen(decide(facts(300, keep = FALSE, sample = TRUE, source = TRUE), arguments(),
                                  list(rho = 0.1)))[c("neighbours", "look")], list(neighbours = 40L, look = ""))

@@ -1,4 +1,4 @@
-# plot_certificate(): what is drawn is what certify() and the exact process give.
+# Tests that plot_certificate() draws the results of certify() and of the exact GP.
 
 wave <- with_seed(3, {
   x <- sort(stats::runif(60, 0, 6))
@@ -12,7 +12,7 @@ referenced <- function(fit, ...) {
   fit
 }
 
-# certificates hold whatever the groups of rows; the figure's are those of seed 1
+# Certificates hold for any groups of rows; the figure's have the groups of seed 1.
 certified <- function(fit, ...) with_seed(1, certify(fit, ...))
 
 expect_inside <- function(shown) {

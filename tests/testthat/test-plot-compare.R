@@ -1,4 +1,4 @@
-# plot_fits(): what is drawn is what predict() gives.
+# Tests that plot_fits() draws the results of predict().
 
 cars_given <- list(kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
 cars_exact <- do.call(gp_exact, c(list(dist ~ speed, cars), cars_given))

@@ -1,4 +1,4 @@
-# Figures of a made-up experiment: numbers whose medians, ranges and slopes are known.
+# Tests figures of an artificial experiment, whose medians, ranges and slopes are known.
 
 made_up <- function() {
   d <- expand.grid(repetition = 1:3, m = c(10, 100), method = c("pf", "vfe", "sor", "subsample"),

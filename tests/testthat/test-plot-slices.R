@@ -1,4 +1,4 @@
-# Figures of fits with classes, counts and outliers: the tables that are drawn.
+# Tests the tables that figures of fits with classes, counts and outliers draw.
 
 counted_data <- function() {
   with_seed(3, {
@@ -54,7 +54,7 @@ test_that("points are shares, rates over exposure, or numbers, and of the link t
   along <- along[along$input == "x", ]
   held <- data.frame(x = d$x, g = names(which.max(table(d$g))), e = 1)
   slice <- predict(two, held, type = "response")
-  # the slice is interpolated
+  # The slice is interpolated.
   expect_equal(along$y, unname(d$n * slice / predict(two, type = "response")), tolerance = 0.02)
   d$number <- sin(d$x)
   far <- fixed_fit(number ~ x, student(4, 0.2), d)

@@ -129,7 +129,7 @@ test_that("xlim extends the curve, and says where the data end", {
   expect_equal(curve$fit, unname(predict(fit, data.frame(speed = curve$value))))
   expect_true(all(range(cars$speed) %in% curve$value))    # where the lines change
   expect_false(any(draw_nowhere(plot(fit))$outside))
-  # pieces meet: each dotted one begins or ends with the first or last value inside
+  # Pieces meet: each dotted piece begins or ends with the first or last value inside.
   pieces <- pieces_of(curve)
   expect_identical(vapply(pieces, function(p) p$outside[1L], NA), c(TRUE, FALSE, TRUE))
   expect_identical(pieces[[1]]$value[nrow(pieces[[1]])], pieces[[2]]$value[1])
@@ -206,7 +206,7 @@ test_that("checks draw leave-one-out residuals", {
   expect_identical(draw_nowhere(plot(fit, which = c("pit", "qq"))), all[c("pit", "qq")])
   expect_identical(draw_nowhere(plot(fit, which = "qq", main = "cars")), all$qq)
 
-  # rows of weight 0 have no score; a fit of factors alone has no distances
+  # Rows of weight 0 have no score; a fit of factors alone has no distances.
   data <- small_data(30)
   weighted <- fit_mixed(y ~ f, data, weights = rep(c(0, 1, 1), 10))
   shown <- draw_nowhere(plot(weighted, which = "checks"))

@@ -1,5 +1,5 @@
-# The law of draws by paths: paths are linear in the normals they are made of, so that the images of unit vectors say it
-# without chance.
+# Returns mean and covariance of draws by paths. Paths are linear in their normal numbers, so that unit vectors
+# determine them exactly.
 law_of_paths <- function(fit, x) {
   with_seed(1, {
     sizes <- integer()
@@ -37,7 +37,7 @@ test_that("with all earlier points near, paths have the law of predictions, of e
     got <- law_of_paths(fits[[name]], x)
     expected <- predict(fits[[name]], x, se.fit = TRUE, full_cov = TRUE)
     expect_close(got$mean, unname(expected$fit), 1e-8, name)
-    # noise of a millionth of the prior variance at each point
+    # Each point has noise of a millionth of the prior variance.
     expect_lt(max(abs(got$cov - expected$cov)), 1e-5 * p$kernel$variance, label = name)
   }
 })
@@ -65,7 +65,7 @@ test_that("simulate() takes paths beyond 2,000 rows", {
   expect_lt(max(abs(z)), 4.5)                        # 30 points, as good as normal
   sampled <- stats::cov(t(as.matrix(drawn[few, ])))
   expect_lt(max(abs(stats::cov2cor(sampled) - stats::cov2cor(p$cov))), 0.35) # 4.5 / sqrt(200)
-  # neighbours of a path go together: increments are as small as the kernel has them
+  # Neighbours of a path are close: increments are as small as the kernel implies.
   step <- drawn[2:3000, 1] - drawn[1:2999, 1]
   expect_lt(stats::sd(step), 0.2)                    # of draws apart from one another 20 and more
 })

@@ -1,4 +1,4 @@
-# The exact posterior's doors: evidence, its gradient, factor, prediction.
+# Tests the C code of exact posteriors: log marginal likelihood, gradient, Cholesky factor, prediction.
 
 exact_kernel <- function(p) engine_ready(package_kernel(p$kernel), p$x)
 engine_ready <- function(kernel, x) complete_kernel(kernel, check_matrix(x, "x"))
@@ -100,7 +100,7 @@ test_that("nasty problems: finite, and the reference's", {
     p <- nasty_problems()[[name]]
     fit <- fit_by("gp_exact", p)
     ref <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
-    # both solve with K + s2 / w: as many digits as its condition number leaves
+    # Both solve with K + s2 / w, which keeps as many digits as its condition number allows.
     w <- ref_weights(p$weights, p$x)
     lost <- 1e-15 * (nrow(p$x) * p$kernel$variance + max(p$noise / w)) / min(p$noise / w)
     got <- predict(fit, p$new, se.fit = TRUE)
@@ -120,7 +120,7 @@ test_that("the factor made in steps is the Cholesky factor, on either side of a 
     expect_close(made$L, t(chol(Ky)), 1e-11, n)
     expect_close(made$alpha, solve(Ky, x[, 1]), 1e-9, n)
   }
-  # and where it fails in a later step than the first
+  # The factorisation may also fail after the first step.
   twice <- x[c(1:400, 1:120), ]
   same <- list(x = twice, y = twice[, 1])
   expect_error(native_exact(same, new_model(kernel, 1e-30)), class = "pfdtc_error_numerical")
@@ -128,7 +128,7 @@ test_that("the factor made in steps is the Cholesky factor, on either side of a 
 
 test_that("an interrupt ends a fit that learns nothing, rather than making it again", {
   p <- problem(n = 20)
-  # the first call alone: a second one would succeed
+  # Interrupt only the first call, because a second one would succeed.
   got <- tryCatch(with_interrupted("native_exact", 1, {
     gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed")
   }), interrupt = function(i) "interrupted")
@@ -149,7 +149,7 @@ test_that("slopes and precisions of several blocks of columns are those of the d
   expect_gradient(function(t) evaluate(t)$value, theta, c(at$theta, at$noise))
   B <- solve(ref_k(p$kernel, p$x) + diag(p$noise / p$weights))
   expect_close(at$precision, diag(B), 1e-10)
-  # the first row given the others, by the conditional density of the joint distribution
+  # Compute the first row given the others, by the conditional density of the joint distribution.
   K <- solve(B)
   gain <- K[1, -1] %*% solve(K[-1, -1])
   direct <- stats::dnorm(p$y[1], sum(gain * p$y[-1]), sqrt(K[1, 1] - sum(gain * K[-1, 1])), log = TRUE)

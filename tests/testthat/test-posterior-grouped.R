@@ -1,4 +1,4 @@
-# A smooth function, 40 levels of 12 to 18 rows, and rows to predict at of which three have new levels.
+# Draws a smooth function with 40 levels of 12 to 18 rows, and rows to predict at, of which three have new levels.
 grouped_rows <- function(n = 600, levels = 40, seed = 1) {
   with_seed(seed, {
     d <- data.frame(x1 = stats::runif(n + 50), x2 = stats::runif(n + 50),
@@ -48,7 +48,7 @@ test_that("levels that the smooth part reads too are left in the kernel, with it
     terms <- predict(one, new, type = "terms")
     expect_equal(rowSums(terms) + attr(terms, "constant"), unname(predict(one, new)), tolerance = 1e-8,
                  ignore_attr = TRUE)
-    # all rows are points or neighbours: exact up to the jitter, 1e-8 of the prior variance over the noise
+    # If all rows are points or neighbours, it is exact up to the jitter, 1e-8 of the prior variance over the noise.
     if (neighbours != 7) expect_equal(unname(predict(one, new)), unname(exact), tolerance = 1e-5)
   }
 })
@@ -76,7 +76,7 @@ test_that("effects have the coverage that their standard deviations promise, and
   expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows
   expect_equal(coef(big)[["group(g).variance"]], 1, tolerance = 0.2)
   p <- suppressMessages(predict(big, large$test, se.fit = TRUE))
-  # 15 rows a level: 0.3 / sqrt(15) = 0.08 of an effect, and f
+  # With 15 rows a level, the error is 0.3 / sqrt(15) = 0.08 of an effect, plus that of f.
   expect_lt(sqrt(mean((p$fit - large$test$f)[-(1:3)]^2)), 0.12)
   z <- ((p$fit - large$test$f) / p$se.fit)[-(1:3)]
   expect_gt(mean(abs(z) < 1.96), 0.85)
@@ -138,7 +138,7 @@ test_that("Laplace's approximation with all effects beside inducing points is th
     residuals <- rstudent(grouped)
   })
   b <- suppressMessages(predict(whole, d$test, se.fit = TRUE))
-  # the mode is found to 1e-5; points leave 1e-8 of the variance
+  # The mode is found to 1e-5; points leave 1e-8 of the variance.
   expect_close(a$fit, b$fit, 1e-4)
   expect_close(a$se.fit, b$se.fit, 1e-4)
   expect_equal(grouped$evidence, whole$evidence, tolerance = 1e-6)
@@ -152,7 +152,7 @@ test_that("effects that cannot be eliminated, as weights differ by 1e24, are an 
     d
   })
   K <- kernel_matern(5 / 2, 0.5, 1, inputs = ~ x) + kernel_group(~ g, variance = 0.8)
-  # whether the rounded matrix is positive definite depends on the BLAS
+  # Whether the rounded matrix is positive definite depends on the BLAS.
   got <- tryCatch(pfdtc(y ~ x, d, weights = rep_len(c(1e-12, 1e12), 150), kernel = K, noise = 1e-6, hyper = "fixed",
                         m = 60, neighbours = 0), pfdtc_error_numerical = identity)
   expect_true(inherits(got, c("gp_fit", "pfdtc_error_numerical")))

@@ -6,7 +6,7 @@ learned_by_hand <- function(by = gp_exact, rows = 30, ...) {
   list(fit = fit, p = p)
 }
 
-# The mixture of dense posteriors, written down
+# Returns the mixture of dense posteriors.
 ref_mixture <- function(p, V) {
   e <- eigen(V, symmetric = TRUE)
   n_theta <- nrow(V)
@@ -68,7 +68,7 @@ test_that("certificates contain the mixture of dense posteriors, weighted by the
       fit$reference <- if (effort == "reference") reference(fit, m2 = 28)
       got <- certify(fit, new, effort = effort, hyper_uncertainty = TRUE)
       label <- paste(name, effort)
-      # a point at the end of its range, which the package keeps to and the transcription does not, weighs 1e-9
+      # A point at the end of its range, which only the package keeps to, has the weight 1e-9.
       between <- function(lower, v, upper) expect_true(all(lower <= v + 1e-8 & v <= upper + 1e-8), label)
       between(got$mean_lower, true$mean, got$mean_upper)
       between(got$sd_lower, sqrt(diag(true$cov)), got$sd_upper)
@@ -102,7 +102,7 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   expect_equal(known$upper, w)
   expect_equal(largest_mixture_mean(means + error, known) - drop(means %*% w), drop(error %*% w))
   expect_equal(drop(means %*% w) - -largest_mixture_mean(error - means, known), drop(error %*% w))
-  # all corners of the box of densities
+  # Test all corners of the box of densities.
   low <- c(-0.3, 0, -0.1)
   high <- c(0.2, 0.4, 0.5)
   corners <- as.matrix(expand.grid(Map(function(w, a, b) w * exp(c(a, b)), w, low, high)))
@@ -111,7 +111,7 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   expect_equal(-largest_mixture_mean(-means, at(low, high)), apply(means %*% t(corners), 1, min))
   expect_equal(at(low, high)$upper, unname(apply(corners, 2, max)))
   expect_equal(at(low, high)$lower, unname(apply(corners, 2, min)))
-  # brackets of thousands of units: any part may be all of it
+  # With brackets of thousands of nats, any part may have all the weight.
   expect_equal(largest_mixture_mean(means, at(c(-2000, -1000, -1500), c(0, 1000, 500))), c(4, 0))
 })
 

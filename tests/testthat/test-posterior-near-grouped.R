@@ -1,4 +1,4 @@
-# The exact process of the problem, without inducing points.
+# Returns the exact GP of the problem, without inducing points.
 ref_exact_grouped <- function(p, new) {
   k <- function(x, z) p$kernel(x, z) + ref_groups(p$groupings, x, z)
   B <- k(p$x, p$x) + diag(p$model$noise / if (is.null(p$weights)) 1 else p$weights, length(p$y))
@@ -6,7 +6,7 @@ ref_exact_grouped <- function(p, new) {
   list(mean = drop(crossprod(cross, solve(B, p$y))), cov = k(new, new) - crossprod(cross, solve(B, cross)), B = B)
 }
 
-# Its kernel as a model has it: slopes in g, an intercept in h.
+# Returns the problem's model: slopes in g, an intercept in h.
 grouped_model <- function(p) {
   k <- kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = c("a", "b")) + kernel_group("g", ~ 1 + a, variance = 0.64) +
     kernel_group("h", ~ 0 + b, variance = 0.36)
@@ -70,7 +70,7 @@ test_that("terms and sums are those of the exact process", {
   expect_close(sums$var, c(w %*% expected$cov[1:3, 1:3] %*% w, w %*% expected$cov[6:8, 6:8] %*% w), 1e-8)
 })
 
-# Rows of a Matern 3/2 process with 50 levels; `together`: the rows of a level lie close to each other.
+# Draws rows of a Matern 3/2 process with 50 levels. If `together`, the rows of a level are close to each other.
 rough_grouped <- function(n, together) {
   with_seed(2, {
     g <- sample(rep_len(1:50, n))
@@ -134,7 +134,7 @@ test_that("leave-one-out with few neighbours is that of a fit in which the row h
   for (i in c(1L, 20L, 57L)) {
     less <- replace(p, "weights", list(replace(p$weights, i, 1e-10)))
     at <- posterior_values(near_view_of(less, 8L, 8L), p$x[i, , drop = FALSE])
-    # the weight left is 1e-10
+    # The remaining weight is 1e-10.
     expect_equal(c(found$mean[i], found$var[i]), c(at$mean, at$var), tolerance = 1e-6)
   }
 })

@@ -97,7 +97,7 @@ test_that("rows far from the data have more neighbours: dense formula, jointly, 
     expect_identical(diag(cov), got$var_near + got$var_far)
     view <- near_view(got$near, got$data, p$z, new_model(got$kernel, p$noise))
     far <- c(far, sum(predict_given(view, p$new, keep = TRUE)$rows[4, ] > 0L))
-    # f as a functional
+    # Write f as a functional.
     at <- functionals_near(view, replace(values_at(got$kernel, p$new), "kind", "terms"))
     expect_close(predict_given(view, p$new, at)$mean, got$mean, 1e-9, label_of(p))
   }
@@ -127,7 +127,7 @@ test_that("what cannot be factorised is a condition", {
   expect_error(native_near(p$z, list(x = p$x, y = p$y),
                            new_model(complete_kernel(package_kernel(p$kernel), p$x), p$noise), 3, 1:13, 0, most = 0),
                class = "pfdtc_error_numerical")
-  # without noise and with equal rows the noise is raised to rounding: finite, and the data's own means
+  # With equal rows and no noise, the noise is raised to rounding: predictions are finite, and are the data's means.
   p <- problem("matern32", n = 8, m = 2, noise = 1e-300)
   p$x <- p$x[rep(1:4, 2), ]
   p$y <- p$y[rep(1:4, 2)]
@@ -139,7 +139,7 @@ test_that("what cannot be factorised is a condition", {
 
 test_that("blocks, threads and memory change nothing beyond rounding", {
   skip_on_cran()
-  # more rows than a wave takes, more neighbours than an empty memory holds at once
+  # There are more rows than a batch takes, and more neighbours than a memory of 0 holds at once.
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
     p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
@@ -157,7 +157,7 @@ test_that("blocks, threads and memory change nothing beyond rounding", {
     new <- p$new[1:90, ]
     cov <- covariance_of(p, plain, new, pfdtc_control(threads = 1))
     expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
-    # rows together, apart, in another order
+    # Predict rows together, apart, and in another order.
     model <- new_model(plain$kernel, p$noise)
     predict <- function(new) as.data.frame(near_parts(plain$near, plain$data, p$z, model, new))
     o <- with_seed(8, sample.int(nrow(p$new)))
@@ -212,11 +212,11 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
           expected <- ref_near_case(p, s, s, got)
           variance <- p$kernel$variance
           info <- paste(name, profile, noise, s)
-          # kernel values to a rounding error, times weights of (noise's sd)/noise on twin rows that differ by noise
+          # Kernel values have rounding errors, times weights of (noise's sd)/noise on equal rows that differ by noise.
           expect_lt(max(abs(got$mean - expected$mean)),
                     1e-9 * sqrt(variance) + 4 * .Machine$double.eps * variance * 40 / sqrt(noise), label = info)
           expect_lt(max(abs(got$var_near + got$var_far - expected$var)), 1e-9 * variance, label = info)
-          # the squares of the response over the noise cancel in the evidence
+          # The squares of the response over the noise cancel in the log marginal likelihood.
           expect_lt(abs(got$evidence - expected$evidence),
                     1e-9 * abs(expected$evidence) + 100 * .Machine$double.eps * sum(p$weights * p$y^2) / noise,
                     label = info)
@@ -261,7 +261,7 @@ test_that("slopes and terms given neighbours are those of the dense formulas; va
                    replace(values, "kind", "slopes"))) {
     expected <- vapply(seq_len(fun$n), function(i) dense(fun, i), c(mean = 0, var = 0))
     got <- posterior_at(p, fun)
-    # e - A_S'a cancels where the points explain most of f
+    # e - A_S'a cancels if the points explain most of f.
     expect_close(got$mean, unname(expected["mean", ]), 1e-9)
     expect_close(got$var, unname(expected["var", ]), 1e-9)
   }

@@ -1,4 +1,4 @@
-# Posterior and prediction at fixed points and hyperparameters, through pfdtc() with no iterations.
+# Tests posterior and prediction at fixed points and hyperparameters, by pfdtc() without iterations.
 
 fixed_fit <- function(p, z = p$z, jitter = 1e-10) {
   pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
@@ -28,7 +28,7 @@ test_that("Z = X gives the exact posterior and the exact evidence", {
     fit <- fixed_fit(p, p$x, jitter = 1e-12)
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
     got <- predict(fit, p$new, se.fit = TRUE, full_cov = TRUE)
-    # a jitter of 1e-12 over a Kmm with condition below 1e5
+    # The tolerance is a jitter of 1e-12 times the condition of Kmm, below 1e5.
     expect_close(plain(got$fit), exact$mean(p$new), 1e-8, label_of(p))
     expect_close(unname(got$cov), exact$cov(p$new, p$new), 1e-8, label_of(p))
     expect_close(fit$evidence, exact$evidence, 1e-8, label_of(p))
@@ -96,7 +96,7 @@ test_that("nasty problems: finite, and the reference's", {
     fit <- fixed_fit(p)
     ref <- ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
     got <- predict(fit, p$new, se.fit = TRUE)
-    # the reference inverts Q + s2 I and keeps as many digits as its condition leaves
+    # The reference inverts Q + s2 I and keeps as many digits as its condition allows.
     lost <- 2e-16 * nrow(p$x) * p$kernel$variance / p$noise
     expect_close(plain(got$fit), ref$mean(p$new), max(1e-9, lost), name)
     tolerance <- max(1e-10, lost)

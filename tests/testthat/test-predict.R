@@ -1,4 +1,4 @@
-# The dense transcription in the units of the data: f = centre + GP(0, k), y = offset + f + e.
+# Returns the dense transcription in the units of the data: f = centre + GP(0, k), y = offset + f + e.
 dense_fit <- function(fit, x, y, weights = rep(1, length(y)), offset = 0) {
   used <- weights > 0
   kernel <- ref_kernel("se", unname(fit$kernel$lengthscale), fit$kernel$variance)
@@ -23,7 +23,7 @@ test_that("mean, sd and covariance are those of the DTC posterior in the units o
     expect_close(unname(new$cov), dense$cov(p$new, p$new), 1e-7)
     expect_close(unname(new$se.fit), sqrt(ref_variance(dense, p$new)), 1e-7)
 
-    # the training rows as given: unmerged, in order, the one of weight 0 too, offset added
+    # Predict the given training rows: unmerged, in order, with the row of weight 0 and with the offset.
     old <- predict(fit, se.fit = TRUE, full_cov = TRUE)
     expect_close(unname(old$fit), fit$center + offset + dense$mean(x), 1e-7)
     expect_close(unname(old$cov), dense$cov(x, x), 1e-7)

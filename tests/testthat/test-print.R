@@ -23,7 +23,7 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   expect_match(text, "\\b47\\b")
   expect_length(grep("^[123] ", said), 3L)
   expect_output(print(structure(x, advice = "More of this would help.")), "More of this")
-  # rows of it are one, columns of it are not summed up
+  # Some rows of a certificate print as one; some columns have no summary.
   expect_output(print(x[2:3, ]), "2 rows")
   expect_identical(x[2:3, "mean"], x$mean[2:3])
   expect_output(print(x[c("mean", "sd")]), "^ +mean +sd")

@@ -1,4 +1,4 @@
-# reference(): the bigger posterior that certificates go by, and its extension by test points.
+# Tests reference(), the larger posterior that certificates use, and its extension by test points.
 
 reference_problem <- function(n = 80, m = 6, ...) {
   p <- problem("matern52", n = n, m = m, ...)
@@ -18,7 +18,7 @@ test_that("a reference is a gp_dtc fit on greedy rows that any fit of the model 
   expect_input_error(reference(made$fit, 81), "m2")
   expect_input_error(reference(made$fit, 0), "m2")
   expect_null(ref$data)
-  # the posterior of gp_dtc on those points, up to the jitter
+  # It is the posterior of gp_dtc() on its points, up to the jitter.
   same <- gp_dtc(made$p$x, made$p$y, kernel = made$fit$kernel, noise = made$fit$noise, hyper = "fixed",
                  inducing = ref$inducing)
   expect_equal(predict(ref, made$p$new, se.fit = TRUE), predict(same, made$p$new, se.fit = TRUE), tolerance = 1e-8)
@@ -102,7 +102,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   expect_lt(mean(with$sd_upper[rows]), mean(without$sd_upper[rows]))
   expect_identical(attr(without, "m2"), 30L)
   expect_identical(attr(with, "m2"), 40L)
-  # no test point where the reference is certain already
+  # Test points are added only where the reference is uncertain.
   all_rows <- reference(made$fit, 200)
   expect_length(pivots(all_rows, made$p$x), 0)
 })

@@ -1,4 +1,4 @@
-# A fit of rows in blocks, their certificates, and what holds without blocks.
+# Tests certificates of a fit to rows in blocks, by those without blocks.
 
 rows_for_passes <- function(n = 300) {
   set.seed(8)
@@ -32,7 +32,7 @@ test_that("a reference by passes is that of the rows in memory, and certifies wh
   exact <- exactly(d, new)
   fit <- passes_fit(in_blocks(d))
   in_memory <- reference(passes_fit(d), m2 = 30, max_seconds = 0)
-  # one block: the groups of the norms have the same rows, but for their order
+  # With one block, the groups of the norms have the same rows, in another order.
   whole <- reference(fit, m2 = 30, data = in_blocks(d, 300))
   expect_equal(whole$inducing, in_memory$inducing)
   same <- c("jitter", "evidence", "nobs", "signature", "center", "scale")
@@ -40,14 +40,14 @@ test_that("a reference by passes is that of the rows in memory, and certifies wh
   expect_equal(whole$factors[c("G", "beta", "C")], in_memory$factors[c("G", "beta", "C")], tolerance = 1e-9)
   single <- c("weight", "slack", "most", "growth", "vv", "alpha", "beta_error", "t", "c", "w_norm")
   expect_equal(whole$norms[single], in_memory$norms[single], tolerance = 1e-8)
-  # all rows are one group of T1, a root of what is left of sums of nearly the same
+  # All rows are one group of T1, the root of a difference of nearly equal sums.
   expect_equal(reference(fit, m2 = 100, data = d)$norms$v_E,
                reference(passes_fit(d), m2 = 100, max_seconds = 0)$norms$v_E, tolerance = 1e-5)
   for (sizes in list(rep(100, 3), c(0, 1, 99, 2, 198))) {
     fit$reference <- reference(fit, m2 = 30, data = in_blocks(d, sizes))
     certificate <- expect_silent(certify(fit, new))
     expect_certified(certificate, exact)
-    # as near as that of one block but for smaller groups
+    # It is as close as with one block, except for smaller groups.
     expect_lt(median(certificate$mean_error, na.rm = TRUE),
               4 * median(certify(fit, new, reference = whole)$mean_error, na.rm = TRUE))
   }
@@ -66,7 +66,7 @@ test_that("norms of parts are those of all rows in the same groups", {
   part <- function(i, size) {
     rows_norms(list(x = p$x[i, ], y = p$y[i], weights = p$weights[i]), post, p$z, model, size, NULL)
   }
-  # densely: with G a group, sum of |v_G|_E, of the largest row sums of |E_GG|, and of N / n_G A_G E_GG A_G'
+  # Compute densely, with G a group: sum of |v_G|_E, of the largest row sums of |E_GG|, and of N / n_G A_G E_GG A_G'.
   L <- t(chol(ref_k(p$kernel, p$z) + diag(1e-9 * kernel$variance, 6)))
   A <- forwardsolve(L, ref_k(p$kernel, p$z, p$x)) %*% diag(sqrt(p$weights))
   E <- diag(sqrt(p$weights)) %*% ref_k(p$kernel, p$x) %*% diag(sqrt(p$weights)) - crossprod(A)
@@ -133,7 +133,7 @@ test_that("refine() takes the rows of a source, and shares of products add up to
   with_options(list(pfdtc.max_memory = 2^12), {
     expect_error(refine(fit, new, 0.1, data = d), "max_memory", class = "pfdtc_error_input")
   })
-  # products by shares of the pairs, each sent all rows once, also where one is lost
+  # Workers share the pairs of rows, and each gets all rows once, also if a worker is lost.
   p <- problem("matern32", n = 90, m = 6, weighted = TRUE, seed = 3)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   control <- pfdtc_control(block = 7, threads = 2)

@@ -1,6 +1,6 @@
-# The reference itself, by routes that share as little as possible.
+# Tests the reference itself by independent computations.
 
-# Low-rank form of the auxiliary distributions: k^(x, z) = p k(x, z) + sign b(x)' b(z)
+# Returns the low-rank form of the auxiliary distributions: k^(x, z) = p k(x, z) + sign b(x)' b(z).
 factor_sor <- function(u, p) {
   w <- ref_weights(p$weights, p$x)
   l <- t(chol(ref_k(p$kernel, u)))
@@ -16,7 +16,7 @@ factor_subset <- function(rows, p) {
   list(p = 1, sign = -1, b = function(x) solve(l, ref_k(p$kernel, u, x)))
 }
 
-# s2^2 d_pF^2 - C(X) in the whitened form of the theory vignette
+# Returns s2^2 d_pF^2 - C(X) in the whitened form of the theory vignette.
 whitened_pf <- function(p, nu, form, jitter) {
   root <- sqrt(ref_weights(p$weights, p$x))
   l <- t(chol(ref_kmm(p$z, p$kernel, jitter)))
@@ -35,8 +35,8 @@ whitened_pf <- function(p, nu, form, jitter) {
   value + form$p * (trace_of(solve(d, t(solve(d, v)))) - trace_of(w0))
 }
 
-# The adjoints of the theory vignette, low-rank nu without p: dF = sum(bar * dK), with dK by a
-# complex step through the reference's kernels
+# Returns the gradient by the adjoints of the theory vignette, for low-rank nu without p: dF = sum(bar * dK), with dK by
+# a complex step through the reference's kernels.
 adjoint_gradient <- function(p, nu, form, jitter) {
   s2 <- p$noise
   root <- sqrt(ref_weights(p$weights, p$x))

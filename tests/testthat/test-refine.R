@@ -1,4 +1,4 @@
-# refine(), and the corrected mean of references, against dense solves.
+# Compares refine(), and the corrected mean of references, with dense solves.
 
 refine_problem <- function(profile = "matern32", n = 60, m = 5, weighted = FALSE, ...) {
   p <- problem(profile, n = n, m = m, weighted = weighted)
@@ -49,7 +49,7 @@ test_that("refine() meets tol, and the exact mean is where it says", {
         info <- paste(profile, weighted, tol)
         expect_true(attr(out, "met"), info = info)
         expect_lte(max(out$mean_error), tol * made$fit$sd_y)
-        # what the dense solve itself is off by: the condition number is below 1e4
+        # The tolerance is the error of the dense solve, whose condition number is below 1e4.
         expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11), info = info)
       }
       expect_named(out, c("mean", "mean_error"))
@@ -73,7 +73,7 @@ test_that("a reference's corrected mean certifies nearly the error itself, and o
   expect_false(any(violated(corrected, truth)))
   expect_lt(stats::median(corrected$mean_error), 1.2 * stats::median(error))
   expect_gt(stats::median(certificate(made$fit, plain)$mean_error), 2 * stats::median(error))
-  # the same rows in another order, or none: the correction is not for them
+  # The correction cannot be used for the same rows in another order, or without rows.
   back <- rev(seq_along(made$p$y))
   turned <- gp_dtc(made$p$x[back, ], made$p$y[back], kernel = made$fit$kernel, noise = made$fit$noise, hyper = "fixed",
                    inducing = made$p$z)
@@ -105,7 +105,7 @@ test_that("a reference in another scale of the response certifies the same proce
       for (by in list(reference, bare)) {
         refined <- refine(asked, p$new, 1e-6, reference = by)
         expect_lte(max(refined$mean_error), 1e-6 * plain$sd_y)
-        # what the dense solve itself is off by: the condition number is below 1e4
+        # The tolerance is the error of the dense solve, whose condition number is below 1e4.
         expect_true(all(abs(refined$mean - exact$fit) <= refined$mean_error + 1e-12 * max(abs(50 * p$y))))
       }
     }
@@ -261,7 +261,7 @@ test_that("near noise-free data certify() and refine() go to the exact posterior
   by <- certify(fit, p$new)
   expect_lte(max(by$mean_upper - by$mean_lower), 1.01 * max(own$mean_upper - own$mean_lower))
   expect_lte(max(by$sd_upper - by$sd_lower), 1.01 * max(own$sd_upper - own$sd_lower))
-  # without it they know next to nothing
+  # Without it the certificate is almost useless.
   expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
 })
 

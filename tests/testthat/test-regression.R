@@ -7,7 +7,7 @@ test_that("deviance() and df.residual() are lm()'s sums, with the fit's leverage
   e <- (data$y - fitted(fit))[-9]
   expect_equal(deviance(fit), sum(data$w[-9] * e^2))
   expect_equal(df.residual(fit), 23 - sum(hatvalues(fit), na.rm = TRUE))
-  # a kernel that is nearly linear takes nearly the degrees of freedom of a line
+  # A nearly linear kernel takes almost the degrees of freedom of a line.
   flat <- gp_exact(cars$speed, cars$dist, kernel = kernel_se(1e4, 1e10), noise = 200, hyper = "fixed")
   line <- lm(dist ~ speed, cars)
   expect_equal(df.residual(flat), df.residual(line), tolerance = 1e-3)

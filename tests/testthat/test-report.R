@@ -5,7 +5,7 @@ test_that("a report has the data, every hyperparameter, evidence and leave-one-o
   expect_true(all(names(coef(fit)) %in% said$table$what))
   variance <- coef(fit)[["variance"]]
   expect_match(value("variance"), format(signif(variance, 4), big.mark = ","), fixed = TRUE)
-  # sds are in the units of the response, which are named
+  # Sds are in the units of the response, which are named.
   expect_match(value("variance"), sprintf("sd %s", format(signif(sqrt(variance), 4))), fixed = TRUE)
   expect_match(value("Noise"), format(signif(sigma(fit), 4)), fixed = TRUE)
   expect_match(value("Units"), "\\bdist\\b")

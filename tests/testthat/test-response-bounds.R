@@ -1,4 +1,4 @@
-# The response's own scale of a fit that transformed its response: point predictions, and their bounds.
+# Tests point predictions and their bounds on the response's own scale, for fits that transformed it.
 power <- function(lambda, ends = NULL, centre = 2, unit = 3) {
   structure(list(kind = "yeojohnson", lambda = lambda, centre = centre, unit = unit, ends = ends, found = TRUE),
             class = "pfdtc_transform")
@@ -7,7 +7,7 @@ logged <- function(ends = NULL) {
   structure(list(kind = "log", lambda = 0, ends = ends, found = TRUE), class = "pfdtc_transform")
 }
 
-# E g(y) where y = T^-1(mean + sd t) is cut as ?predict.gp_fit says.
+# Returns E g(y), where y = T^-1(mean + sd t) is cut as described in ?predict.gp_fit.
 mean_of_cut <- function(t, mean, sd, g = identity, sure = 1) {
   up <- t$kind == "log" || t$lambda <= 1
   end <- if (is.null(t$ends)) Inf else if (up) (t$ends[2L] - mean) / sd else (mean - t$ends[1L]) / sd
@@ -60,7 +60,7 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     about <- sum(w * g1)
     between <- (about - got$mean[1L])^2 * cov[1, 1] / sd[1L]^2
     expect_equal(got$sd[1L], sqrt(sum(w * (g1 - about)^2) + between), tolerance = 2e-4) # 20 terms of a series
-    # E(g2 | f1): f2 given f1 is normal, and noise adds to its variance
+    # For E(g2 | f1): f2 given f1 is normal, and noise adds to its variance.
     b <- cov[1, 2] / cov[1, 1]
     rest <- sqrt(sd[2L]^2 - b * cov[1, 2])
     g2 <- vapply(b * f1, function(m) {
@@ -136,7 +136,7 @@ test_that("bounds of the mean contain it wherever mean and sd are within theirs"
 })
 
 test_that("bounds of the mean are infinite where they overflow", {
-  # latent sds of 40 and more, as of exp(40 sin(x)); bounds were NaN
+  # Latent sds of 40 and more, as of exp(40 sin(x)), once gave NaN bounds.
   for (t in list(logged(c(-10, 41)), power(0, c(-10, 41)))) {
     mu <- c(0, 16, 16)
     tau <- c(1, 47, 600)

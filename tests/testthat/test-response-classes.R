@@ -25,7 +25,7 @@ test_that("the engine's mode, evidence and penalty are those of dense matrices, 
     expect_equal(e$evidence, dense$evidence, tolerance = 1e-9) # jitter 1e-14 over the smallest eigenvalue of K
     expect_equal(e$probability, dense$p, tolerance = 1e-8)
     expect_lt(abs(e$penalty), 1e-8)
-    # with few points the penalty is a sum of log determinants of K x K matrices
+    # With few points the penalty is a sum of log determinants of K x K matrices.
     few <- native_laplace(case$x[1:5, ], case$x, sites, kernel, 1e-12, want = 2L)
     terms <- vapply(1:40, function(n) {
       p <- few$probability[n, ]
@@ -64,7 +64,7 @@ test_that("blocks and kept memory change nothing beyond rounding", {
     native_laplace(case$x[1:20, ], case$x, sites, place_kernel(case$kernel, case$x), 1e-8, want = 2L, control = control)
   }
   one <- at(pfdtc_control(threads = 1))
-  # all blocks are kept with the products that the gradient reads, then two of six, then none
+  # Keep all blocks with the products that the gradient reads, then two of six, then none.
   for (memory in c(1e9, 8 * 7 * 20 * 3 * 2.5, 0)) {
     two <- at(pfdtc_control(threads = 1, block = 7, memory = memory))
     for (what in c("evidence", "penalty", "theta", "constant", "S", "left", "shift")) {
@@ -156,7 +156,7 @@ test_that("leave-one-out is the posterior without the row's site", {
   dense <- ref_classes(prior, case$class, numeric(3))
   row <- 7
   own <- row + 40 * (0:2)
-  # the site of the row is a Gaussian one: take its curvature and its slope at the mode out
+  # The site of the row is Gaussian: remove its curvature and its gradient at the mode.
   W <- dense$W
   W[own, own] <- 0
   to <- c(dense$W %*% c(dense$f)) + c(dense$g)
@@ -184,7 +184,7 @@ test_that("the mean is the mode plus the covariance times the slopes of the log 
 })
 
 test_that("the mean is nearer to the true posterior mean than the mode, and so are probabilities", {
-  # one row: the posterior is a normal density times a logistic function
+  # For one row, the posterior is a normal density times a logistic function.
   for (variance in c(1, 9)) {
     f <- seq(-40, 40, by = 0.001)
     density <- stats::dnorm(f, 0, sqrt(variance)) * stats::plogis(f)

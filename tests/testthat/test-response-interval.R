@@ -1,4 +1,4 @@
-# Ordered classes, beside their definition and beside fits of two classes.
+# Compares ordered classes with their definition and with fits of two classes.
 
 ordered_data <- function(n = 60, seed = 3) {
   with_seed(seed, {
@@ -21,10 +21,10 @@ test_that("proportional odds are two binary rows for each response", {
   doubled <- pfdtc(s ~ a + b + offset(o), rbind(above, below), family = binomial(), kernel = kernel, hyper = "fixed",
                    center = 0.3, inducing = fit$inducing)
   new <- transform(ordered_data(10, seed = 4), o = 0)
-  # both modes are exact to the decrement at which Newton's steps end, 1e-9
+  # Both modes are exact to the decrement at which Newton's steps end, 1e-9.
   expect_equal(predict(fit, new), predict(doubled, new), tolerance = 1e-7)
   expect_equal(predict(fit, new, se.fit = TRUE)$se.fit, predict(doubled, new, se.fit = TRUE)$se.fit, tolerance = 1e-7)
-  # an interval's probability is F(b) (1 - F(a)) (1 - e^(a - b))
+  # An interval has the probability F(b) (1 - F(a)) (1 - e^(a - b)).
   inner <- k > 1 & k < 4
   expect_equal(fit$evidence, doubled$evidence + sum(log(-expm1(-diff(cuts)[k[inner] - 1L]))), tolerance = 1e-7)
 })
@@ -56,7 +56,7 @@ test_that("probabilities of ordered classes are averages over f, and classes the
     }
     direct <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 1)))
     square <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 2)))
-    # the rule over 6.5 sd leaves out 1e-10
+    # The rule over 6.5 sd omits 1e-10.
     expect_equal(unname(P$fit), direct, tolerance = 1e-7)
     expect_equal(unname(P$se.fit), sqrt(square - direct^2), tolerance = 1e-6)
     expect_equal(rowSums(P$fit), c(`1` = 1, `2` = 1, `3` = 1, `4` = 1), tolerance = 1e-9)
@@ -87,7 +87,7 @@ test_that("widths of classes are learned by the slopes of the log marginal likel
     move <- replace(numeric(2), j, 1e-4)
     (value(at + move)$value - value(at - move)$value) / 2e-4
   }, 0)
-  # the mode is exact to 1e-9, so that these differences are to 1e-5
+  # The mode is exact to 1e-9, so that these differences are exact to 1e-5.
   expect_equal(value(at)$slope, central, tolerance = 1e-4)
 })
 
@@ -109,10 +109,10 @@ test_that("the curvature of a row of intervals stays inside its range", {
     averages <- average_curvature_range(likelihood, sites, r$f, r$e, W)
     g <- function(t) native_likelihood(sites, r$f + t)[2L, ]
     between <- (g(0) - g(r$t * r$e)) / (r$t * r$e)
-    # differences over 1e-5 lose digits
+    # Differences over 1e-5 lose digits.
     some <- abs(r$t * r$e) > 1e-3
     expect_true(all((between >= averages$lower - 1e-9 & between <= averages$upper + 1e-9)[some]), label = noise)
-    # an end is reached inside the interval: the range is no wider than it has to be for noise that is normal
+    # An end is reached inside the interval, so for normal noise the range is as narrow as possible.
     few <- 1:200
     grid <- vapply(seq(-1, 1, by = 0.01), function(t) {
       native_likelihood(lapply(sites, function(v) if (length(v) == n) v[few] else v), r$f[few] + t * r$e[few])[3L, ]
@@ -145,7 +145,7 @@ test_that("slopes of intervals of every width are differences", {
     sites <- list(name = noise, y = L, size = U, weight = NULL, offset = numeric(9), shape = c(1, 0.9))
     at <- function(h) native_likelihood(sites, rep(f + h, 9))
     slope <- (at(1e-4) - at(-1e-4)) / 2e-4
-    # central differences with this step err by 1e-8 of values up to some tens
+    # Central differences with this step err by 1e-8 of values up to some tens.
     expect_equal(at(0)[2L, ], slope[1L, ], tolerance = 1e-6)
     expect_equal(at(0)[3L, ], -slope[2L, ], tolerance = 1e-6)
     expect_equal(at(0)[4L, ], -slope[3L, ], tolerance = 1e-6)

@@ -1,4 +1,4 @@
-# Noise whose log variance is linear in inputs.
+# Draws data whose log noise variance is linear in inputs.
 trend_data <- function(n = 400, seed = 3) {
   with_seed(seed, {
     d <- data.frame(a = stats::runif(n, 0, 10), b = stats::rnorm(n), site = factor(sample(c("u", "v"), n, TRUE)))
@@ -96,7 +96,7 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
     (at(theta + h)$value - at(theta - h)$value) / 2e-4
   }, 0)
   expect_equal(got$gradient, numeric, tolerance = 1e-6)
-  # the expected information is near minus the curvature's mean: positive definite, and symmetric
+  # The expected information is close to the mean of minus the curvature: positive definite and symmetric.
   expect_equal(got$information, t(got$information))
   expect_gt(min(eigen(got$information)$values), 0)
 })

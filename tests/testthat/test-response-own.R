@@ -1,4 +1,4 @@
-# Likelihoods of the user's, beside those of the package.
+# Compares likelihoods that the user defines with those of the package.
 
 own_data <- function(n = 50) {
   with_seed(3, {
@@ -69,7 +69,7 @@ test_that("certificates hold what the family states, and say whose statement it 
   }
   ours <- certify(of(poisson(), 6), new, effort = "fast")
   sharp <- certify(of(own_poisson(curvature = W), 6), new, effort = "fast")
-  # averages of Poisson's curvature are sharper than its range
+  # Averages of Poisson's curvature are sharper than its range.
   expect_true(all(ours$mean_upper <= sharp$mean_upper + 1e-9))
   expect_true(all(ours$sd_upper <= sharp$sd_upper + 1e-9))
 })

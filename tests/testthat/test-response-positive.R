@@ -1,4 +1,4 @@
-# Tweedie's numbers and counts above 0, beside their definitions.
+# Compares Tweedie's numbers and counts above 0 with their definitions.
 
 amounts <- function(n = 40, seed = 1) {
   with_seed(seed, {
@@ -25,10 +25,10 @@ test_that("Tweedie's density is that of a Poisson sum of gamma variables, for fe
     sites <- list(y = y, offset = numeric(5))
     s <- engine_sites(likelihood, sites, 0)
     log_p <- native_likelihood(s, rep(log(1.7), 5))[1L, ] + s$constant
-    # the sum has 400 terms and each is rounded
+    # The sum has 400 terms, and each is rounded.
     expect_equal(log_p, log(direct_density(y, 1.7, p, phi)), tolerance = 1e-8)
   }
-  # more terms than are summed one by one: the sum skips some, and the density is nearly normal
+  # With very many terms the sum skips some, and the density is nearly normal.
   many <- engine_sites(as_likelihood(tweedie(1.5, 1e-4)), list(y = c(0.98, 1.03), offset = numeric(2)), 0)
   log_p <- native_likelihood(many, c(0, 0))[1L, ] + many$constant
   sum_to <- function(y) {
@@ -50,7 +50,7 @@ test_that("predictions of a Tweedie response are averages over f", {
   direct <- vapply(1:3, function(i) averaged(function(m) direct_density(new$y[i], m, 1.6, 0.8), i), 0)
   expect_equal(unname(predict(fit, new, type = "density")), log(direct), tolerance = 1e-6)
   expect_equal(unname(predict(fit, new, type = "response")), unname(exp(f$fit + f$se.fit^2 / 2)), tolerance = 1e-10)
-  # quantiles: the share of no more is p, or that of zeros is above p
+  # At a quantile the cdf is p, or the share of zeros is above p.
   q <- predict(fit, new, type = "quantile", probs = c(0.05, 0.5, 0.9))
   a <- 0.4 / 0.6
   upto <- function(y, m) {
@@ -59,13 +59,13 @@ test_that("predictions of a Tweedie response are averages over f", {
   }
   reached <- vapply(1:3, function(k) vapply(1:3, function(i) averaged(function(m) upto(q[i, k], m), i), 0), numeric(3))
   want <- matrix(c(0.05, 0.5, 0.9), 3, 3, byrow = TRUE)
-  # 3e-9 by the trapezoid rule and as much by both searches
+  # The trapezoid rule errs by 3e-9, and both searches by as much.
   expect_equal(reached[q > 0], want[q > 0], tolerance = 1e-7)
   expect_true(all(reached[q == 0] >= want[q == 0]))
   expect_true(any(q == 0) && any(q > 0))
   draws <- stats::simulate(fit, 2, seed = 1)
   expect_true(all(draws >= 0) && any(draws == 0))
-  # the lower end of an observation of 0 in its distribution
+  # The probability below an observation of 0 is 0.
   each <- score_each(response_of(fit), fit$data$sites[c("y", "size")], list(mean = predict(fit), var = rep(0.1, 40)))
   expect_identical(each$below == 0, d$y == 0)
   for (type in c("pearson", "deviance", "pit")) expect_true(all(is.finite(stats::residuals(fit, type))), label = type)
@@ -81,20 +81,20 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   given <- pfdtc(y ~ x, d, family = tweedie(coef(fit)[["p"]]), kernel = kernel_se())
   expect_identical(names(coef(given))[4], "phi")
   expect_match(utils::capture.output(print(given))[1], "Tweedie")
-  # the same optimum; a search ends where two steps gain less than .001, so that each is a few thousandths from it
+  # The optimum is the same; a search ends if two steps gain less than .001, a few thousandths from it.
   expect_lt(abs(given$evidence - fit$evidence), 0.01)
-  # vcov() has the shape parameters and the family of a fit is a family
+  # vcov() has the shape parameters, and family() of a fit can be used again.
   expect_true(all(c("log(phi)", "log(p)") %in% rownames(stats::vcov(fit))))
   again <- pfdtc(y ~ x, d, family = stats::family(fit), kernel = fit$kernel, hyper = "fixed", center = fit$center)
   expect_equal(again$evidence, fit$evidence, tolerance = 1e-8)
-  # under the same model the bound of log p(y) is largest at the variational posterior, not at Laplace's
+  # Under the same model the bound on log p(y) is largest at the variational posterior, not at Laplace's.
   vi <- stats::update(again, approx = "vi")
   bound <- function(start) {
     sites <- sites_of_fit(vi, vi$data)
     laplace_at(vi$data$x, sites, vi$kernel, vi$inducing, vi$jitter, NULL, start, maxit = 0L)$evidence
   }
   expect_gt(bound(vi$factors), bound(again$factors))
-  # "log(p)" has the sd of log p: that of the log odds of p - 1 times a difference of log p
+  # "log(p)" has the sd of log p: the sd of the log odds of p - 1, times a difference of log p.
   p_of <- function(log_odds) log(1 + stats::plogis(log_odds))
   at <- stats::qlogis(coef(fit)[["p"]] - 1)
   learned <- learned_density(fit)
@@ -104,7 +104,7 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   skip_if_not_installed("mgcv")
   attachNamespace("mgcv") # tw() calls functions of mgcv by their names
   on.exit(detach("package:mgcv"))
-  # a spline has other degrees of freedom than a process: the two differ by less than a third of a standard error
+  # A spline has other degrees of freedom, so the two differ by up to a third of a standard error.
   theirs <- mgcv::gam(y ~ s(x), data = d, family = mgcv::tw(), method = "REML")
   their_p <- theirs$family$getTheta(TRUE)
   se <- sqrt(diag(stats::vcov(fit))[c("log(p)", "log(phi)")])

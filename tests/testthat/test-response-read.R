@@ -1,4 +1,4 @@
-# Classes and counts as users give them: what is read, what is refused, and data that break careless code.
+# Tests classes and counts as users give them: reading, refusals, and data that break careless code.
 
 small_data <- function(n = 40) {
   with_seed(2, {
@@ -148,7 +148,7 @@ test_that("averages over f are the integrals", {
     use <- if (family$family == "poisson") cases$v <= 1 else TRUE
     at <- cases[use, ]
     found <- response_moments(as_response(likelihood), at$mu, at$v)
-    # split where the integrand turns
+    # Split the integral where the integrand bends.
     moment <- function(power, mu, v) {
       if (v == 0) return(h(mu)^power)
       g <- function(z) h(mu + sqrt(v) * z)^power * stats::dnorm(z)

@@ -1,4 +1,4 @@
-# Scores against their definitions.
+# Compares scores with their definitions.
 
 test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
   f <- list(mean = c(0.2, 1), var = c(0.3, 0.05))
@@ -24,7 +24,7 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
       expect_equal(heavy[n], by_definition(cdf, y[n]), tolerance = 1e-5)
     }
   }
-  # noise with heavy tails that is one number for all rows: a number, and with copies of it
+  # Noise with heavy tails may be one number for all rows.
   one <- list(noise = 0.4, spread = 2)
   tails <- response_crps(as_response(NULL), c(0.4, 3), c(f, one))
   for (n in 1:2) {
@@ -54,7 +54,7 @@ test_that("the CRPS of large counts with a wide mean is that of the log-normal d
     exact <- y * (2 * stats::pnorm(z) - 1) -
       2 * exp(18 + s^2 / 2) * (stats::pnorm(z - s) + stats::pnorm(s / sqrt(2)) - 1)
     found <- response_crps(response, y, list(mean = 18, var = s^2, size = 1))
-    # numbers of the sum grow by 12 %, and a millionth of the distribution is left out
+    # The numbers in the sum grow by 12 %, and it omits a millionth of the distribution.
     expect_equal(found, exact, tolerance = 5e-3)
   }
 })

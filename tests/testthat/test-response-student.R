@@ -1,4 +1,4 @@
-# Student-t noise: the mode, its certificate and what is learned, by dense matrices. W may be negative here.
+# Tests Student-t noise by dense matrices: the mode, its certificate and learning. Here W may be negative.
 
 student_problem <- function(seed = 1, n = 40, outliers = 3, profile = "matern52") {
   with_seed(seed, {
@@ -13,7 +13,7 @@ student_problem <- function(seed = 1, n = 40, outliers = 3, profile = "matern52"
   })
 }
 
-# The mode that reweighted least squares lead to from f = 0; W of either sign
+# Returns the mode by reweighted least squares from f = 0; W may have either sign.
 dense_student <- function(p, new, k = function(a, b) ref_k(p$kernel, a, b)) {
   n <- nrow(p$x)
   K <- k(p$x, p$x)
@@ -185,7 +185,8 @@ test_that("averaged densities are the integrals", {
 })
 
 test_that("learning keeps away from modes that are all but saddles, where Laplace's evidence rises without end", {
-  # at variance 1 minus the log posterior of f, for the two the same, has curvature 1 at its minimum, at 97 all but none
+  # Both rows have the same f. At its minimum minus the log posterior has curvature 1 for variance 1, and almost 0 for
+  # 97.
   kernel <- place_kernel(kernel_se(1e4, 1), cbind(x = c(0, 1)))
   sites <- list(y = c(-1, 1) * sqrt(1.0103), size = NULL, weight = NULL, offset = numeric(2))
   rows <- list(x = cbind(x = c(0, 1)), sites = sites)
@@ -204,12 +205,12 @@ test_that("a saddle between responses is left for a mode", {
                control = list(progress = FALSE))
   f <- unname(predict(fit, data)[1])
   expect_gt(abs(f), 5) # 0, where steps from 0 end, is the saddle
-  # the prior of f has variance 100: at the mode the slope of the log likelihood is f / 100
+  # The prior of f has variance 100, so at the mode the derivative of the log likelihood is f / 100.
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
 })
 
 test_that("steps do not creep where the posterior is all but flat", {
-  # at 5.13 minus the log posterior just has no minimum any more: its slope is 1e-5 there, its curvature next to 0
+  # At 5.13 minus the log posterior just has no minimum: its derivative is 1e-5 there, and its curvature almost 0.
   sites <- list(y = c(0, 6), size = NULL, weight = c(2.5003, 1), offset = numeric(2))
   one <- matrix(0, 2)
   r <- native_laplace(one[1L, , drop = FALSE], one, engine_sites(as_likelihood(student(1, 1)), sites, 0),
@@ -227,7 +228,7 @@ test_that("responses far from 0 cost neither digits nor steps", {
   at <- function(far, ...) with_seed(1, pfdtc(y ~ x, transform(data, y = y + far), family = student(), ...))
   fit <- at(0)
   far <- at(1e8)
-  # y itself keeps 1e-8 of its last digits
+  # y itself keeps 1e-8 of its last digits.
   expect_equal(coef(far), coef(fit) + 1e8 * (names(coef(fit)) == "mean"), tolerance = 1e-5)
   expect_equal(far$evidence, fit$evidence, tolerance = 1e-6)
   expect_lte(far$factors$steps, fit$factors$steps)

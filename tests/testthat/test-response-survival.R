@@ -1,4 +1,4 @@
-# Censored times and numbers, beside numbers computed from their definition, and beside survival::survreg().
+# Compares censored times and numbers with their definition and with survival::survreg().
 
 times_data <- function(n = 60, seed = 2) {
   with_seed(seed, {
@@ -58,14 +58,14 @@ test_that("survival, quantiles and medians are averages over f, and survival ban
     q <- predict(fit, new, type = "quantile", probs = c(0.1, 0.5))
     expect_equal(mapply(above, 1:3, q[, 1]), rep(0.9, 3), tolerance = 1e-7)
     expect_equal(unname(predict(fit, new, type = "median")), unname(q[, 2]))
-    # the mean is the integral of survival
+    # The mean is the integral of survival.
     mean <- vapply(1:3, function(i) {
       stats::integrate(Vectorize(function(t) above(i, t)), 0, Inf, rel.tol = 1e-7)$value
     }, 0)
     expect_equal(unname(predict(fit, new, type = "response")), mean, tolerance = 1e-5)
     expect_error(predict(fit, new, type = "survival"), "times", class = "pfdtc_error_input")
     expect_error(predict(fit, new, type = "quantile", probs = 1), "probs", class = "pfdtc_error_input")
-    # a certified band contains the band
+    # A certified band contains the band.
     wide <- predict(fit, new, type = "survival", times = 5, interval = "credible", level = 0.9, certified = TRUE)
     expect_true(all(wide[, 1, "lwr"] <= S[, 3, "lwr"] & wide[, 1, "upr"] >= S[, 3, "upr"]))
   }
@@ -75,7 +75,7 @@ test_that("Weibull times are Poisson counts of events with the log cumulative ha
   skip_if_not_installed("survival")
   d <- times_data(40)
   kernel <- kernel_se(c(1, 1), 1)
-  # of scale 1, so that f of the hazard is minus f of the time, and log t the offset
+  # With scale 1, f of the hazard is minus f of the time, and log t is the offset.
   fit <- pfdtc(survival::Surv(time, seen) ~ a + b, d, family = weibull(1), kernel = kernel, hyper = "fixed",
                center = 0.7)
   counts <- pfdtc(seen ~ a + b + offset(log(time)), d, family = poisson(), kernel = kernel, hyper = "fixed",
@@ -107,7 +107,7 @@ test_that("a linear mean with a vague kernel is near survreg()", {
   d <- times_data(200)
   fit <- pfdtc(survival::Surv(time, seen) ~ b, d, family = weibull(), kernel = kernel_se())
   line <- survival::survreg(survival::Surv(time, seen) ~ b, d)
-  # b has no effect: both have the constant and the scale of a Weibull distribution
+  # b has no effect, so both have the constant and the scale of a Weibull distribution.
   expect_equal(unname(fit$theta), line$scale, tolerance = 0.05)
   expect_equal(mean(predict(fit)), mean(stats::predict(line, type = "lp")), tolerance = 0.05)
 })
@@ -137,7 +137,7 @@ test_that("bad times are refused by name, and times without information have rig
   refused(Surv(time, time + 1, seen) ~ a, weibull())
   refused(I(time - 1.5) ~ a, lognormal())
   refused(Surv(replace(time, 2, Inf), seen) ~ a, weibull())
-  # an interval the wrong way round is missing for survival, which warns: no row by a formula, an error in a vector
+  # A reversed interval is missing for survival, which warns: a formula drops the row, a vector is an error.
   turned <- suppressWarnings(Surv(c(5, d$time[-1]), c(4, d$time[-1] + 1), type = "interval2"))
   by_formula <- pfdtc(turned ~ a, d, family = weibull(0.5), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_identical(stats::nobs(by_formula), 29L)
@@ -147,7 +147,7 @@ test_that("bad times are refused by name, and times without information have rig
   fixed <- function(data, formula = Surv(time, seen) ~ a) {
     suppressMessages(pfdtc(formula, data, family = weibull(0.5), kernel = kernel_se(1, 1), hyper = "fixed", center = 1))
   }
-  # a row that is right-censored at 0 says nothing
+  # A row that is right-censored at 0 has no information.
   more <- rbind(d, transform(d[1:5, ], time = 0, seen = 0))
   expect_equal(predict(fixed(more), d[1:3, ]), predict(fixed(d), d[1:3, ]), tolerance = 1e-7)
   expect_message(pfdtc(Surv(time, 0 * seen) ~ a, d, family = weibull(), kernel = kernel_se(1, 1), hyper = "fixed"),

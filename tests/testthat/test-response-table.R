@@ -1,4 +1,4 @@
-# The contract that every row of the table of responses keeps, and what predictions of all of them are.
+# Tests the contract of every row of the table of responses, and predictions for all rows.
 
 contract_cases <- function() {
   list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2),
@@ -10,7 +10,7 @@ contract_cases <- function() {
 
 with_theta <- function(family, theta) replace(family, "theta", list(theta))
 
-# The likelihood with what a fit would take from the data.
+# Returns the likelihood with the elements that a fit takes from the data.
 contract_likelihood <- function(family) {
   likelihood <- as_likelihood(family)
   if (is_ordered(as_response(likelihood))) likelihood[c("levels", "middle")] <- list(letters[1:4], c(1, 1))
@@ -46,12 +46,12 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
         s <- engine_sites(likelihood, sites(y), 0)
         native_likelihood(s, rep(f, length(y)) + s$offset)
       }
-      # the engine reads Student's t as y - f alone
+      # The engine reads Student's t as y - f alone.
       log_p <- function(y, f) site(y, f)[1L, ] + log_constant(likelihood, sites(y))
       mean <- response$link$inv(f)
       y <- response$quantile(c(0.1, 0.4, 0.9), mean, size, response$theta)
       expect_equal(over_responses(response, size, function(y) exp(log_p(y, f))), 1, tolerance = 1e-6)
-      # differences with this step are good to some 1e-9, relative to values of some hundreds
+      # Differences with this step are accurate to 1e-9, relative to values of some hundreds.
       expect_equal(central(function(f) site(y, f)[1L, ], f), site(y, f)[2L, ], tolerance = 1e-6)
       expect_equal(-central(function(f) site(y, f)[2L, ], f), site(y, f)[3L, ], tolerance = 1e-6)
       expect_equal(-central(function(f) site(y, f)[3L, ], f), site(y, f)[4L, ], tolerance = 1e-6)
@@ -72,7 +72,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
         }
       }
       draws <- with_seed(1, response$draw(rep(mean, 4000), rep(size, 4000), response$theta))
-      # three standard errors of an empirical cdf at worst, three times for three points
+      # The tolerance is three standard errors of an empirical cdf at worst, tested at three points for all rows.
       expect_lt(max(abs(vapply(y, function(y) mean(draws <= y), 0) - cdf)), 0.03)
       if (is.null(response$deviance)) { # log p is largest where the row has it
         best <- response$best(sites(y), response$theta)
@@ -91,7 +91,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     }
     expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
     if (is.null(response$shape)) next
-    # slopes in the logs of the shape parameters, l with its constant, at fixed f of the user
+    # Compare derivatives in the logs of the shape parameters, l with its constant, at fixed f of the user.
     sites <- list(y = c(if (response$reads %in% c("positive", "ordered", "times")) 1 else 0, 2, 4),
                   size = if (has_ends(response)) c(1, 3, Inf) else rep(1, 3), offset = numeric(3))
     at <- function(s) if (response$link_name == "identity") rep(0.4, 3) else s$offset
@@ -198,7 +198,7 @@ test_that("each combination of arguments of predict() works or is refused by nam
     if (kind %in% c("classes", "labels", "ordered")) {
       expect_error(predict(fits[[kind]], type = "prob"), "type = \"response\"", class = "pfdtc_error_input")
     }
-    # an unknown interval comes with those that this fit has
+    # The error for an unknown interval lists the intervals of this fit.
     said <- expect_input_error(predict(fits[[kind]], interval = "nonsense"), "interval")
     told <- vapply(names(predict_intervals), grepl, NA, conditionMessage(said), fixed = TRUE, USE.NAMES = FALSE)
     expect_identical(told, names(predict_intervals) %in% allowed_with("latent", kind)$intervals)

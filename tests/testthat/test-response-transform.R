@@ -1,4 +1,4 @@
-# A response that is transformed before it is modelled.
+# Draws data whose response is transformed before it is modelled.
 skewed_data <- function(n = 300, seed = 5) {
   with_seed(seed, {
     d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n))

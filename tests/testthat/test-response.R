@@ -1,4 +1,4 @@
-# The distribution predicted for a response, its quantiles, and what reads them.
+# Tests the predictive distribution of a response, its quantiles, and functions that use them.
 
 predictive_cases <- function() {
   list(poisson = as_likelihood("poisson"), nb = as_likelihood(nb(0.7)), logit = as_likelihood("binomial"),
@@ -11,7 +11,7 @@ given_f <- function(likelihood, y, size, f) {
          stats::pbinom(y, size, mean))
 }
 
-# by pieces that are narrow beside either factor
+# Integrates by pieces that are narrow relative to either factor.
 integrated <- function(f, breaks) {
   breaks <- sort(unique(pmin(pmax(breaks, -38), 38)))
   piece <- function(a, b) stats::integrate(f, a, b, rel.tol = 1e-9, stop.on.error = FALSE)$value

@@ -96,7 +96,7 @@ test_that("shift turns the log density of the cleaned y into that of y as given"
     w <- if (weighted) c(d$g[1:10], 0, 2)
     data <- data_from_matrix(x, d$y, weights = w, offset = d$b, scale = scale)
     expect_identical(is.null(data$group), !repeats)
-    # here: sqrt(W_g) y_g ~ N(0, W^{1/2} K W^{1/2} + s2 I)
+    # The engine's density is sqrt(W_g) y_g ~ N(0, W^{1/2} K W^{1/2} + s2 I).
     root <- sqrt(if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights)
     here <- log_normal(root * data$y,
                        outer(root, root) * ref_k(kernel, data$x) + diag(noise, length(root)))
@@ -238,7 +238,7 @@ test_that("a response of any size that is not scaled has the fit, and the certif
     inside <- function(lower, v, upper) all(lower <= v & v <= upper)
     expect_true(inside(certificate$mean_lower, mean_of$fit, certificate$mean_upper), label = paste("mean at", unit))
     expect_true(inside(certificate$sd_lower, mean_of$se.fit, certificate$sd_upper), label = paste("sd at", unit))
-    # the exact fit itself errs by some 1e3 eps here
+    # The exact fit itself errs by some 1e3 eps here.
     expect_true(all(abs(fine$mean - mean_of$fit) <= fine$mean_error + 1e-12 * unit), label = paste("refine at", unit))
     bracket <- evidence_bounds(fit)
     expect_true(inside(bracket[[1]], exact$evidence, bracket[[2]]), label = paste("evidence at", unit))

@@ -41,16 +41,16 @@ test_that("a group is one column, with the numbers of its levels", {
   expect_identical(levels[data$x[, "(g)"]], as.character(d$g))
   expect_identical(data$frame$variables[[4]]$levels[data$x[, "(g:h)"]], paste(d$g, d$h, sep = ":"))
   expect_identical(vapply(data$frame$variables, function(v) isTRUE(v$apart), NA), c(FALSE, TRUE, TRUE, TRUE))
-  # a design that the smooth part reads, too, and a number as a group, also beside itself
+  # The smooth part may read a design, too, and a number may be a group, and also an input.
   expect_identical(colnames(read_rows_of(y ~ x + (x | g), d)$x), c("x", "(g)"))
   expect_identical(colnames(read_rows_of(y ~ id + (1 | id), d)$x), c("id", "(id)"))
   expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "number",
                  class = "pfdtc_message_groups")
-  # a dot leaves groups out; unused levels are dropped
+  # A dot omits groups; unused levels are dropped.
   expect_identical(colnames(read_rows_of(y ~ . - h + (1 | g), d[c("y", "x", "g", "h")])$x), c("x", "(g)"))
   few <- read_rows_of(y ~ x + (1 | g), d[d$g != "c", ])
   expect_identical(few$frame$variables[[2]]$levels, c("a", "b"))
-  # the group of a kernel, and the inputs of a mean, need not be inputs
+  # The group of a kernel, and the inputs of a mean, need not be inputs of the formula.
   expect_identical(colnames(read_rows_of(y ~ x, d, kernel = kernel_se() + kernel_group(~ g, ~ 0 + w))$x),
                    c("x", "w", "(g)"))
   expect_identical(colnames(read_rows_of(y ~ (1 | g), d, mean = ~ x + w)$x), c("x", "w", "(g)"))
@@ -66,7 +66,7 @@ test_that("new levels have numbers of their own, the same in all calls", {
   expect_identical(new[2], new[5])
   expect_identical(anyDuplicated(new[-5]), 0L)
   expect_identical(codes(c("other", "new")), new[c(4, 2)])
-  # names whose numbers are equal are other levels
+  # Names with equal numbers are distinct levels.
   with_replaced(list(name_number = function(text) -5), {
     expect_identical(codes(c("new", "b", "other", "new", "third")), c(-5, 2, -6, -5, -7))
   })

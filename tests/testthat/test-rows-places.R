@@ -7,7 +7,7 @@ globe <- function(n, seed = 1) {
   })
 }
 
-# Chords of the unit sphere by the haversine formula.
+# Returns chords of the unit sphere by the haversine formula.
 chords <- function(a, b = a) {
   rad <- pi / 180
   sqrt(4 * outer(a$lat, b$lat, function(p, q) sin((p - q) * rad / 2)^2) +
@@ -60,7 +60,7 @@ test_that("a place has one lengthscale beside those of other inputs, and predict
   k <- function(a, b) 2 * (1 + r(a, b)) * exp(-r(a, b))
   mean <- k(new, d) %*% solve(k(d, d) + diag(0.1, 60), d$y - fit$center) + fit$center
   expect_equal(unname(predict(fit, new)), drop(mean), tolerance = 1e-10) # 60 rows, condition 1e3
-  # only distances count: all places turned about the axis, and longitudes in another range
+  # Only distances matter: rotate all points about the axis, with longitudes in another range.
   turned <- function(d) transform(d, lon = (lon + 77.25) %% 360)
   again <- gp_exact(y ~ sphere(lon, lat) + depth, turned(d), kernel = kernel, noise = 0.1, hyper = "fixed")
   expect_equal(predict(again, turned(new)), predict(fit, new), tolerance = 1e-10)
@@ -214,7 +214,7 @@ test_that("dates and times of a source are the inputs that they are in a data fr
     of <- function(data) {
       pfdtc(f, data, kernel = kernel_se(c(40, 3), 1), noise = 1e-3, hyper = "fixed", m = 90, neighbours = 0)
     }
-    # with all rows as points both are exact to rounding, at a condition of 1e3 a unit
+    # With all rows as points both are exact to rounding, with a condition of 1e3.
     expect_equal(predict(of(in_blocks(d)), d[c(1, 50, 90), ]), predict(of(d), d[c(1, 50, 90), ]), tolerance = 1e-6)
   }
 })

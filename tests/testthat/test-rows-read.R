@@ -256,7 +256,7 @@ test_that("a level without rows stays where a correlation matrix defines it", {
   expect_equal(unname(predict(fit, new)), mean)
   few <- pfdtc(y ~ x + f, rows_in_memory(d), kernel = k, noise = 0.5, hyper = "fixed")
   expect_equal(unname(predict(few, new)), mean)
-  # other factors drop such levels, as lm() does
+  # Other factors drop such levels, like lm().
   plain <- gp_exact(y ~ x + f, d, kernel = kernel_se(2, 1), noise = 0.5, hyper = "fixed")
   expect_input_error(predict(plain, new), "\"c\"")
 })

@@ -1,4 +1,4 @@
-# Whether two fits have the same data, with their rows and without; then copies of rows.
+# Tests whether two fits have the same data, with and without their rows; then tests copies of rows.
 
 same_model <- pfdtc:::same_model
 
@@ -16,7 +16,7 @@ signature_rows <- function(n = 120) {
   list(x = x, y = y)
 }
 
-# n, sum w, sum x, sum y, sum xy and sum y^2 are the same; the data are not
+# Returns other data with the same n, sum w, sum x, sum y, sum xy and sum y^2.
 swapped_inputs <- function(d) {
   d$x[1:2, 2] <- d$x[2:1, 2]
   d
@@ -96,7 +96,7 @@ test_that("functions of a row are fixed, look random, and leave R's random numbe
   expect_identical(get0(".Random.seed", globalenv(), inherits = FALSE), before)
   expect_identical(native(ffi_row_features, x[7:3, ], 3L), phi[7:3, ])
   expect_true(all(phi >= -1 & phi < 1))
-  # means and products of 20,000 numbers of variance 1/3: within five standard errors
+  # Means and products of 20,000 numbers of variance 1/3 are within five standard errors.
   expect_lt(max(abs(colMeans(phi))), 5 * sqrt(1 / 3 / 2e4))
   expect_lt(max(abs(crossprod(phi) / 2e4 - diag(3) / 3)), 5 / 3 / sqrt(2e4))
   edge <- cbind(c(0, -0, 1, 1 + 2^-52, 1 - 2^-53, -1, 2^-1074, 1e308))
@@ -141,20 +141,20 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   held <- boston[-i, ]
   expect_message(fit <- pfdtc(medv ~ ., s, control = list(progress = FALSE)), "copies", class = "pfdtc_message_copies")
   expect_no_message(once <- pfdtc(medv ~ ., unique(s), control = list(progress = FALSE)))
-  # the noise is a share of the variance as without copies; with each copy as news it was 1.2e-5
+  # The noise share is as without copies; with each copy as new information it was 1.2e-5.
   expect_gt(fit$noise / stats::var(s$medv), 0.01)
   expect_equal(fit$noise, once$noise, tolerance = 0.5) # the response's units differ a little
   coverage <- function(fit) {
     p <- predict(fit, held, interval = "prediction")
     mean(held$medv >= p[, "lwr"] & held$medv <= p[, "upr"])
   }
-  # three standard errors of the difference of two coverages of .85 among 356 rows
+  # The tolerance is three standard errors of the difference of two coverages of .85 among 356 rows.
   expect_gt(coverage(fit), coverage(once) - 3 * sqrt(2 * 0.85 * 0.15 / 356))
-  # with each copy as news the median is .25 lower; the mean hangs on one outlier among the rows held out
+  # With each copy as new information the median is .25 lower; the mean depends on one held-out outlier.
   density <- function(fit) stats::median(predict(fit, held, type = "density"))
   expect_equal(density(fit), density(once), tolerance = 0.05)
   expect_identical(fit$nobs, 150L)
-  # a copy would be predicted by its twin: copies share a fold, and leave-one-out has a message
+  # A copy would be predicted by its twin, so copies share a fold, and leave-one-out has a message.
   fold <- attr(suppressMessages(cross_validate(fit, folds = 5, hyper = "held")), "predictions")$fold
   copy <- copies_in(fit$data)
   expect_true(all(tapply(fold, copy, function(v) length(unique(v))) == 1L))
@@ -172,7 +172,7 @@ test_that("each (x, y) counts once in learning, with the mean weight of its copi
   expect_equal(data$y, (y - data$center) / data$scale)
   expect_equal(unname(data$x), x)
   expect_equal(data$weights, as.vector(tapply(w, i, mean)))
-  # rows that repeat a copy's inputs with another response stay
+  # Rows that repeat a copy's inputs with another response stay.
   twin <- without_copies(data_from_matrix(x[c(i, 20), , drop = FALSE], c(y[i], 9)))
   expect_identical(twin$n, 21L)
 })

@@ -98,7 +98,7 @@ test_that("summary() has nugget, partial sill and practical range of two coordin
   expect_equal((1.5 * exp(-r / 100) + 0.5 * exp(-r^2 / 300^2 / 2)) / 2, 0.05, tolerance = 1e-6)
   expect_output(print(summary(fit)), "nugget 0.2, partial sill 2, practical range [0-9]+")
   two <- gp_exact(z ~ x + y, d, kernel = kernel_se(c(100, 200), 1), noise = 0.2, hyper = "fixed")
-  # exp(-r^2 / 2 / 100^2) = 1 / 20 at 100 sqrt(2 log 20)
+  # At the distance 100 sqrt(2 log 20), exp(-r^2 / 2 / 100^2) is 1 / 20.
   expect_output(print(two), "245 along x, 490 along")
   expect_no_match(capture.output(print(gp_exact(z ~ x + dist, d, kernel = kernel_se(1, 1), noise = 0.2,
                                                 hyper = "fixed"))), "nugget")

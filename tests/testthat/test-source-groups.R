@@ -1,4 +1,4 @@
-# Rows of a source with groups: the sums by level of blocks add up.
+# Tests row sources with groups: the sums by level of blocks add up.
 
 source_rows <- function(n = 300) {
   with_seed(3, {
@@ -27,7 +27,7 @@ test_that("a grouped fit of a source is that of its rows in memory, whatever the
   for (source in list(in_blocks(d), in_blocks(d, c(0, 1, 199, 0, 100)), parts)) {
     part <- on_workers(source_fit_of(source))
     expect_s3_class(posterior_of(part), "grouped")
-    # sums of the same terms in another order
+    # The sums have the same terms in another order.
     expect_equal(part$factors[c("gamma", "b", "quad", "t", "n")], whole$factors[c("gamma", "b", "quad", "t", "n")],
                  tolerance = 1e-8)
     expect_equal(part$evidence, whole$evidence, tolerance = 1e-9)

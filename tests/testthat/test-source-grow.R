@@ -5,7 +5,7 @@ small_fit <- function(d, ..., keep_data = TRUE, method = pfdtc, m = 15) {
          inducing = cbind(runif(m), rnorm(m), matrix(rbinom(3 * m, 1, 0.3), m)), keep_data = keep_data, ...)
 }
 
-# Levels of f are all among the first rows.
+# Returns rows whose first rows have all levels of f.
 growing_rows <- function() {
   d <- mixed_rows(160, seed = 6)
   d <- d[1:160, ]
@@ -163,7 +163,7 @@ test_that("points are chosen anew where that tells more, and stay otherwise", {
 test_that("a fit of a source beside near rows grows: all of them, or a sample of which the new rows take their share", {
   d <- growing_rows()
   new <- d[c(1:4, 150:158), ]
-  # all rows are kept and near: as in memory, in the same order
+  # All rows are kept as neighbours, so the fit is as in memory, in the same order.
   for (more in list(d[101:160, ], d[90:110, ])) { # and equal ones
     first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
     expect_null(first$data)
@@ -190,7 +190,7 @@ test_that("a fit of a source beside near rows grows: all of them, or a sample of
   expect_true(anyNA(of_new) && !all(is.na(of_new)))
   expect_false(anyNA(predict(more, new[1:3, ])))
   expect_error(drop_rows(more, d[1:9, ]), "inducing = fit", class = "pfdtc_error_input")
-  # each row has its share: a sample of 30 of 30 + 90
+  # Each row has the same probability in a sample of 30 from 30 + 90.
   kept <- list(x = matrix(0, 30, 1), y = numeric(30), weights = NULL)
   rows <- list(x = matrix(1:90 + 0, 90, 1), y = 1:90 + 0, weights = NULL, n = 90)
   counts <- table(factor(replicate(400, resampled(kept, rows, 30)$y), 0:90))

@@ -1,4 +1,4 @@
-# A source's blocks, put together.
+# Returns a source's blocks, bound together.
 all_rows_of <- function(source) source_pass(source, function(block) block, rbind)
 
 a_fit <- function(data) {
@@ -73,7 +73,7 @@ test_that("a query is read in blocks; what fails is said, and the connection can
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
-# A server of its own in a temporary folder, on a socket there: list(connect(), stop()); NULL where it cannot be had.
+# Starts a PostgreSQL server in a temporary folder, with a socket there: list(connect(), stop()), or NULL if impossible.
 postgres_server <- function() {
   folder <- tempfile("pg", tmpdir = dirname(tempdir())) # which the server's user may enter
   dir.create(folder)
@@ -82,7 +82,7 @@ postgres_server <- function() {
   if (as_root) system2("chown", c("postgres", folder), stdout = FALSE, stderr = FALSE)
   run <- function(...) {
     what <- c(if (as_root) c("runuser", "-u", "postgres", "--"), ...)
-    # what R has been made to load first, a sanitizer, is not for the server
+    # The server must not load the sanitizer that R was started with.
     suppressWarnings(system2(what[1], what[-1], stdout = FALSE, stderr = FALSE, env = "LD_PRELOAD=", timeout = 60)) == 0
   }
   data <- file.path(folder, "data")
@@ -117,7 +117,7 @@ test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the c
   expect_equal(DBI::dbGetQuery(con, "select count(*) as n from rows")$n, 400) # after a pass all is as it was
   source <- rows_db(con, "select y, a, f, w + 10000000000 as big from rows", block = 150)
   expect_equal(all_rows_of(source)$big, d$w + 1e10)
-  # a block at a time is here
+  # Only one block is read at a time.
   source$rewind()
   expect_equal(nrow(source$next_block()), 150)
   expect_equal(DBI::dbGetQuery(con, "select count(*) as n from pg_cursors where name = 'pfdtc_rows'")$n, 1)

@@ -23,7 +23,7 @@ test_that("predictions replace regular files only", {
 
 test_that("a full disk is an error about the file, also for the last rows", {
   skip_on_os("windows")
-  # A process whose files may have 4 blocks of 512 bytes, and which ignores the signal, writes as to a full disk.
+  # A process whose files may have 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full disk.
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))
   writeLines(c(

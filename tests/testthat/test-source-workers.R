@@ -46,7 +46,7 @@ on_points <- function(data, ...) {
         control = pfdtc_control(maxit = 0), ...)
 }
 
-# sums of the same terms in another order
+# Expects equal fits, whose sums have the same terms in another order.
 expect_same_fit <- function(a, b) {
   of <- c("G", "Ay", "beta", "C", "yy", "t", "k_sum", "rss")
   expect_equal(a$factors[of], b$factors[of], tolerance = 1e-10)
@@ -60,7 +60,7 @@ cut_in <- function(d, n) {
   unname(lapply(split(d, ceiling(seq_len(nrow(d)) * n / nrow(d))), function(part) function() part))
 }
 
-# A part whose first reader dies.
+# Returns a part whose first reader dies.
 killed_once <- function(rows, flag) {
   force(rows)
   force(flag)
@@ -94,7 +94,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   predict(whole, new, file = written)
   expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
   unlink(written)
-  # certificates: groups of the norms are whole parts, or a hundred rows by chance
+  # In certificates, groups of the norms are whole parts, or a hundred random rows.
   first <- reference(on_points(in_blocks(d, c(120, 120))), m2 = 40, data = in_blocks(d, c(120, 120)))
   there <- reference(on_workers, m2 = 40, data = rows_parts(cut_in(d, 2)))
   expect_same_fit(there, first)
@@ -106,7 +106,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   asked <- d[4:20, ]
   expect_equal(refine(on_workers, asked, 1e-6, data = rows_parts(cut_in(d, 2))),
                refine(whole, asked, 1e-6, reference = there), tolerance = 1e-6)
-  # points moved on all rows, of which the sample has a third
+  # Points are moved on all rows, of which the sample has a third.
   moved <- function(data) {
     old <- options(pfdtc.sample = 80)
     on.exit(options(old))
@@ -116,7 +116,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   there <- moved(rows_parts(cut_in(d, 2)))
   expect_equal(there$inducing, moved(d)$inducing, tolerance = 1e-6)
   expect_gt(max(abs(there$inducing - whole$inducing)), 1e-3)
-  # a fit of nothing but the workers' own random numbers: the same whichever worker did what
+  # A fit that depends on the workers' random numbers is the same for any order of workers.
   learned <- function() {
     set.seed(1)
     coef(pfdtc(y ~ a, source, m = 4, kernel = kernel_se(), hyper = "pilot"))
@@ -157,7 +157,7 @@ test_that("parts are sent once to who keeps them, done again when lost, and name
   source <- with_replaced(list(find_crew = function() fake_crew(2, sent = sent)), rows_parts(frames))
   expect_same_fit(through(fake_crew(2, sent = sent), source), whole)
   expect_identical(vapply(sent$parts, function(p) is.null(p[[2]]), NA), rep(c(FALSE, TRUE), each = 3)) # two passes
-  # a worker that has forgotten all is sent what it lacks
+  # A worker that has lost its parts is sent them again.
   rm(list = ls(kept_parts), envir = kept_parts)
   expect_same_fit(through(fake_crew(2, sent = sent), source), whole)
   expect_identical(sum(!vapply(sent$parts, function(p) is.null(p[[2]]), NA)), 3L)
@@ -174,7 +174,7 @@ test_that("parts are sent once to who keeps them, done again when lost, and name
   expect_same_fit(fit, whole)
   expect_equal(lost[["value"]], 2)
   expect_same_fit(suppressMessages(through(fake_crew(1, fails("start", 2, 2)), source)), whole)
-  # another worker takes it: nothing was lost
+  # Another worker takes the part, so nothing is lost.
   expect_message(fit <- through(fake_crew(3, fails("start", 3, 3)), source), NA)
   expect_same_fit(fit, whole)
   expect_error(suppressMessages(through(fake_crew(2, function(what, i) what == "value" && i == 3), source)),
@@ -212,7 +212,7 @@ test_that("what goes wrong in a part says where, and the rest of the rows is not
 })
 
 test_that("parts have different random numbers", {
-  # Two parts with the same rows: with one seed for both, the sample would have the same rows of each.
+  # With one seed for both parts, which have the same rows, the sample would have the same rows of each.
   half <- data.frame(y = sin(1:300), a = 1:300)
   source <- with_replaced(list(find_crew = function() fake_crew(2)), rows_parts(list(half, half)))
   old <- options(pfdtc.sample = 60)
@@ -223,7 +223,7 @@ test_that("parts have different random numbers", {
   })
   drawn <- data$x[, "a"]
   expect_identical(length(drawn), 60L)
-  # 30 rows of each part, drawn independently, share 3 in the mean; 15 has a probability below 1e-8
+  # 30 rows of each part, drawn independently, share 3 on average; 15 has a probability below 1e-8.
   expect_lt(sum(duplicated(drawn)), 15)
 })
 
@@ -231,7 +231,7 @@ test_that("a part of a dead worker goes to another one", {
   d <- mixed_parts()
   whole <- on_points(d)
   source <- with_replaced(list(find_crew = function() fake_crew(3)), rows_parts(cut_in(d, 3)))
-  # The first free worker is taken; the first of all is dead, at the start of a task or during it.
+  # The first free worker is taken; the first one is dead, at the start of a task or during it.
   for (dies in c("start", "value")) {
     alive <- 1:3
     crew <- fake_crew(3, function(what, i) what == dies && alive[1L] == 1L)
@@ -259,7 +259,7 @@ test_that("a worker of a cluster that is dead for good is left out", {
   id <- future::value(future::future(Sys.getpid()))
   tools::pskill(id, 9L)
   Sys.sleep(0.5)
-  # A fit that goes on asking the dead worker would never end.
+  # A fit that keeps asking the dead worker would never end.
   setTimeLimit(elapsed = 120, transient = TRUE)
   on.exit(setTimeLimit(), add = TRUE)
   fit <- suppressMessages(on_points(source))

@@ -5,14 +5,14 @@ fixed_fit <- function(data, ..., method = pfdtc, control = list(maxit = 0), z_se
          inducing = cbind(runif(20), runif(20), matrix(rbinom(160, 1, 0.3), 20)), control = control, ...)
 }
 
-# the rows after the 200th weigh nothing
+# Gives rows after the 200th the weight 0.
 first_200 <- function(d) {
   d$w[201:400] <- 0
   d
 }
 
 same_posterior <- function(a, b, new, but = NULL) {
-  # sums of the same terms in another order
+  # The sums have the same terms in another order.
   expect_equal(a$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")],
                b$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")], tolerance = 1e-10)
   expect_equal(a$factors$rss, b$factors$rss, tolerance = 1e-9)
@@ -71,7 +71,7 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
     expect_false(is.unsorted(rows$r))
     counts[rows$r] <- counts[rows$r] + 1
   }
-  # chi squared with 59 degrees of freedom, less as draws are without replacement: beyond 110 once in ten thousand times
+  # It is chi squared with 59 degrees of freedom, or less without replacement: beyond 110 once in ten thousand times.
   expect_lt(sum((counts - times / 5)^2 / (times / 5)), 110)
 })
 
@@ -188,7 +188,7 @@ test_that("predictions at the rows of a source are those of its rows, returned o
                  tolerance = 1e-12)
     if (is.list(want)) expect_equal(got$se.fit, unname(want$se.fit), tolerance = 1e-12)
   }
-  # what failed leaves the complete file, and goes on where it was
+  # A failure leaves the complete file, and the next call continues where it ended.
   whole <- readLines(file)
   expect_message(expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source",
                               "134"), class = "pfdtc_message_kept")
@@ -209,7 +209,7 @@ test_that("predictions at the rows of a source are those of its rows, returned o
   expect_equal(predicted$rows, 400 - 268)
   expect_equal(read.csv(file)$fit, unname(predict(fit, d)), tolerance = 1e-12)
   expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 0)
-  # an interrupt likewise; another request begins anew; without a line a row nothing is left
+  # An interrupt has the same effect; another request begins anew; a file without a complete line is removed.
   at <- 0
   stops <- rows_blocks(function() at <<- 0, function() if ((at <<- at + 1) == 1) d[1:9, ] else interrupt_now(),
                        names(d))
@@ -232,10 +232,10 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   expect_equal(part$nobs, whole$nobs)
   expect_equal(part$signature, whole$signature, tolerance = 1e-10)
   expect_output(print(part), "229")
-  # the order of rows is drawn: with all rows near there is none
+  # The order of rows is random, but has no effect if all rows are neighbours.
   expect_equal(predict(fixed_fit(in_blocks(d), neighbours = 300), d[1:5, ], se.fit = TRUE),
                predict(fixed_fit(d, neighbours = 300), d[1:5, ], se.fit = TRUE), tolerance = 1e-7)
-  # of less: the points as FITC has them, and u, r of the rows that were kept, densely
+  # With fewer neighbours, compare with the points as in FITC, and u, r of the kept rows, densely.
   old <- options(pfdtc.sample = 50)
   on.exit(options(old), add = TRUE)
   some <- fixed_fit(in_blocks(d), neighbours = 7)
@@ -262,7 +262,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   p <- predict(some, d[3, ], se.fit = TRUE)
   expect_equal(unname(p$fit), some$center + some$scale * mean + d$o[3], tolerance = 1e-7)
   expect_equal(unname(p$se.fit), some$scale * sqrt(far + left), tolerance = 1e-6)
-  # a path whose normals are all zero is the mean
+  # A path whose normal numbers are all zero is the mean.
   expect_equal(drop(draw_paths(some, x, 1L, function(n, nsim) matrix(0, n, nsim))) + d$o[3], unname(p$fit))
   path <- tempfile(fileext = ".rds")
   on.exit(unlink(path), add = TRUE)
@@ -312,7 +312,7 @@ test_that("points are moved on all rows of a source where more than its sample i
     whole <- do.call(moved, c(list(d), case))
     passes <- new.env()
     by_passes <- do.call(moved, c(list(in_blocks(d, c(50, 0, 1, nrow(d) - 51), passes = passes)), case))
-    # sums in another order, and what optimising makes of it in a few steps
+    # The sums have another order, and a few steps of the optimiser enlarge the differences.
     expect_equal(by_passes$trace$objective, whole$trace$objective, tolerance = 1e-6)
     expect_equal(by_passes$inducing, whole$inducing, tolerance = 1e-4)
     expect_equal(coef(by_passes), coef(whole), tolerance = 1e-5)
@@ -320,7 +320,7 @@ test_that("points are moved on all rows of a source where more than its sample i
     expect_gt(passes$n, 2 + 2 * nrow(by_passes$trace))
     expect_equal(by_passes$source$passes, passes$n)
   }
-  # slopes in the hyperparameters too
+  # Compare derivatives in the hyperparameters too.
   call <- quote(f(formula = y ~ a + b, weights = w))
   part <- data_from_source(in_blocks(d), call, environment(), TRUE, TRUE, 80)
   data <- data_from_formula(quote(f(formula = y ~ a + b, data = d, weights = w)), environment())
@@ -393,7 +393,7 @@ test_that("a linear mean is there for sources, in units of the sample; a family 
   expect_equal(predict(of(in_blocks(d)), new, se.fit = TRUE), predict(of(d), new, se.fit = TRUE), tolerance = 1e-8)
   old <- options(pfdtc.sample = 40)
   on.exit(options(old))
-  # centre and unit of the mean are those of 40 rows: its prior, which is vague, is another
+  # Centre and unit of the mean come from 40 rows, so its vague prior differs.
   expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
   expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
   expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")

@@ -1,5 +1,5 @@
-# Tests that rOpenSci's standards for statistical software ask for and other files do not have. tools/srr.R
-# collects the tags.
+# Has tests that rOpenSci's standards for statistical software require and other files lack. tools/srr.R collects the
+# tags.
 
 plane <- function(n = 40, noise = 0.1, seed = 1) {
   with_seed(seed, {
@@ -13,7 +13,7 @@ fit_plane <- function(data = plane(), formula = y ~ a + b, ...) {
   pfdtc(formula, data, kernel = kernel_se(c(0.4, 0.6), 1), noise = 0.01, hyper = "fixed", ...)
 }
 
-# The calls to `doors` in all functions of the package, as text.
+# Returns the calls to `doors` in all functions of the package, as text.
 calls_to <- function(doors) {
   found <- character()
   walk <- function(e) {
@@ -65,7 +65,7 @@ test_that("columns with units are numbers, list columns are refused", {
   expect_error(fit_plane(data), "`a`")
 })
 
-# A draw of a Gaussian process of known hyperparameters, and noise.
+# Draws a Gaussian process with known hyperparameters, and noise.
 drawn <- function(seed, n) {
   with_seed(seed, {
     x <- cbind(x = runif(n, 0, 10))
@@ -109,9 +109,10 @@ test_that("neither rounding nor the seed matters", {
   learn <- function(data, seed = 1) with_seed(seed, pfdtc(y ~ a + b, data, kernel = kernel_se()))
   fit <- learn(data)
   shaken <- with_seed(2, transform(data, y = y + .Machine$double.eps * rnorm(60), a = a * (1 + .Machine$double.eps)))
-  # the search for hyperparameters stops by a relative tolerance of 1e-8, whose square root says where
+  # The search for hyperparameters stops at a relative tolerance of 1e-8, whose square root is the accuracy of the
+  # optimum.
   expect_equal(fitted(learn(shaken)), fitted(fit), tolerance = 1e-4)
-  # another seed starts elsewhere, and ends where the evidence is flat: a tenth of a nat tells nothing apart
+  # Another seed starts elsewhere, and ends where the log marginal likelihood is flat: a tenth of a nat is negligible.
   again <- learn(data, 99)
   expect_lt(abs(fit$evidence - again$evidence), 0.1)
   expect_lt(max(abs(fitted(again) - fitted(fit))), 0.05 * sigma(fit))
@@ -124,7 +125,7 @@ test_that("collinear inputs are borne", {
   data <- transform(plane(60), twice = 2 * a)
   one <- pfdtc(y ~ a + b, data, kernel = kernel_se())
   both <- pfdtc(y ~ a + twice + b, data, kernel = kernel_se())
-  # exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)): the likelihood depends on this sum alone, and only the weak prior on the shares
+  # exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)): the likelihood depends on this sum only, and the weak prior on the shares.
   kernel <- both$kernel
   share <- sqrt(2 / (1 / kernel$lengthscale[1]^2 + 4 / kernel$lengthscale[2]^2))
   kernel$lengthscale[1:2] <- c(share, 2 * share)
@@ -180,9 +181,9 @@ test_that("what is done unasked has a class", {
   expect_warning(AIC(fit, half), "50.*25", class = "pfdtc_warning_evidence")
 })
 
-# rOpenSci's standards for statistical software, General and Regression, each answered by its tag: here what is about
-# the package as a whole or about many files. tools/srr.R collects the tags into tools/srr-report.md and complains where
-# one is missing.
+# Answers rOpenSci's standards for statistical software, General and Regression, by tags, here for the package as a
+# whole or for many files. tools/srr.R collects the tags into tools/srr-report.md and complains if a standard has no
+# answer.
 
 #' General: documentation
 #'

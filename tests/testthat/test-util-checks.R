@@ -123,7 +123,7 @@ test_that("weights whose squares cannot be computed with are refused, also where
   }
 })
 
-# A small problem with all hyperparameters given, to show how a setting changes the optimisation of inducing points.
+# Fits a small problem with given hyperparameters, to show how a setting changes the optimisation of inducing points.
 given <- function(..., n = 40, m = 5, aux = aux_sor(rows = 1:8), hyper = "fixed", data = problem(n = n, seed = 7)) {
   pfdtc(data$x, data$y, m = m, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = hyper, aux = aux,
         control = pfdtc_control(progress = FALSE, ...))
@@ -175,7 +175,7 @@ test_that("maxit and max_seconds end an optimisation, and the fit says which", {
   expect_match(none$message, "maxit")
   expect_identical(nrow(none$trace), 1L)
   expect_identical(given(maxit = 4)$convergence, 1L)
-  # without a single iteration the points are where they started
+  # Without iterations the points stay at their start.
   start <- inducing_points(none$data$x, 5, none$kernel, "greedy")
   expect_equal(none$inducing, start, ignore_attr = TRUE)
   timed <- given(max_seconds = 0, reltol = 0, maxit = 1e5)
@@ -215,7 +215,7 @@ test_that("block, threads and memory change nothing beyond rounding", {
   settings <- list(list(block = 37), list(threads = 2), list(threads = 2, block = 100), list(memory = 0),
                    list(memory = 1e5), list(threads = 2, memory = 0, block = 64))
   for (s in quick(settings)) {
-    # rounding, through four iterations of the search
+    # Four iterations of the search enlarge the rounding.
     expect_equal(do.call(fit, s), plain, tolerance = 1e-9, info = deparse(s))
   }
 })
@@ -286,7 +286,7 @@ test_that("optimise_rows learns on some rows, and the posterior is that of all",
     expect_equal(coef(fit(60)), coef(fit(NULL)))
     expect_equal(coef(fit(1e6)), coef(fit(NULL)))
   }
-  # with equal rows merged, too
+  # Test also merged equal rows.
   twice <- with_seed(1, pfdtc(data$x[c(1:60, 1:60), ], c(data$y, data$y + 0.1), m = 4,
                               control = pfdtc_control(optimise_rows = 25, progress = FALSE)))
   expect_identical(nobs(twice), 120L)

@@ -1,6 +1,6 @@
-# Variational inference for classes and counts, against dense searches, integrals and limits.
+# Compares variational inference for classes and counts with dense searches, integrals and limits.
 
-# E h(f), f ~ N(mean, v), by 50 Gauss-Hermite nodes (Golub and Welsch), which is not the engine's rule
+# Returns E h(f), f ~ N(mean, v), by 50 Gauss-Hermite nodes (Golub and Welsch), which is not the engine's rule.
 hermite <- local({
   J <- matrix(0, 50L, 50L)
   J[cbind(1:49, 2:50)] <- J[cbind(2:50, 1:49)] <- sqrt(1:49)
@@ -11,7 +11,7 @@ ref_average <- function(h, mean, v) {
   Reduce(`+`, Map(function(at, weight) weight * h(mean + sqrt(v) * at), hermite$at, hermite$weight))
 }
 
-# The bound of q(u) = N(mean, R R'), f_X = A'u + e, with its slopes in mean and in R
+# Returns the bound for q(u) = N(mean, R R'), f_X = A'u + e, with its derivatives in mean and in R.
 ref_bound <- function(p, A, mean, R) {
   v <- p$kernel$variance - colSums(A^2) + colSums(crossprod(R, A)^2)
   of <- function(what) {
@@ -34,7 +34,7 @@ variational_of <- function(p, ...) {
   native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, want = 1L, ...)
 }
 
-# Row i so many times
+# Returns row i repeated n times.
 repeated <- function(sites, i, n) lapply(take_sites(sites, i), function(v) if (!is.null(v)) rep(v, n))
 
 scored_classes <- function() {
@@ -55,10 +55,10 @@ test_that("the posterior is where the dense bound has no slope, for all families
     plain <- ref_bound(p, ref_A(p, p$z, p$x), fit$factors$beta, R)
     label <- paste(p$family, p$kernel$profile)
     bound <- plain$value + sum(log_constant(fit$likelihood, p$sites))
-    # the rule for averages is taken off: some 1e-7 a row, 1e-5 where sigma is small
+    # The error of the rule for averages is subtracted: some 1e-7 a row, 1e-5 if sigma is small.
     expect_equal(fit$evidence, bound, tolerance = 1e-5, label = label)
     expect_lt(fit$evidence, bound + 1e-8)
-    # 1e-7 is what is enough; R's slopes are those of a step in units of its sd
+    # The search ends at 1e-7; R's derivatives are for a step in units of its sd.
     expect_lt(max(abs(plain$mean)), 1e-5, label = label)
     expect_lt(max(abs(plain$R[lower.tri(R, diag = TRUE)])), 1e-5, label = label)
   }
@@ -85,8 +85,8 @@ test_that("it is what a search by optim() ends at, all rows being inducing point
   expect_equal(unname(f$se.fit), sqrt(colSums(A * (S %*% A))), tolerance = 1e-3)
 })
 
-# One row, f ~ N(0, v): list(bound, exact = log of the integral of exp(log_p(f)), by the trapezoid rule as far from the
-# mode as it has fallen by e^-60)
+# Returns list(bound, exact) for one row, f ~ N(0, v). `exact` is the log of the integral of exp(log_p(f)) by the
+# trapezoid rule, as far from the mode as it has fallen by e^-60.
 one_row <- function(v, y, family, log_p, ...) {
   fit <- suppressWarnings(suppressMessages(
     pfdtc(cbind(x = 1), y, kernel = kernel_se(1, v), hyper = "fixed", center = FALSE, family = family,
@@ -166,7 +166,7 @@ test_that("where the likelihood is all but Gaussian so is the posterior, and the
 })
 
 test_that("each step raises the bound, from a bad start too, and none does at the end", {
-  # of these classes a whole step goes beyond the top, again and again
+  # For these classes a full step repeatedly passes the maximum.
   far <- with_seed(1, {
     p <- list(x = matrix(stats::runif(50, -3, 3), 25), family = "logit", kernel = ref_kernel("se", c(1.5, 2), 100),
               likelihood = as_likelihood(stats::binomial()))
@@ -196,7 +196,7 @@ test_that("averages are those of another rule, in wide and narrow f", {
     name <- if (as_response(likelihood)$link_name == "identity") "student" else likelihood$link
     for (sd in c(0.01, 1, 30)) {
       p$kernel$variance <- sd^2
-      # of no steps from N(0, I): the variance of f is the prior's
+      # Without steps from N(0, I), the variance of f is the prior's.
       start <- list(beta = numeric(nrow(p$z)), G = diag(0, nrow(p$z)))
       at <- native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, start,
                            want = 1L, maxit = 0L)
@@ -259,7 +259,7 @@ test_that("classes that a line parts, one class, large counts and hardly any var
   }
   many <- fit_to(1e6 + 1000 * (1:60 %% 7), poisson())
   expect_equal(unname(predict(many, type = "response")), 1e6 + 1000 * (1:60 %% 7), tolerance = 5e-3)
-  # with no prior variance to speak of it is the likelihood at the mean
+  # With almost no prior variance the bound is the likelihood at the mode.
   flat <- fit_to(d$x > 3, binomial(), kernel_se(1, 1e-8))
   expect_equal(flat$evidence, sum(stats::dbinom(d$x > 3, 1, stats::plogis(flat$center), log = TRUE)), tolerance = 1e-6)
 })
@@ -278,7 +278,7 @@ test_that("a learned fit has a higher bound than Laplace's hyperparameters have,
   expect_equal(check$elbo, fit$evidence, tolerance = 1e-9)
   expect_identical(check$laplace, NA_real_)
   expect_output(print(check), "variational.*[-0-9.]+[.]$")
-  # the best normal distribution's bound is above that of Laplace's
+  # The best normal distribution has a larger bound than Laplace's.
   expect_gt(held$evidence, with_seed(1, laplace_check(by_laplace, 100))$elbo)
   new <- data.frame(x = c(-1, 0, 3))
   f <- predict(fit, new, type = "link", se.fit = TRUE)
