@@ -1,9 +1,8 @@
-#' Auxiliary distributions
+#' Choose the auxiliary distribution of the pF-DTC objective
 #'
-#' The pF-DTC objective is the preconditioned Fisher (pF) divergence of a DTC (deterministic training conditional)
-#' approximation from the exact posterior, under an *auxiliary distribution* nu. That is a Gaussian process which stands
-#' in for the exact posterior. `vignette("paper")` compares such distributions.
-#'
+#' The pF-DTC objective is the preconditioned Fisher (pF) divergence between a DTC (deterministic training conditional)
+#' approximation and the exact posterior. It is an expected value under an *auxiliary distribution* nu, a Gaussian
+#' process that approximates the exact posterior.
 #' @usage
 #' aux_sor(size = NULL, rows = NULL)
 #' aux_subset(size = NULL, rows = NULL)
@@ -11,28 +10,30 @@
 #' aux_reference(m2 = NULL, samples = NULL, tail = 0)
 #' aux_white(variance = 1)
 #' aux_custom(make, label = "given by a function")
-#' @param size,rows how many rows to draw at random, by default `min(ceiling(n / 10), 1000)`; or which rows to take.
-#' @param every,start iterations between renewals; the auxiliary distribution to start from.
-#' @param m2 number of points of the reference. Default: 4 times `m` of the fit, 800 in [auxiliary()]; at most all rows.
-#' @param samples,tail number of sample paths in place of the reference's covariance (default: the covariance itself);
-#'   share of that covariance beyond its first `m` directions that may be left out.
+#' @param size number of rows to draw at random. Default: `min(ceiling(n / 10), 1000)`.
+#' @param rows numbers of the rows to use, instead of random rows.
+#' @param every,start nu is renewed after `every` iterations, and `start` is the first nu.
+#' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m` of the fit; 800 in
+#'   [auxiliary()].
+#' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
+#' @param tail share of the covariance's trace beyond its first `m` eigenvectors that may be dropped.
 #' @param variance variance of the white noise at a row, divided by the noise variance.
 #' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
-#'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
-#' @return An object of class `pfdtc_aux` for the argument `aux` of [pfdtc()].
-#' @details `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. `aux_sor()` is the
-#' subset of regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior given
-#' random rows alone; with `n` rows of data, an evaluation of the objective costs \eqn{O(n^2 m)}. `aux_refresh()` renews
-#' nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2` greedy points,
-#' which the fit keeps as its [reference()].
+#'   `list(U, W, sign, mean, p)`, see Details. `print()` shows its `label`.
+#' @return An object of class `pfdtc_aux`, for `aux` of [pfdtc()].
+#' @details `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. That mean need not
+#'   be computed, because it changes the objective only by a constant. `aux_sor()` is the subset of regressors (SoR)
+#'   posterior with random rows as inducing points. `aux_subset()` is the exact posterior of random rows; with `n` rows
+#'   of data, an evaluation of the objective takes \eqn{O(n^2 m)} time. `aux_refresh()` renews nu as the SoR posterior
+#'   on the current inducing points. `aux_reference()` is the SoR posterior on `m2` inducing points of method `"greedy"`
+#'   ([inducing_points()]), which the fit keeps as its [reference()].
 #'
-#' `make` describes a Gaussian process with covariance
-#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
-#' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
-#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i}, `W` a row for each of them, `mean` the
-#' \eqn{w_i}; `sign` is 1 (default) or -1 for each column of `W` and `p` 0 (default) or 1. `y`, `kernel` and `noise` are
-#' centred and scaled as in the fit.
-#' @seealso [auxiliary()] computes nu, [pf_divergence()], `vignette("paper")`
+#' `make` describes a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j
+#' s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}, where \eqn{b_j(x) = \sum_i k(x, u_i)
+#' W_{ij}}{b_j(x) = sum_i k(x, u_i) W_ij}. `U` has the rows \eqn{u_i}; `W` is the matrix of \eqn{W_{ij}}{W_ij}; `mean`
+#' has the \eqn{a_i}. `sign` has the \eqn{s_j}, 1 (default) or -1, and `p` is 0 (default) or 1. `y`, `kernel` and
+#' `noise` are centred and scaled as in the fit.
+#' @seealso [auxiliary()], which computes nu, [pf_divergence()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)
 #' prior <- aux_custom(function(x, y, weights, kernel, noise, m) { # Nystrom approximation of the prior

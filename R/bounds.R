@@ -156,41 +156,41 @@ estimate_density_ratio <- function(fit, data, samples) {
   list(density_ratio_estimate = -(largest + log(mean(weight))), density_ratio_ess = sum(weight)^2 / sum(weight^2))
 }
 
-#' Divergences from the exact posterior, and the paper's error bounds
+#' Compute divergences from the exact posterior, and error bounds
 #'
 #' `kl_divergence()` returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior
-#' processes of a fit and of [gp_exact()]; with `newdata`, the mean divergence of the marginal distributions.
-#' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an
+#' processes of a fit and of [gp_exact()]; with `newdata`, the mean divergence between the marginal distributions.
+#' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC posterior and an
 #' auxiliary distribution, divided by \eqn{\sigma^2}{s2}. `error_bounds()` returns the finite-data bounds of Huggins et
-#' al. (2019) on the errors of mean, sd and variance of a DTC posterior. They are far above the actual errors:
+#' al. (2019) on the errors of mean, sd and variance of a DTC posterior. These bounds are far above the actual errors:
 #' [certify()] gives practical intervals.
-#'
 #' @usage
 #' kl_divergence(fit, exact, newdata = NULL)
 #' pf_divergence(fit, nu = NULL)
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
-#' @param fit A fit of any kind. For all but `kl_divergence()` a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its
-#'   data: one with neighbours is taken without them, an exact one as DTC with all rows as inducing points.
-#' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
+#' @param fit A fit of any kind. `pf_divergence()` and `error_bounds()` require a fit by [pfdtc()], [gp_vfe()] or
+#'   [gp_dtc()] with its data. They ignore neighbours, and treat an exact posterior as DTC with all rows as inducing
+#'   points.
+#' @param exact A [gp_exact()] fit with the same data and hyperparameters.
 #' @param newdata Rows at which f is compared.
-#' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
-#'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
-#' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
+#' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
+#'   same data and hyperparameters. Default: nu of the fit. [aux_white()] takes \eqn{O(n^3)} time.
+#' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
-#' @return A number, not negative: nats, or for `pf_divergence()` without unit. The KL divergence is `Inf` for SoR
-#'   without `newdata`, because its posterior is singular. `error_bounds()`: a data frame, a row for each row of
-#'   `newdata`, with `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and `var_bound`
-#'   (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2` (bound of the 2-Wasserstein distance). A
-#'   fit under [aux_subset()] adds the paper's bound by a density ratio, which grows exponentially in the number of rows
-#'   left out: `log_density_ratio`, `log_eps`, `note`, `vacuous` (is it above the bound without inducing points?), and
-#'   with `samples` `density_ratio_estimate` (a log) and `density_ratio_ess`.
-#' @section Invariants: Divergences are 0 at the exact posterior, and at every point \eqn{(\tilde\mu - \mu)^2 +
+#' @return `kl_divergence()`: a number of at least 0, in nats. It is `Inf` for SoR without `newdata`, because the SoR
+#'   posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data frame with
+#'   the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and `var_bound` (squared
+#'   units). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2`, a bound on the 2-Wasserstein distance. For a
+#'   fit with [aux_subset()] further attributes have the paper's bound by a density ratio, which grows exponentially in
+#'   the number of rows outside the subset: `log_density_ratio`, `log_eps`, `note`, `vacuous` (is it above the bound
+#'   without inducing points?), and with `samples` also `density_ratio_estimate` (a log) and `density_ratio_ess`.
+#' @section Invariants: Divergences are 0 for the exact posterior. At every point \eqn{(\tilde\mu - \mu)^2 +
 #'   (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}. If `nu` is the
 #'   exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x))
-#'   d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 +
-#'   eps_cov^2`.
+#'   d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, likewise for the sd;
+#'   `eps^2 = eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016); theory vignette.
 #' @seealso [certify()], [pf_objective()], [compare_fits()]

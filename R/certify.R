@@ -1,33 +1,36 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
-#' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
-#' without computing that process. They certify the approximation, not the choice of the model. With `noise = 0` that
-#' process has the least noise that can be computed, `fit$noise`. With a non-Gaussian `family` they are for Laplace's
-#' approximation under the exact GP prior; [laplace_check()] is a diagnostic of that approximation.
-#'
+#' Returns intervals that are guaranteed to contain the posterior mean and sd of the exact Gaussian process at every row
+#' of `newdata`, without computing that process. The guarantee is about the approximation, not the choice of the model.
+#' With a non-Gaussian `family` the exact GP has Laplace's approximation, which [laplace_check()] examines. From four
+#' classes on, intervals of probabilities include an estimated error.
 #' @param fit A fit of any kind, except with `approx = "vi"`.
-#' @param newdata Rows to certify at; default: the training rows.
-#' @param effort `"fast"` uses the fit's own inducing points. `"reference"`, the default, adds a bigger posterior and
-#'   kriging on nearest neighbours, \eqn{O(n)}. `"tight"` adds passes over all pairs of rows, \eqn{O(n^2 m_2)}.
-#' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters.
-#'   Default: the call computes one.
-#' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
-#'   ones, by default `m2 / 4`.
-#' @param max_seconds Time for the steps after the reference.
+#' @param newdata Rows to predict at. Default: the training rows.
+#' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a posterior with `m2`
+#'   inducing points and kriging on nearest neighbours; its time is \eqn{O(n)}. `"tight"` adds passes over all pairs of
+#'   rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
+#' @param reference A result of [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new
+#'   reference.
+#' @param m2,test_points As in [reference()]; number of rows of `newdata` that may become further inducing points, by
+#'   default `m2 / 4`.
+#' @param max_seconds Time limit in seconds for the steps that follow the reference. Default: 10, or `Inf` for
+#'   `"tight"`.
 #' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
 #' @param ... Not used.
-#' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
-#'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
-#'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
-#'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and
-#'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
-#'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
-#'   intervals). With several classes there is a row for each row and class: log odds against the first class,
-#'   `response`, and `mode`, the probability at the mode; from four classes on, the ends of `response` allow for the
-#'   error of averaging over f by an estimate, four standard errors. For ordered classes `response` and its ends are
-#'   matrices.
-#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
-#'   gives a wider interval beyond rounding.
+#' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:
+#'   * `mean` and `sd` of f, offset included; `mean_lower`, `mean_upper`, `sd_lower` and `sd_upper` enclose the exact
+#'     values; `mean_error` is the largest possible error of `mean`;
+#'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
+#'   * with a transform, `median` and the mean response `fit` on the scale of `y`, each with `_lower` and `_upper`.
+#'
+#'   Attributes: `effort`, `m2`, `passes` (over all pairs of rows), `seconds`, `t` (sum of the residual prior variances
+#'   of the reference) and `advice` (how to narrow wide intervals).
+#' @details For several classes there is a row for each row and class: f is the log odds against the first class, and
+#'   `mode` the probability at the posterior mode. From four classes on, probabilities are averaged over f numerically,
+#'   and their intervals are widened by four estimated standard errors. For ordered classes, `response` and its ends are
+#'   matrices. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be computed.
+#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort gives
+#'   intervals that are no wider, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

@@ -2,29 +2,28 @@
 
 #' Compare fits
 #'
-#' `compare_fits()` returns a table with a row for each fit: how far it is from the exact Gaussian process, and how well
-#' it predicts. `plot_fits()` draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and
-#' its inducing points in red. With several inputs a panel is a slice along one input; with `newdata` it shows the
-#' error of the mean at these rows, against the exact mean.
-#'
+#' `compare_fits()` returns a table with a row for each fit: its errors relative to the exact GP, and scores of its
+#' predictions. `plot_fits()` draws a panel for each fit: mean plus and minus two sds of the exact GP in blue and of the
+#' fit in red, with its inducing points. With several inputs a panel shows a slice along one input, or with `newdata`
+#' the error of the mean at these rows.
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
 #' @param exact A fit of the same model, made with `gp_exact(..., like = fit)`; or a Laplace fit whose inducing points
 #'   leave no residual variance (below 1e-8).
-#' @param newdata,y Rows to compare at, of which `plot_fits()` draws at most 300 with several inputs; their responses,
-#'   by default those in `newdata`.
+#' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
+#' @param y Responses at these rows. Default: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
-#' @return A data frame of class `pfdtc_comparison`, printed without its empty columns. Values are `NA` without the
-#'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points (`NA` for an exact
-#'   posterior) or rows of a subsample;
-#'   `objective`, comparable within a method; `rmse_mean`, `rmse_sd`, root mean square differences of the mean and sd of
-#'   f from the exact ones; `kl`, the [kl_divergence()] between the posterior processes; `kl_marginal`, the mean over
-#'   `newdata` of that between their marginal distributions; `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals),
-#'   scores of predictions; `certified_mean_error`, the largest `mean_error` of [certify()]; `seconds`, `evaluations`;
-#'   `pf_divergence`, see [pf_divergence()]. `plot_fits()` returns, invisibly, a row for each panel and point: `panel`,
-#'   `input`, `value`, `label` (level), `fit` and `se.fit` (mean and sd of f without offsets), `exact` and `se.exact`.
-#' @section Invariants: `rmse_mean <= certified_mean_error` for the same exact GP.
+#' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values are `NA` if the exact fit, responses or
+#'   data are missing. * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective`
+#'   (comparable only within a method), `seconds` and `evaluations`.
+#'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (root mean square errors of mean and sd of f), `kl`
+#'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
+#'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], at least
+#'     `rmse_mean`).
+#'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` and `coverage` (of 95 % intervals).
+#'
+#'   `plot_fits()` returns, invisibly, the data of the figure.
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
@@ -200,7 +199,6 @@ compare_criterion <- function(fits, labels, name, penalty) {
 # ---- anova ----------------------------------------------------------------------------------------------------------
 
 #' @rdname evidence_bounds
-#' @importFrom stats anova
 #' @export
 anova.gp_fit <- function(object, ...) {
   fits <- list(object, ...)

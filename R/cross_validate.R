@@ -2,25 +2,25 @@
 
 #' Cross-validate a Gaussian process fit
 #'
-#' Fits again without the rows of each fold, and scores the predictions of these rows (Gneiting and Raftery, 2007).
+#' Fits again without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery,
+#' 2007).
 #'
-#' By default everything is learned again in every fold, as the fit was asked to: kernel, hyperparameters, inducing
-#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits.
-#' Messages count these. With `hyper = "held"` the fit's are kept: much faster, and too favourable for few rows.
-#' Rows that belong together (of one patient, site or day) predict one another too well; `by` puts each group into one
-#' fold as a whole. Copies of rows (same inputs and response) share a fold. Rows of weight 0 are left out.
-#'
+#' Every row is predicted once, by a fit without this row. By default each fold repeats the whole fit: kernel,
+#' hyperparameters, inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned,
+#' which is much faster, but too favourable for few rows. Rows that belong together (of one patient, site or day)
+#' predict one another too well: `by` keeps each group in one fold. Copies of rows (same inputs and response) are in the
+#' same fold. Rows of weight 0 are not used.
 #' @param fit A fit with its data (`keep_data = TRUE`).
-#' @param folds Number of random folds of nearly equal size, or a vector with the fold of each row.
+#' @param folds Number of random folds, or a vector with the fold of each row.
 #' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
-#' @param hyper `"refit"` or `"held"`: what is learned in every fold.
+#' @param hyper `"refit"` learns everything again in each fold, `"held"` keeps what `fit` learned.
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse` of the mean
 #'   response; `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for
-#'   classes `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes:
-#'   `overall`, the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a
-#'   non-Gaussian likelihood `size` (trials), `density` (log), and probabilities `below` and `upto` the response.
-#' @section Invariants: Every row is predicted once, by a fit without it.
+#'   classes `brier` and `accuracy`; `cover50` and `cover95`, the shares of responses in 50 % and 95 % intervals;
+#'   `seconds`. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions`, a data frame with `row`,
+#'   `fold`, `y`, `mean` and `sd`. For a non-Gaussian likelihood it has `size` (trials), `density` (log), `below` and
+#'   `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))

@@ -1,31 +1,32 @@
-#' Bounds of the log marginal likelihood, and comparisons by it
+#' Bound the log marginal likelihood, and compare fits by it
 #'
-#' `evidence_bounds()` returns bounds of the exact Gaussian process's log marginal likelihood (evidence): the ELBO and a
-#' sharper form of the upper bound of Titsias (2014). For an exact posterior they differ by rounding alone.
-#' `fit$reference`, see [reference()], narrows them. `anova()` compares fits of the same response, with nested or
-#' different kernels, inputs or likelihoods, each with the fit above it.
+#' `evidence_bounds()` returns bounds on the log marginal likelihood (evidence) of the exact Gaussian process. The lower
+#' bound is the ELBO, the upper bound a sharper form of Titsias's (2014). For an exact posterior the two differ only by
+#' rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the fit before it;
+#' kernels, inputs or likelihoods may differ.
+#' @param fit,object A fit of any kind. If it has its data, the interval is narrower.
+#' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. With few
+#'   inducing points the upper bound can be `Inf`.
+#' @param ... For `anova()`, further fits of the same response.
+#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
+#'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
+#'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The attribute `heading` states which fit is
+#'   better.
+#' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
+#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours its value can lie
+#'   outside.
 #'
-#' @param fit,object A fit of any kind. With its data the interval is narrower.
-#' @param true Bounds of the true value for a log-concave `family`, rather than of Laplace's or the variational
-#'   approximation? With few inducing points the upper bound can be `Inf`.
-#' @param ... For `anova()`, other fits of the same data.
-#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. With `true` the attribute
-#'   `within` bounds the total variation distance of the fit's posterior of f from the true one, and so the error of
-#'   each probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters), `logLik`,
-#'   `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Attribute `heading` has the verdicts.
-#' @details With a non-Gaussian `family` the bounds are for Laplace's approximation, or with `approx = "vi"` the
-#' variational lower bound and `Inf`. [logLik()] has them as attributes; with neighbours its value can lie outside.
-#'
-#' `difference` is that of `logLik()`, which with inducing points is a lower bound. The exact difference lies between
-#' `at_least` and `at_most`. If these have the same sign, it is certain which fit is better. Fits with neighbours,
-#' [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no p-values: twice a difference is not
-#' chi-squared, because hyperparameters have priors and bounded ranges. Differences are in nats: 1 is little, 5 is much.
-#' A hyperparameter without effect gains about half a nat.
+#' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
+#' difference lies between `at_least` and `at_most`. If both have the same sign, it is certain which fit is better. Fits
+#' with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no p-values: twice a
+#' difference is not chi-squared, because hyperparameters have priors and bounded ranges. Differences are in nats: 1 is
+#' small, 5 is large.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= difference of the exact values <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,
-#'   Dafnis and Paouris (2015), Adv. Math. 280, for `true`; one-dimensional integrals there are numerical.
-#' @seealso [logLik()][gp_fit-methods], [AIC()][AIC.gp_fit], [reference()], [compare_fits()] for predictions
+#'   Dafnis and Paouris (2015), Adv. Math. 280, for `true`.
+#' @seealso [logLik()][gp_fit-methods], [AIC()][AIC.gp_fit], [reference()], [compare_fits()]
 #' @examples
 #' evidence_bounds(pfdtc(dist ~ speed, cars, m = 5))
 #' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))

@@ -1,33 +1,31 @@
 # Finds where f is above a threshold: probabilities, their certified bounds, and regions.
 
-#' Where f exceeds a threshold, with certified probabilities
+#' Find where f exceeds a threshold, with certified probabilities
 #'
-#' Returns at each place the probability that f, or a new response, is above a threshold. Its bounds contain the
-#' probability under the exact Gaussian process, so that no place is "above" or "below" because of the approximation.
-#'
-#' @param fit A fit of any kind. Those with `approx = "vi"` have no certificates.
-#' @param newdata Places; default: the training rows.
-#' @param threshold A number, or one for each place, on the scale of the response as given, also under a transform; for
-#'   other families a probability or a rate.
-#' @param prob Probability from which a place is decided, above 0.5.
-#' @param of `"f"`: f is the mean response, or the median of a transformed one. `"response"`: a new response.
-#' @param certified,draws `FALSE`: no bounds, which is fast. Number of joint draws of f for the column `joint`, say
-#'   1000; they use random numbers.
+#' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
+#' probability under the exact GP. Hence no row is classified as "above" or "below" because of the approximation.
+#' @param fit A fit of any kind. With `approx = "vi"` use `certified = FALSE`.
+#' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
+#' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. For other
+#'   families a mean response, such as a probability or a rate.
+#' @param prob Probability, above 0.5, from which on a row is classified.
+#' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
+#' @param certified `FALSE` computes no bounds, which is fast.
+#' @param draws Number of joint draws of f for the column `joint`, for example 1000. They use random numbers.
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
-#' @return A data frame of class `pfdtc_exceedance` with a row for each place:
-#'   * `prob`, and if `certified` its bounds under the exact process, `prob_lower` and `prob_upper`;
+#' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
+#'   * `prob`, the probability, and if `certified` its bounds under the exact GP, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (probability at least `prob`), `"below"` (at most `1 - prob`) or `"undecided"`;
-#'   * `because`, where a place is undecided and `certified`: `"data"` if the exact process cannot decide either,
-#'     `"approximation"` if it might;
-#'   * `joint`, with `draws`: the largest set, in the order of `prob`, that lies above everywhere with probability
-#'     `prob`, and the one that lies below. It is an estimate.
-#' @details The bounds are the extremes of the probability over the intervals of [certify()]. A decision at one place is
-#'   about that place alone; `joint` is about all places of a set at once. From about 1e5 rows on, every place is
-#'   undecided because of the approximation until passes over all pairs of rows narrow the bounds. They need time, as in
-#'   `max_seconds = 600`; [reference()] does them once for several maps.
-#' @section Invariants: `prob_lower <= exact probability <= prob_upper` for the hyperparameters of the fit. Other
-#'   families refer to Laplace's approximation, and if `certified` to its mode.
-#' @source Joint sets: Bolin and Lindgren (2015), *Journal of the Royal Statistical Society B* 77.
+#'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
+#'     `"approximation"`;
+#'   * `joint`, with `draws`: `"above"` for the largest set of rows, in the order of `prob`, in which f is above the
+#'     threshold at all rows with probability `prob`; `"below"` likewise. The sets are estimates (Bolin and Lindgren
+#'     2015, JRSS B 77).
+#' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
+#'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
+#'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for them,
+#'   as in `max_seconds = 600`; [reference()] computes them once for several maps. For other families the exact GP has
+#'   Laplace's approximation, and if `certified` its mode replaces its mean.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)
@@ -304,6 +302,7 @@ exceedance_map <- function(inputs, data, shown, axes) {
 }
 
 #' @rdname linear_functional
+#' @order 2
 #' @export
 ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   fit <- refuse_classes(check_any_fit(fit, "fit"))

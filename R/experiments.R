@@ -3,10 +3,9 @@
 #' Run an experiment of the paper
 #'
 #' Runs the protocol of Huggins et al. (2019), section 6, on one data set: several methods, numbers of inducing points
-#' and repetitions, each measured against the exact Gaussian process. `paper_datasets()` lists the six data sets in
-#' Table 1 of the paper and two larger ones. `load_dataset()` draws the synthetic set and reads the others from CSV
-#' files that you prepare. `vignette("paper")` describes the protocol.
-#'
+#' and repetitions. Every fit is compared with the exact GP. `paper_datasets()` lists the six data sets in Table 1 of
+#' the paper and two larger data sets. `load_dataset()` draws the synthetic data and reads other data from CSV files
+#' that you prepare. `vignette("paper")` describes the protocol.
 #' @usage
 #' run_experiment(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL,
 #'   reps = 10, seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
@@ -16,36 +15,38 @@
 #' paper_datasets()
 #' load_dataset(name, dir = Sys.getenv("PFDTC_DATA"))
 #' @param dataset A name from `paper_datasets()`, or a data frame of numbers with the response last.
-#' @param methods Names from Details.
-#' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
-#' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
-#' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does the rest.
-#'   `read_experiment()` reads this file, with the trace file beside it.
-#' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
+#' @param methods Names of methods, see Details.
+#' @param m Numbers of inducing points. Default: as in the stored results; for your own data `min(100, train)`.
+#' @param reps,seed Number of repetitions; a whole number from which all random numbers are derived.
+#' @param file Name of the file of results, ending in `.csv` or `.csv.gz`. After an interrupt the same call completes
+#'   it. `read_experiment()` reads this file and its trace file.
+#' @param trace Values of `m` for which errors and divergences are stored at steps of the optimisation.
 #' @param control,workers See [pfdtc_control()]; number of processes, each with one thread.
-#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
-#' @param certify Should every fit be certified, with a [reference()] of `4 m` points?
-#' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: those
-#'   of the paper; for own data 80 %, 20 % and those of [aux_sor()].
-#' @param name Name of own data; for `load_dataset()` a name from `paper_datasets()`.
+#' @param dir Folder with the CSV files, plain or gzipped. Each has a header line and only numbers, with the response
+#'   `y` in the last column.
+#' @param certify Should every fit be certified with a [reference()] of `4 m` inducing points?
+#' @param train,test,n_aux Numbers of rows for training, for tests, and for the auxiliary distribution. Default: as in
+#'   the paper; for your own data 80 %, 20 % and the default of [aux_sor()].
+#' @param name Name for your own data; for `load_dataset()` a name from `paper_datasets()`.
 #' @param progress Should progress be reported on stderr?
 #' @return `run_experiment()`: invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are
-#'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()],
-#'   `points`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_sd_error`,
-#'   `certified_median`, `outside` (rows where a certificate failed, 0 is expected), `cpu`, `convergence`, `noise`,
-#'   `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
+#'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, the columns of
+#'   [compare_fits()], `points`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`,
+#'   `certified_sd_error`, `certified_median`, `outside` (number of rows at which a certificate is wrong, expected to be
+#'   0), `cpu`, `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
 #'
-#'   `paper_datasets()`: a data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows
-#'   of the auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`;
-#'   `source`; `prepare`, how to make the file from the source.
-#' @details All methods use the hyperparameters of VFE at 200 random points, and one stopping rule. `"pf"` (pF-DTC as in
-#' the paper), `"vfe"` and `"sor"` start at the same random rows, `"subsample"` has `m` random rows, `"default"` is
-#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. `"exact"` is always there.
+#'   `paper_datasets()`: a data frame with a row for each data set: `name`; `n_train`, `n_test`; `d`, the number of
+#'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has the data
+#'   set; `file`, the name without `.csv` or `.csv.gz`; `source`; `prepare`, which explains how to make the file from
+#'   the source.
+#' @details All methods use the hyperparameters of VFE with 200 random inducing points, and the same stopping rule.
+#'   `"pf"` (pF-DTC as in the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points.
+#'   `"subsample"` uses `m` random rows, `"default"` is [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts with
+#'   [inducing_points()] by `"greedy"`. `"exact"` is always included. Interrupts, workers and the order of `m` change
+#'   only the times.
 #'
-#' `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on (0, 2) and
-#' \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
-#' \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
-#' @section Invariants: Interrupts, workers and the order of `m` change no number but the seconds.
+#' `"synthetic"` has 2,000 random rows as in the scripts of the authors, with `x` uniform on (0, 2) and \eqn{y = \sin(12
+#' x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e}, \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
 #' @seealso [plot_rmse()], `vignette("paper")`
 #' @examples
 #' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))

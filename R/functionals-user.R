@@ -1,38 +1,36 @@
 # Computes linear functionals of f for users: weighted sums, partial dependence, terms, derivatives and coefficients.
 
-#' Averages, contrasts, ratios and other weighted sums of f
+#' Compute averages, contrasts, ratios and other weighted sums of f
 #'
 #' `linear_functional()` returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a
 #' box (block kriging), with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over
-#' rows and `c(1, -1)` for contrasts. `ratios()` returns odds ratios, rate ratios, ratios of
-#' means, times or hazards between rows, from differences of f.
-#'
+#' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
+#' @order 1
 #' @param fit A fit of any kind; for `ratios()` a fit by [pfdtc()] with a `family`.
 #' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
 #'   each row of `newdata`. Row names of the matrix are kept.
-#' @param newdata Rows at which f is taken; default: the training rows. For `ratios()` the rows to compare.
-#' @param certified `FALSE`: no certified interval, which is fast. With a non-Gaussian `family` and `TRUE` all
-#'   columns are computed with the posterior mode of f, not its mean.
+#' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.
+#' @param certified `TRUE` adds certified intervals; `FALSE` is fast. If `TRUE` with a non-Gaussian `family`, all
+#'   columns use the posterior mode of f instead of its mean.
 #' @param effort,reference,m2,max_seconds As in [certify()].
-#' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
-#'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
-#' @param average `FALSE`: the integral over a box, instead of the average.
-#' @param than One row, or as many as `newdata` has, to compare with. A ratio includes the offsets.
+#' @param lower,upper The corners of boxes of the inputs, instead of `weights` and `newdata`: data frames or matrices
+#'   with a row for each box, or named vectors. An input that is only in `lower` is held constant.
+#' @param average `FALSE` returns integrals over boxes, not averages.
+#' @param than The rows to compare with: one row, or as many as `newdata` has. A ratio includes the offsets.
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
-#'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
-#'   scale of the link. `ratios()`: a row for each of `newdata`, with `ratio`, `lwr`, `upr`, and if `certified`
-#'   `lwr_certified` and `upr_certified`, which contain those of the exact GP. The attribute `of` names the ratio.
-#' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors,
-#'   and of Matern factors with one input each. Otherwise they are sums over the points of a quadrature rule.
-#'   Certificates are then those of the sums, and the column `quadrature` has the difference to a coarser rule.
+#'   `certified` the columns of [certify()]. Mean and sd agree with `predict(fit, newdata, full_cov = TRUE)`. With a
+#'   non-Gaussian `family` f is on the link scale. A sum that needs a missing value is `NA`. `ratios()`: a data frame
+#'   with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to `upr_certified`
+#'   contains the interval of the exact GP. The attribute `of` names the kind of ratio.
+#' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors and
+#'   of Matern factors with one input each. Otherwise they are computed by a quadrature rule. Certificates then refer to
+#'   the quadrature sum, and the column `quadrature` is its difference from a coarser rule.
 #'
-#'   A ratio is that of the odds for logit links (the cumulative odds of ordered classes), of means for log links, of
-#'   the hazard for [weibull()], of the odds of an event for `loglogistic()`, and of times for `lognormal()`. Other
-#'   links and Gaussian responses have none.
-#' @section Invariants: Mean and sd are those of `predict(fit, newdata, full_cov = TRUE)`. The average over a box
-#'   without width is f.
+#' `ratios()` compares odds for logit links (cumulative odds for ordered classes), means for log links, hazards for
+#' [weibull()], odds of an event for `loglogistic()`, and times for `lognormal()`. Other links and Gaussian responses
+#' have no ratios.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
@@ -100,20 +98,19 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
   out
 }
 
-#' Partial dependence, with certified intervals
+#' Compute partial dependence, with certified intervals
 #'
-#' Returns the average of f over rows, as a function of one variable that takes the same value in all of them. The sd is
-#' that of the average, not an average of sds. With `type = "response"` the averages are those of the mean response,
-#' their sd is a first-order approximation, and there is no certificate.
-#'
+#' Sets one variable to the same value in all rows, and returns the average of f over the rows as a function of this
+#' value. The sd is the posterior sd of the average. With `type = "response"` the mean response is averaged, the sd is a
+#' first-order approximation, and there is no certificate.
 #' @param fit,certified,effort,reference,m2,max_seconds,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
-#' @param newdata Rows to average over; default: up to 200 training rows.
-#' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
-#' @param weights Relative weight of each row of `newdata`; default: equal weights.
+#' @param newdata Rows to average over. Default: up to 200 training rows.
+#' @param at,n Values of the variable. Default: `n` values from the smallest to the largest, or all levels of a factor.
+#' @param weights Relative weight of each row of `newdata`. Default: equal weights.
 #' @param type `"link"` for f, or `"response"`, the default with a transform.
-#' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
-#'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
+#' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
+#'   variable, in a column with its name, and the columns of [linear_functional()].
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @seealso [linear_functional()], [plot.gp_fit()]
 #' @examples

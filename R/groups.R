@@ -1,42 +1,41 @@
 # Defines methods for fits with groups: effects, variances and fixed effects. The generics are those of nlme and lme4.
 
-#' Grouped effects
+#' Model grouped data with random effects
 #'
-#' `kernel_group()` is the kernel of random intercepts and slopes, as in the formula terms `(1 | g)` and `(x | g)`. A
-#' group of any number of levels takes one column and few parameters. New levels have the prior variance. `ranef()`,
-#' `VarCorr()` and `fixef()` are generics of \pkg{nlme} and \pkg{lme4}: load one of these, or call `nlme::ranef(fit)`.
-#'
+#' `kernel_group()` is the kernel of random intercepts and slopes, which the formula terms `(1 | g)` and `(x | g)` also
+#' define. Rows of different levels have covariance 0. A grouping factor of any number of levels takes one column and
+#' few parameters. New levels have the prior variance. `ranef()`, `VarCorr()` and `fixef()` are generics of \pkg{nlme}
+#' and \pkg{lme4}: load one of these packages, or call `nlme::ranef(fit)`.
 #' @usage
 #' kernel_group(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL)
 #' ranef.gp_fit(object, se = FALSE, ...)
 #' VarCorr.gp_fit(x, sigma = 1, ...)
 #' fixef.gp_fit(object, ...)
-#' @param by the group: a one-sided formula (`~ g`, or `~ a:b` for a group of all pairs), or for a matrix the name or
-#'   number of the column that has the levels.
+#' @param by the grouping factor: a one-sided formula (`~ g`, or `~ a:b` for all pairs of levels), or for a matrix the
+#'   name or number of its column.
 #' @param design the effects of a level: a one-sided formula of numeric variables or factors. Default: an intercept.
-#' @param correlated `FALSE`: the effects of a level are independent, as in `(x || g)`.
-#' @param variance,scale variance of the first effect, in squared units of the response; sds of the other effects
-#'   divided by the sd of the first. Default: learned.
+#' @param correlated `FALSE` makes the effects of a level independent, as in `(x || g)`.
+#' @param variance variance of the first effect, in squared units of the response. Default: learned.
+#' @param scale sds of the other effects, divided by the sd of the first. Default: learned.
 #' @param object,x a fit with grouped terms.
 #' @param se return posterior covariances of the effects of each level?
-#' @param sigma,... not used: the noise sd of the fit is used instead.
-#' @return `kernel_group()`: an object of class `pfdtc_kernel`, see [kernel_se()].
+#' @param sigma,... not used: `VarCorr()` returns the noise sd of the fit.
+#' @return `kernel_group()`: a kernel, see [kernel_se()].
 #'   * `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for each
-#'     effect. With `se = TRUE` a data frame has the attribute `postVar`, an array of a covariance matrix for each
-#'     level. `as.data.frame()` makes one table, with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
+#'     effect. With `se = TRUE` each data frame has the attribute `postVar`, an array with a covariance matrix for each
+#'     level. `as.data.frame()` makes one table with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
 #'   * `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
-#'     `correlation`; its attribute `sc` is the noise sd. `as.data.frame()` has columns `grp`, `var1`, `var2`, `vcov`
-#'     and `sdcor`.
-#'   * `fixef()`: the coefficients of the linear mean; without one, the constant mean, as `(Intercept)`.
-#' @details A product with another kernel is a curve for each level: `kernel_group(~ g) * kernel_se(inputs = ~ x)`.
-#'   Terms of the formula and terms of `kernel` are added. A group that only `kernel` names is read from `data`.
+#'     `correlation`. The attribute `sc` of the list is the noise sd. `as.data.frame()` has columns `grp`, `var1`,
+#'     `var2`, `vcov` and `sdcor`.
+#'   * `fixef()`: the coefficients of the linear mean, or the constant mean as `(Intercept)`. If the kernel has only
+#'     grouped terms, `predict()` is the sum of `fixef()` and the effects of a row's levels.
+#' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
+#'   the formula and terms of `kernel` are added. A grouping factor that only `kernel` names is taken from `data`.
 #'
-#'   Effects are in units of the response; with a transform or a `family`, in units of f. A model without a smooth part,
-#'   as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, with the numbers of `lme4::lmer()`. With a `family` the
-#'   constant is integrated out as well, while `lme4::glmer()` maximises over it (ML). So sds of groups are larger than
-#'   those of `glmer()`: by 5 % for lme4's data `cbpp`.
-#' @section Invariants: The covariance of rows of different levels is 0. With a kernel of groups alone, `predict()` is
-#'   the sum of `fixef()` and the effects of the row's levels.
+#' Effects are in units of the response; with a transform or a `family`, they are in units of f. A model without a
+#' smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and its estimates agree with `lme4::lmer()`.
+#' With a `family` the constant mean is integrated out as well, while `lme4::glmer()` maximises over the constant (ML).
+#' Group sds are therefore larger than with `glmer()` (`vignette("groups")`).
 #' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
 #' kernel_group(~ Subject, design = ~ 1 + Days)

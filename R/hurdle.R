@@ -1,27 +1,27 @@
 # A hurdle combines two fits: the probability that the response is zero, and the positive responses.
 
-#' Hurdles: zeros with a latent function of their own
+#' Model many zeros by a hurdle
 #'
-#' Fits two models: one of whether a response is above 0 ([binomial()]), and one of the responses that are. Their
-#' posteriors are independent, so that log marginal likelihoods add. Counts above 0 have a zero-truncated Poisson
-#' distribution, numbers a gamma or a log-normal one.
-#'
-#' @param formula,data As for [pfdtc()]. The response has numbers of at least 0.
-#' @param family Of the responses above 0: `truncated_poisson()`, `Gamma("log")`, [lognormal()], or another family of
-#'   positive numbers. `NULL`: `truncated_poisson()` for whole numbers, else `Gamma("log")`.
-#' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods: not used.
-#' @param object,newdata A fit by `gp_hurdle()`; rows to predict at, by default those of the fit.
-#' @param type `"response"`: the mean; `"zero"`: the probability of 0; `"median"`; `"quantile"` at `probs`; `"density"`:
-#'   the log of the probability or density of the response in `newdata`.
-#' @param interval,level,probs `"prediction"`: an interval of a new response, from quantiles of the mixture; its
-#'   probability; probabilities of quantiles.
+#' Fits two models with separate latent functions (Mullahy 1986, J. Econometrics 33). The first, with family
+#' [binomial()], predicts whether a response is above 0. The second is fitted to the responses above 0. The two
+#' posteriors are independent, and their log marginal likelihoods add.
+#' @param formula,data As for [pfdtc()]. Responses are numbers of at least 0.
+#' @param family Family of the responses above 0: `truncated_poisson()` (zero-truncated Poisson), `Gamma("log")`,
+#'   [lognormal()], or another family of positive numbers. Default: `truncated_poisson()` for whole numbers, else
+#'   `Gamma("log")`.
+#' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods, not used.
+#' @param object A fit by `gp_hurdle()`.
+#' @param newdata Rows to predict at. Default: the training rows.
+#' @param type `"response"` (mean), `"zero"` (probability of 0), `"median"`, `"quantile"` (at `probs`) or `"density"`
+#'   (log probability or log density of the response in `newdata`).
+#' @param interval `"prediction"` adds an interval for a new response, from quantiles of the mixture.
+#' @param level,probs Probability of the interval, probabilities of the quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
-#' @details R's generics for models describe both fits; `coef()`, `vcov()`, `confint()` and [report()] begin names with
-#'   `zero.` or `positive.`. Figures and other functions take `fit$zero` or `fit$positive`. [certify()] returns the mean
-#'   `response` and the probability of `zero`, each with `_lower` and `_upper`, products of the certificates of both
-#'   fits. These are about the mode of f, `predict()` about its mean.
-#' @source Mullahy (1986), Journal of Econometrics 33.
+#' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits, with names that begin with `zero.` or
+#'   `positive.`. Figures and other functions take `fit$zero` or `fit$positive`. [certify()] returns the mean `response`
+#'   and the probability `zero`, each with `_lower` and `_upper`, from the certificates of both fits. Certificates are
+#'   at the posterior mode of f, while `predict()` uses its posterior mean.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)
@@ -162,7 +162,6 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   cbind(fit = fit, lwr = quantile((1 - level) / 2), upr = quantile((1 + level) / 2))
 }
 
-#' @importFrom stats simulate
 #' @export
 simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
   draws <- of_both(stats::simulate, function(each) each$zero * each$positive)

@@ -1,23 +1,22 @@
-#' Sums, products and matrices of kernels
+#' Add, multiply and evaluate kernels
 #'
-#' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the (elementwise) product. `0.5 * k`
-#' multiplies the variance. `kernel_matrix()` returns the matrix of covariances between two sets of points.
-#'
-#' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose
-#' parameters both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A
-#' constant in a product is part of that variance.
+#' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the elementwise product of two kernels.
+#' `0.5 * k` multiplies the variance by 0.5. `kernel_matrix()` returns the matrix of covariances between two sets of
+#' points.
+#' @details A kernel is stored as a sum of products: `(a + b) * c` becomes `a * c + b * c`, and both terms share the
+#'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
+#'   factor is part of the variance of its term.
 #'
 #' In [coef()] and in `control = pfdtc_control(fix = )`, parameters are named by the factor and its inputs, such as
 #' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
-#'
-#' @param e1,e2 kernels, or one of them a positive number.
-#' @param object,kernel a kernel; for `kernel_matrix()` with all parameters given.
-#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
+#' @param e1,e2 two kernels, or a kernel and a positive number.
+#' @param object,kernel a kernel. `kernel_matrix()` requires all its parameters.
+#' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
 #' @param ... for `update()`: parameters by their names in `coef()` if the kernel is that of a fit (`fit$kernel`);
 #'   otherwise arguments of the constructor, for a kernel of one factor.
-#' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
-#'   with a `variance` and the positions of its factors. `kernel_matrix()`: the matrix with elements
+#' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
+#'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix with elements
 #'   \eqn{k(x_i, z_j)}, in squared units of the response.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra

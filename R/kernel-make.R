@@ -1,21 +1,21 @@
-#' Covariance functions
+#' Make a covariance function (kernel)
 #'
-#' Kernels of one factor, for the argument `kernel` of [pfdtc()]. Use `+`, `*` and a number times a kernel to combine
-#' them, see [kernel_algebra]. With \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
+#' These functions make kernels with one factor, for the argument `kernel` of [pfdtc()]. Sums, products and multiples of
+#' kernels are kernels too, see [kernel_algebra]. With \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j)
+#' / l_j)^2},
 #' \tabular{ll}{
 #' `kernel_se()` \tab variance exp(-r2 / 2) \cr
 #' `kernel_matern()` \tab variance exp(-r) (`nu = 1/2`), (1 + a) exp(-a), a = sqrt(3) r (`3/2`),
 #'   (1 + a + a^2 / 3) exp(-a), a = sqrt(5) r (`5/2`) \cr
 #' `kernel_rq()` \tab variance (1 + r2 / (2 alpha))^-alpha \cr
 #' `kernel_periodic()` \tab variance exp(-2 sum_j sin^2(pi (x_j - z_j) / period) / lengthscale^2) \cr
-#' `kernel_linear()` \tab variance sum_j x_j z_j: a line through 0 \cr
+#' `kernel_linear()` \tab variance sum_j x_j z_j, for a line through 0 \cr
 #' `kernel_polynomial()` \tab variance (sum_j x_j z_j + offset)^degree \cr
-#' `kernel_constant()` \tab variance: an unknown level \cr
+#' `kernel_constant()` \tab variance, for an unknown constant \cr
 #' `kernel_white()` \tab variance if x and z are equal in all `inputs`, else 0 \cr
 #' `kernel_categorical()` \tab variance times the correlation of two levels of a factor \cr
-#' `kernel_additive()` \tab a kernel of all inputs, plus one of each input by itself, see Details
+#' `kernel_additive()` \tab a kernel of all inputs plus a kernel of each single input, see Details
 #' }
-#'
 #' @usage
 #' kernel_se(lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE)
 #' kernel_matern(nu = 5/2, lengthscale = NULL, variance = NULL, inputs = NULL,
@@ -29,34 +29,34 @@
 #' kernel_white(variance = NULL, inputs = NULL)
 #' kernel_categorical(correlation = NULL, variance = NULL, inputs = NULL)
 #' kernel_additive(kernel = kernel_matern(3/2), pairs = FALSE, share = NULL, ratio = NULL)
-#'
-#' @param lengthscale positive numbers in the units of the inputs, one for each input, or one for all. For
-#'   `kernel_periodic()` one number without unit.
+#' @param lengthscale positive numbers in the units of the inputs: one for each input, or one for all inputs. For
+#'   `kernel_periodic()`, one number without unit.
 #' @param variance variance of the factor, in squared units of the response.
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.
-#' @param isotropic `TRUE`: one lengthscale for all inputs.
+#' @param isotropic `TRUE` gives all inputs the same lengthscale.
 #' @param nu,degree smoothness of the Matern kernel, 1/2, 3/2 or 5/2; degree of the polynomial, from 1 to 10.
-#' @param alpha,period,offset positive numbers; `period` has the units of the inputs and `offset` their square. A large
-#'   `alpha` gives almost the squared exponential.
-#' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; a number between 0 and 1, where an
-#'   exchangeable correlation starts; or a correlation matrix of the levels, which is not changed.
-#' @param kernel `kernel_se()` or `kernel_matern()`: the kernel F of all inputs, see Details.
-#' @param pairs `TRUE`: add a term for each pair of inputs. A positive number does so, too; learning of p starts there.
-#' @param share,ratio positive numbers. `share`: total variance of the terms of single inputs, divided by that of the
-#'   term of all inputs. `ratio`: lengthscales of the term of all inputs, divided by those of single inputs.
+#' @param alpha,period,offset positive numbers. `period` is in units of the inputs, `offset` in squared units. With a
+#'   large `alpha` the kernel is almost squared exponential.
+#' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; or a number between 0 and 1, the start of an
+#'   exchangeable correlation; or a correlation matrix of the levels, which is kept fixed.
+#' @param kernel `kernel_se()` or `kernel_matern()`, the kernel F of all inputs in Details.
+#' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also adds the terms, and is the start of p
+#'   in Details.
+#' @param share,ratio positive numbers: s in Details, and the lengthscales of F divided by the lengthscales of the u_j.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
-#' @details Parameters that are `NULL` are learned. A given value is where learning starts; to keep it, use
+#' @details Parameters that are `NULL` are learned. A given value starts the search. To keep the value, use
 #'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
 #'
-#'   The correlation of levels a and b is exp(-p) if it is `"exchangeable"`, with one parameter p. It is
-#'   exp(-|s_a - s_b|) if it is `"ordered"`, with scores s that increase from level to level. `"full"` is any positive
-#'   definite matrix, for at most 20 levels; its parameters are the angles that define its Cholesky factor.
+#' An `"exchangeable"` correlation of levels a and b is exp(-p) with one parameter p. An `"ordered"` correlation is
+#' exp(-|s_a - s_b|) with scores s that increase from level to level. A `"full"` correlation is any positive definite
+#' matrix, for at most 20 levels.
 #'
-#'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is
-#'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
-#'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
-#'   each of the G inputs with lengthscale l_j / ratio. A categorical variable counts as one input.
+#'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is \eqn{(F + (s/G) \sum_j
+#'   u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1))) sum u_i u_j) v / (1 +
+#'   s + p)}. Here v is the variance of `kernel`, F its correlation with lengthscales l_j, s the `share` of the terms of
+#'   single inputs, and p the weight of the pairs. The u_j are squared exponentials of each of the G inputs, with
+#'   variance 1 and lengthscale l_j / `ratio`. A categorical variable counts as one input.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial
 #'   kernel_constant kernel_white kernel_categorical
@@ -209,6 +209,7 @@ update.pfdtc_kernel <- function(object, ...) {
 # of the first effect, D = diag(1, scale) and R the identity (correlation "given") or any correlation ("full").
 
 #' @rdname groups
+#' @usage NULL
 #' @export
 kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL) {
   if (missing(by)) abort_input("by", "missing", "a formula such as ~ g")

@@ -2,23 +2,22 @@
 
 #' Compare Laplace's approximation with the true posterior
 #'
-#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. The estimates are no
-#' bounds, except for `elbo`: we know of no computable bound of this error. [certify()] bounds another error, that of
-#' the inducing points: the distance from the *Laplace* posterior of the exact GP.
-#'
-#' @param fit A fit by [pfdtc()] with a `family` that is not Gaussian, with its data kept
-#'   (`keep_data = TRUE`).
-#' @param draws Number of functions to draw, at \eqn{2 n m} multiplications each.
+#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Only `elbo` is a
+#' bound. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the error. [certify()] bounds the error
+#' of the inducing points.
+#' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
+#'   [multinomial()].
+#' @param draws Number of draws, with \eqn{2 n m} multiplications each.
 #' @return A list of class `pfdtc_laplace_check`, in nats: `laplace`, Laplace's log marginal likelihood (`NA` with
 #'   `approx = "vi"`); `log_evidence`, the estimate of the true log marginal likelihood by importance sampling, with
-#'   standard error `se`; `elbo`, a lower
-#'   bound of the true log marginal likelihood of the exact GP; `khat`, the shape of the generalised Pareto distribution
-#'   of the largest weights (estimates are reliable below 0.7); `ess`, the effective share of the draws; `shift`, the
-#'   largest difference between true and approximate posterior mean of f at the rows, in sds; `sd_ratio`, the range of
-#'   the ratio of the sds; `draws`.
+#'   standard error `se`; `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape
+#'   of the generalised Pareto distribution of the largest weights (estimates are reliable below 0.7); `ess`, the
+#'   effective sample size divided by `draws`; `shift`, the largest difference between true and approximate posterior
+#'   mean of f at the rows, in posterior sds; `sd_ratio`, the smallest and largest ratio of true to approximate
+#'   posterior sd; `draws`.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
-#'   for the lower bound; Zhang and Stephens (2009), Technometrics 51, for the Pareto fit.
-#' @seealso [certify()]
+#'   for `elbo`; Zhang and Stephens (2009), Technometrics 51, for `khat`.
+#' @seealso [evidence_bounds()], [certify()]
 #' @examples
 #' d <- data.frame(x = 1:40 / 10)
 #' d$y <- rep(c(0, 1, 0, 1), c(8, 14, 10, 8))

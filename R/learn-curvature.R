@@ -1,32 +1,31 @@
 # Computes the uncertainty of the hyperparameters: the curvature of their log density at the estimate.
 
-#' Uncertainty of the hyperparameters
+#' Estimate the uncertainty of the hyperparameters
 #'
 #' `vcov()` returns the covariance matrix of the estimated hyperparameters on the log scale, `confint()` their
 #' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
-#' maximised, with the priors.
+#' maximised, including the priors.
 #'
-#' That density is up to 2,000 rows the exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000
-#' rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood of
-#' these rows. For `hyper = "pilot"` and `"joint"` it is the ELBO; for a non-Gaussian likelihood Laplace's approximation
-#' (or the variational bound) of 3,000 rows. Coefficients of a linear `mean` come first, those of a formula for `noise`
-#' last. Coefficients are not on the log scale, and their covariances with hyperparameters are set to 0. Combinations of
-#' hyperparameters without information have sd 4. The variance of a hyperparameter at the end of its range is too small.
-#'
-#' @param object,complete,... a fit with its data (`keep_data = TRUE`) and learned hyperparameters; not used.
-#' @param parm,level names as in `vcov()` or as in `coef()`, or row numbers of `vcov()` (default: all); probability of
-#'   the intervals.
+#' The log density is the exact log marginal likelihood up to 2,000 rows, and for more rows the Vecchia likelihood of
+#' 8,000 rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood
+#' of these 800 rows. For `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's
+#' approximation, or the variational bound, from 3,000 rows. In the matrix, coefficients of a linear `mean` come first
+#' and coefficients of a formula for `noise` last. Coefficients are not on the log scale, and their covariances with
+#' hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine have sd 4. The variance
+#' of a hyperparameter at the end of its allowed range is too small.
+#' @param object a fit with its data and learned hyperparameters.
+#' @param complete,... not used.
+#' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.
+#' @param level probability of the intervals.
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
-#'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two
-#'   columns, the lower and the upper end. `model_parameters()` and `tidy()` have intervals in the units of `coef()`.
-#' @section Invariants: The same call gives the same numbers and leaves R's random numbers as they were.
+#'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each name, whose two
+#'   columns are the lower and upper ends. `model_parameters()` and `tidy()` return intervals in the units of `coef()`.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' sqrt(diag(vcov(fit)))
 #' exp(confint(fit)) # in units of coef(fit)
-#' @importFrom stats vcov
 #' @export
 vcov.gp_fit <- function(object, complete = TRUE, ...) {
   check_dots_empty(list(...), "object")
@@ -50,7 +49,6 @@ vcov.gp_fit <- function(object, complete = TRUE, ...) {
 }
 
 #' @rdname vcov.gp_fit
-#' @importFrom stats confint
 #' @export
 confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   check_dots_empty(list(...), c("object", "parm", "level"))

@@ -1,27 +1,28 @@
 # Computes leave-one-out predictions in units of y, from posterior_without().
 
-#' Leave-one-out predictions, leverage and influence
+#' Compute leave-one-out predictions, leverage and influence
 #'
-#' Predicts each training row from all other rows, without fitting again. Hyperparameters and inducing points have seen
-#' the row, so leave-one-out is optimistic for few rows. [cross_validate()] learns them again.
-#'
+#' There is no function `leave_one_out()`: `predict(fit, type = "loo")`, `rstandard()` and the other functions in the
+#' table return the results. Each training row is predicted as by a fit in which the row has weight 0 and the centre is
+#' the same. Hyperparameters and inducing points were learned with the row, which is optimistic for few rows.
+#' [cross_validate()] learns them again.
 #' @details
 #' | Function | Value for each row |
 #' | --- | --- |
-#' | `predict(fit, type = "loo")` | mean of the response; of f with `"loo_latent"` |
-#' | `residuals(fit, type = "loo")` | response minus that mean |
+#' | `predict(fit, type = "loo")` | mean of the response; `type = "loo_latent"`: mean of f |
+#' | `residuals(fit, type = "loo")` | response minus its leave-one-out mean |
 #' | `residuals(fit, type = "pit")` | probability of a smaller response: uniform if the model holds |
 #' | `rstandard()` | leave-one-out residual divided by its sd |
-#' | `rstudent()` | the same, with the noise estimated from all other rows, as for [lm()] |
-#' | `hatvalues()` | leverage; the sum is the fit's degrees of freedom |
+#' | `rstudent()` | as `rstandard()`, with the noise estimated from all other rows |
+#' | `hatvalues()` | leverage; the sum over rows is the fit's degrees of freedom |
 #' | `cooks.distance()` | weighted change of all fitted values without the row |
-#' | `dfbetas()` | change of the coefficients of a linear `mean`, over their sd |
+#' | `dfbetas()` | change of the coefficients of a linear `mean`, divided by their sd |
 #'
-#' With a transform, `rstandard()` and all below it are those of the transformed response. A copy of a row is predicted
-#' by its twin, which is too optimistic; a message says so. Non-Gaussian families use the
-#' approximate posterior, and `rstudent()` is `rstandard()`. Rows outside the subsample of [gp_subsample()], and rows of
-#' weight 0, have leverage 0. The cost is \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} for an exact posterior.
-#'
+#' With a transform, `rstandard()`, `rstudent()`, `hatvalues()`, `cooks.distance()` and `dfbetas()` refer to the
+#' transformed response. If rows are copies of one another, each is predicted from its copies, which is too optimistic;
+#' a message reports this. Non-Gaussian families use the approximate posterior, and `rstudent()` returns the values of
+#' `rstandard()`. Rows outside the subsample of [gp_subsample()] and rows of weight 0 have leverage 0. The time is
+#' \eqn{O(n m^2)} with m inducing points and \eqn{O(n^3)} for an exact posterior.
 #' @usage
 #' \method{rstandard}{gp_fit}(model, ...)
 #' \method{rstudent}{gp_fit}(model, ...)
@@ -29,9 +30,9 @@
 #' \method{cooks.distance}{gp_fit}(model, ...)
 #' \method{dfbetas}{gp_fit}(model, ...)
 #' @param model a fit with its data.
-#' @param ... not used; an unknown argument is an error.
-#' @return A named vector with an element for each row (`dfbetas()`: a matrix with a row for each), in the order of the
-#'   data. `na.exclude` pads it with `NA`.
+#' @param ... not used.
+#' @return A named vector with an element for each row, in the order of the data; `dfbetas()` returns a matrix with a
+#'   row for each. After `na.exclude`, omitted rows have `NA`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist
@@ -40,7 +41,6 @@
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
-#' @section Invariants: Means and variances are those of a fit in which the row has weight 0, at the fit's centre.
 #' @aliases rstandard.gp_fit hatvalues.gp_fit cooks.distance.gp_fit rstudent.gp_fit dfbetas.gp_fit
 #' @name leave_one_out
 NULL
@@ -123,15 +123,12 @@ residuals_in_sds <- function(model) {
   (data$response - p$mean) / sqrt(var)
 }
 
-#' @importFrom stats rstandard
 #' @export
 rstandard.gp_fit <- loo_method(residuals_in_sds)
 
-#' @importFrom stats hatvalues
 #' @export
 hatvalues.gp_fit <- loo_method(function(model) loo_rows(model)$hat)
 
-#' @importFrom stats cooks.distance
 #' @export
 cooks.distance.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
@@ -140,14 +137,12 @@ cooks.distance.gp_fit <- loo_method(function(model) {
   all_rows(training_data(model), distance, 0)
 })
 
-#' @importFrom stats rstudent
 #' @export
 rstudent.gp_fit <- loo_method(function(model) {
   r <- residuals_in_sds(model)
   if (response_of(model)$conjugate) r / scale_without(model, r) else r
 })
 
-#' @importFrom stats dfbetas
 #' @export
 dfbetas.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
@@ -217,7 +212,6 @@ calibration_table <- function(fit) {
 }
 
 # influence.measures() of R reads the QR decomposition of an lm() and is not generic.
-#' @importFrom stats influence
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))

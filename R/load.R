@@ -17,12 +17,13 @@ when_loaded <- function(package, register) {
 
 #' @keywords internal
 #' @aliases pfdtc-package
-#' @importFrom stats AIC BIC coef fitted formula logLik model.frame nobs predict residuals sigma simulate terms
-#' @importFrom stats variable.names weights
+#' @importFrom stats add1 AIC anova BIC case.names coef confint cooks.distance deviance df.residual dfbetas drop1
+#' @importFrom stats extractAIC fitted formula hatvalues influence logLik model.frame nobs predict residuals rstandard
+#' @importFrom stats rstudent sigma simulate terms update variable.names vcov weights
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE
 #' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
-#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings
-#'   have the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small`, messages
+#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings have
+#'   the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small`, messages
 #'   `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
 "_PACKAGE"

@@ -1,39 +1,41 @@
 # Defines methods for R generics: print, summary, coef, fitted, residuals, simulate, ...
 
-#' Methods for Gaussian process fits
+#' Print, summarise, score and simulate fits
 #'
-#' Answers to R's generics for models. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
+#' These methods of R's generics work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
-#' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
-#'   tried, residuals, and scores of training rows and of leave-one-out. Both have an argument `digits`.
-#' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response,
-#'   coefficients of a linear mean, and `noise.<column>` of `noise = ~`. `sigma()`: noise sd (smooth noise: its
-#'   root mean square at the training rows), or the scale of [student()]; `NA` for classes and counts.
-#' * `logLik()`: log marginal likelihood of the response as given, with attributes `nobs`, `df` (all that is learned,
-#'   also parameters of a transform or of tails and the sd of a linear mean, which `coef()` leaves out), and `lower`
-#'   and `upper` if known ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
-#'   [gp_fitc()], [gp_sor()] and [gp_subsample()] have that of their own models.
-#'   For groups alone ([kernel_group()]) it is the restricted likelihood, or the ordinary one with `REML = FALSE`.
-#' * `AIC()`, `BIC()`: a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`) if the
-#'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
-#' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
-#' * `fitted()`, `residuals()`: mean response at the training rows, and response minus mean, with `NA` for rows that
-#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()]; with a transform they are those of T(y).
-#'   For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1), in the
-#'   form of the response, as for [glm()]. 100,000 rows take about 6 s, 30 s with neighbours.
-#' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
-#'   `y` and the columns of `x`.
+#' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
+#'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
+#' * `coef()` returns `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the
+#'   response, coefficients of a linear mean, and `noise.<column>` if `noise` is a formula. `sigma()` returns the noise
+#'   sd, or the scale of [student()]; for smooth noise it is the root mean square at the training rows, for classes and
+#'   counts `NA`.
+#' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
+#'   of all learned parameters, some of which `coef()` omits), and `lower` and `upper` if known ([evidence_bounds()]).
+#'   With inducing points the value is a lower bound, with neighbours an estimate. For [gp_fitc()], [gp_sor()] and
+#'   [gp_subsample()] it refers to their approximate models. For a model with only groups ([kernel_group()]) it is the
+#'   restricted likelihood, or the ordinary one if `REML = FALSE`.
+#' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
+#'   if the bounds of `logLik()` do not show which fit is better. A reference narrows the bounds:
+#'   `fit$reference <- reference(fit)`.
+#' * `nobs()` returns the number of rows in use, for [gp_subsample()] the number of drawn rows. `weights()` is as for
+#'   [glm()].
+#' * `fitted()` and `residuals()` return the mean response at the training rows, as [predict.gp_fit()], and response
+#'   minus mean. Rows that `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a
+#'   transform on the scale of T(y). For `"loo"` and `"pit"` see [leave_one_out].
+#' * `simulate()` returns joint draws at the training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight
+#'   1), in the form of the response, as for [glm()]. The same `seed` gives the same draws.
+#' * `formula()`, `terms()`, `model.frame()` and `variable.names()` are as for [lm()]. For a fit from a matrix,
+#'   `model.frame()` has `y` and the columns of `x`.
 #' @param object A fit.
-#' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
-#'   of `"latent"` f.
-#' @param nsim,seed Number of draws; `NULL`, or a number for [set.seed()], after which R's generator is restored.
+#' @param type For residuals `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. For draws `"response"` (a new
+#'   response) or `"latent"` (f).
+#' @param nsim,seed Number of draws. `seed` is a number for [set.seed()]; R's random numbers are then restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML,k See `logLik()` in Details; penalty for a parameter.
+#' @param REML `FALSE` gives the ordinary likelihood of a model with only groups.
+#' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
-#' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
-#'   attribute `seed`; `summary()`: an object with a print method.
-#' @section Invariants: `fitted(fit)` is `predict(fit)`. A `seed` repeats the draws.
+#' @return Named vectors for `fitted()` and `residuals()`; for `simulate()` a data frame with a column for each draw.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -259,29 +261,29 @@ draws_at <- function(object, rows, nsim, type, training) {
 
 # These methods are used by functions for lm() and glm().
 
-#' Methods that linear models have
+#' Update, compare and diagnose fits like linear models
 #'
-#' Methods of R's functions for regression models, with the same meaning as for [lm()] and [glm()].
+#' These methods have the same meaning as for [lm()] and [glm()].
 #'
-#' * `deviance()`: the weighted sum of squared residuals, or for a non-Gaussian likelihood the deviance of [glm()].
-#' * `df.residual()`: the number of rows minus `sum(hatvalues(fit))`, not a whole number, at least 0.
-#' * `extractAIC()`: the number of learned hyperparameters and the AIC of the log marginal likelihood, so that [step()],
-#'   [drop1()] and [add1()] work on fits from a formula, also with groups. The last term is kept: its AIC is `NA`. If
-#'   `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
-#' * `influence()`: a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works for `lm()` only:
-#'   use [cooks.distance()] and [leave_one_out].
-#' * `family()`: the family of the response. `labels()`: the terms of the formula, or the columns of a matrix.
-#'   `case.names()`: names of the rows, by default without those of weight 0.
-#' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written; a fit from a
-#'   matrix provides its own `x` and `y`.
-#'
+#' * `deviance()` returns the weighted sum of squared residuals; for a non-Gaussian likelihood, the deviance of [glm()].
+#' * `df.residual()` returns the number of rows minus `sum(hatvalues(fit))`.
+#' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
+#'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the last term: its AIC is
+#'   `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
+#'   `lm()`; use [cooks.distance()] and [leave_one_out].
+#' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
+#'   `case.names()` the names of the rows, by default without rows of weight 0.
+#' * `update()` fits again with changed arguments. If the caller does not see the data, the environment of the formula
+#'   is searched; a fit from a matrix provides its own `x` and `y`.
 #' @param object,fit A fit.
-#' @param scale,k `scale` is not used; `k` is the penalty for each parameter.
-#' @param full Should rows of weight 0 be named, too?
+#' @param scale Not used.
+#' @param k Penalty for each parameter.
+#' @param full Should rows of weight 0 be included?
 #' @param formula. Changes to the formula.
 #' @param evaluate `FALSE` returns the new call instead of the fit.
 #' @param ... For `update()`, arguments to change or to add.
-#' @return Numbers, a `family`, text, or for `update()` a fit.
+#' @return As the functions for [lm()]; `update()` returns a fit.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
@@ -292,7 +294,6 @@ draws_at <- function(object, rows, nsim, type, training) {
 NULL
 
 #' @rdname gp_fit-regression
-#' @importFrom stats deviance
 #' @usage NULL
 #' @export
 deviance.gp_fit <- function(object, ...) {
@@ -300,21 +301,18 @@ deviance.gp_fit <- function(object, ...) {
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
 }
 
-#' @importFrom stats df.residual
 #' @export
 df.residual.gp_fit <- function(object, ...) {
   max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
 }
 
 #' @rdname gp_fit-regression
-#' @importFrom stats extractAIC
 #' @export
 extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
   c(fit$df, k * fit$df - 2 * check_any_fit(fit, "fit")$evidence)
 }
 
 #' @rdname gp_fit-regression
-#' @importFrom stats case.names
 #' @export
 case.names.gp_fit <- function(object, full = FALSE, ...) {
   data <- training_data(object)
@@ -330,7 +328,6 @@ labels.gp_fit <- function(object, ...) {
 
 # stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fewer terms and a new kernel may have
 # as many hyperparameters. Then Df is NA, so that AIC decides. A fit keeps its only term, with AIC NA.
-#' @importFrom stats drop1
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
@@ -340,7 +337,6 @@ drop1.gp_fit <- function(object, scope, ...) {
             heading = c("Single term deletions", "\nModel:", deparse(stats::formula(object))))
 }
 
-#' @importFrom stats add1
 #' @export
 add1.gp_fit <- function(object, scope, ...) without_zero_df(NextMethod())
 
@@ -350,7 +346,6 @@ without_zero_df <- function(table) {
 }
 
 #' @rdname gp_fit-regression
-#' @importFrom stats update
 #' @export
 update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   call <- stats::getCall(object)

@@ -1,26 +1,26 @@
 # Proposes where to measure next: maximises a criterion of mean and sd of f, within bounds or over candidates.
 
-#' Where to measure next
+#' Choose where to measure next
 #'
-#' Returns the inputs at which another response would help most: to find the minimum or the maximum of f, to find where
-#' f crosses a level, or to know f everywhere. Use it in a loop with [add_rows()], or with a new fit for each batch.
-#'
+#' Returns the inputs at which another response would help most to find the minimum or the maximum of f, to find where f
+#' crosses a level, or to know f everywhere.
 #' @param fit A fit with its data.
-#' @param n Number of rows to propose, at most 10,000. Each is chosen as if the ones before it had been measured.
-#' @param goal `"minimum"` or `"maximum"` of f; `"level"`, where f is equal to `level`; `"fill"`, f everywhere.
-#' @param lower,upper,candidates Bounds of the numeric inputs: one number, one for each, or a named vector. Default: the
-#'   range of the data. An input with equal bounds is held there. Or a data frame or matrix of rows to choose from.
-#' @param level For `goal = "level"`: a number on the scale of the response as given.
+#' @param n Number of rows to propose, at most 10,000. Each row is chosen as if the rows before it had been measured.
+#' @param goal `"minimum"` or `"maximum"` of f; `"level"` to find where f equals `level`; `"fill"` to know f everywhere.
+#' @param lower,upper Bounds on the numeric inputs: one number, a number for each input, or a named vector. Default: the
+#'   range of the data. An input with equal bounds is held constant.
+#' @param candidates Rows to choose from, instead of bounds.
+#' @param level For `goal = "level"`, a number on the scale of the response as given.
 #' @param ... Not used.
-#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`: for a minimum (likewise a maximum)
-#'   the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the data; for a level l
-#'   the straddle criterion \eqn{1.96 sd - |mean - l|}; to fill, the posterior sd.
-#' @details The criterion is on the scale of f: that of the link, or of a transformed response. Within bounds the row is
-#' the best of some hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the
-#' responses at rows already proposed are taken to be their means (the kriging believer), which reduces the sd nearby.
-#' With `noise = 0` a measured row has sd 0 and is proposed only if no other is left.
-#' @section Invariants: The criterion of row i is that of a fit to which the rows before have been added by
-#'   [add_rows()], with their means as responses.
+#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`. For a minimum, and likewise for a
+#'   maximum, the criterion is the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at
+#'   the training rows. For a level l it is the straddle criterion \eqn{1.96 sd - |mean - l|}. For `"fill"` it is the
+#'   posterior sd.
+#' @details The criterion is computed on the scale of f: the link scale of a `family`, or the scale of the transformed
+#'   response. Within bounds the search compares several hundred rows and continues from the best by L-BFGS; it draws no
+#'   random numbers. For `n` above 1, rows already proposed are added as by [add_rows()], with the predicted means as
+#'   responses (kriging believer), which reduces the sd nearby. With `noise = 0` a measured row has sd 0 and is proposed
+#'   only if no other row remains.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), *NIPS* 18 (straddle); Ginsbourger, Le Riche and Carraro (2010), Kriging is well-suited to parallelize
 #'   optimization (believer).

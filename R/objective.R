@@ -1,12 +1,11 @@
-#' Objectives, auxiliary posteriors and inducing points
+#' Compute objectives, auxiliary distributions and inducing points
 #'
-#' For research: parts of a fit, as functions of data that they neither centre nor scale. `inducing_points()` chooses
-#' inducing points. `auxiliary()` computes an auxiliary distribution nu, see [aux_sor()]. `pf_objective()` is the
-#' preconditioned Fisher (pF) divergence between nu and the DTC posterior with inducing points `z`, up to a constant:
-#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and others (2019). `vfe_objective()` is minus the
+#' These functions compute parts of a fit for research. They neither centre nor scale the data. `inducing_points()`
+#' chooses inducing points. `auxiliary()` computes an auxiliary distribution nu, see [aux_sor()]. `pf_objective()`
+#' computes the preconditioned Fisher (pF) divergence between nu and the DTC posterior with inducing points `z`, as
+#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins et al. (2019). `vfe_objective()` computes minus the
 #' evidence lower bound (ELBO) of Titsias (2009): \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2
 #' \sigma^2)}{-log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}.
-#'
 #' @usage
 #' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
 #'   y = NULL, noise = NULL, weights = NULL)
@@ -14,32 +13,33 @@
 #' \method{predict}{pfdtc_auxiliary}(object, newdata, ...)
 #' pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
 #' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
-#' @param x,z inputs, and inducing points: numeric matrices or data frames with the same columns, a row for each point,
-#'   or vectors for one column.
-#' @param m maximum number of points.
-#' @param method `"greedy"` takes the row with the largest residual prior variance, again and again (pivoted Cholesky).
-#'   `"random"` draws rows, `"kmeans"` uses centres of [stats::kmeans()], and `"divergence"` takes the row that reduces
-#'   the pF divergence most, to first order: it needs `y` and `noise`, and compares at most `max(10 m, 1000)` rows.
+#' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors for
+#'   one column.
+#' @param m maximum number of inducing points.
+#' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance (pivoted Cholesky).
+#'   `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()]. `"divergence"` repeatedly takes the row
+#'   that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows; it needs `y` and
+#'   `noise`.
 #' @param y numeric response, one number for each row of `x`.
-#' @param kernel,noise a kernel with all parameters given, see [kernel_se()], and the noise variance, in squared units
-#'   of `y`.
+#' @param kernel,noise a kernel with all parameters, and the noise variance in squared units of `y`.
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
-#' @param aux,nu an auxiliary distribution, such as `aux_sor()`; what `auxiliary()` made of it with the same data,
-#'   kernel and noise.
-#' @param object,newdata,... a result of `auxiliary()`; new rows in the form of `x`; not used.
-#' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
+#' @param aux the kind of auxiliary distribution, such as `aux_sor()`.
+#' @param nu,object a result of `auxiliary()`, for `pf_objective()` with the same data, kernel and noise.
+#' @param newdata,... new rows in the form of `x`; not used.
+#' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` takes
-#'   \eqn{O(n m^2)} time and stops early if the rest is rounding. Its attribute `t` is the sum of residual prior
-#'   variances over all rows, after each point.
-#' * `auxiliary()`: an object of class `pfdtc_auxiliary`; for `aux_refresh()` it is computed from `start`. `predict()`
-#'   returns `list(fit, se.fit)`, mean and sd of nu in units of `y`; for `aux_white()` that is an error.
-#' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`; the gradient, with
-#'   nu held fixed, has the shape of `z`. The gradient of `vfe_objective()` is
-#'   `list(z, log_lengthscale, log_variance, log_noise)`; the jitter moves with the variance.
-#' @section Errors and invariants: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky
-#'   factor. `vfe_objective()` is never below minus the log marginal likelihood of the exact GP, and equal to it at
-#'   `z = x` and `jitter = 0`. `t` never increases, and no point is chosen twice.
+#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. Its attribute `t` is the sum of
+#'   residual prior variances over all rows, after each point. `"greedy"` takes \eqn{O(n m^2)} time and stops if `t` is
+#'   0 up to rounding.
+#' * `auxiliary()`: an object of class `pfdtc_auxiliary`. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
+#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from `start`.
+#' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
+#'   with respect to `z`, with nu fixed.
+#' * `vfe_objective()`: `list(value, gradient)`. The gradient is `list(z, log_lengthscale, log_variance, log_noise)`;
+#'   the jitter is proportional to the variance.
+#' @section Errors and invariants: Errors have class `pfdtc_error_input`, or `pfdtc_error_numerical` if the Cholesky
+#'   factorisation of \eqn{k(Z, Z)} fails. `vfe_objective()` is never below minus the log marginal likelihood of the
+#'   exact GP, and equal to it for `z = x` and `jitter = 0`. `t` never increases, and no row is chosen twice.
 #' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)

@@ -81,18 +81,17 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 
 #' Fit and forecast a time series
 #'
-#' `pfdtc()` of a [ts] fits the series along its time. If it has a frequency above 1, a trend with a season is compared
-#' with the other kernels. [forecast()][generics::forecast] continues it.
-#'
+#' For a [ts], `pfdtc()` fits the series as a function of time. If the series has a frequency above 1, kernels with a
+#' trend and a season are also tried. [forecast()][generics::forecast] predicts future values.
 #' @param x a univariate [ts]; missing values are left out.
-#' @param object a fit of one input, a time in regular steps: a ts, dates, times or numbers.
-#' @param h,level number of steps ahead, by default two periods or 10 steps; probabilities of the prediction intervals,
-#'   in percent.
+#' @param object a fit with one input, a time in regular steps: a ts, dates, times or numbers.
+#' @param h number of steps ahead. Default: two periods, at least 10 steps.
+#' @param level probabilities of the prediction intervals, in percent.
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
-#'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package forecast plots and scores.
-#' @section Invariants: `forecast()` returns the values of [predict()][predict.gp_fit] at future times,
-#'   and of a transformed response the median.
+#'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package \pkg{forecast} can plot and
+#'   score. Predictions are the values of [predict()][predict.gp_fit] at future times; with a transform `mean` is the
+#'   median.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))

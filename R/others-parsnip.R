@@ -1,28 +1,28 @@
 # Defines a model for package parsnip and a learner for mlr3, registered when these packages are loaded.
 
-#' Gaussian process regression for parsnip and mlr3
+#' Fit Gaussian processes with parsnip and mlr3
 #'
-#' `gp_reg()` is a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` is
-#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` and `"classif.pfdtc"` are the same.
+#' `gp_reg()` makes a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` makes
+#' an mlr3 learner that fits by [pfdtc()]. `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")` make the same
+#' learner.
 #'
-#' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes
-#' `"class"`, `"prob"`, `"conf_int"` and `"raw"`; for censored times `"time"` (the median), `"survival"`,
-#' `"linear_pred"` (f) and `"raw"`. Other arguments, such as `tol` or `family = poisson()`, go to
-#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
-#' and kernels in a list column. The learner predicts the mean and, with `predict_type = "se"`, the sd of f, or classes
-#' and, with `"prob"`, probabilities. Its `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
-#' Case weights are precisions.
-#'
-#' @param mode,engine `"regression"`, `"classification"` for a factor, or `"censored regression"` for
-#'   `survival::Surv()`; `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
+#' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`. For classes they
+#' are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median), `"survival"`,
+#' `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
+#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. Values of `noise` and kernels (in
+#' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also the sd of f; for
+#' classification it predicts classes, with `"prob"` also probabilities. Its arguments `m`, `neighbours`, `noise`, `tol`
+#' and `hyper` have ranges for tuning. Weights of cases divide the noise variance.
+#' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
+#' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].
-#' @param object,parameters,fresh As in `parsnip::set_args()`: a specification, arguments to change, and whether others
-#'   are reset.
+#' @param object,parameters,fresh A specification, arguments to change, and whether to reset all others, as in
+#'   `parsnip::set_args()`.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
 #'   `inducing`, `aux`, `mean`, `control`.
 #' @param type `"regr"` for numbers or `"classif"` for classes.
 #' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` or
-#'   `LearnerClassif` with the fit in `$model` after training. Without the package an error of class
+#'   `LearnerClassif` with the fit in `$model` after training. If the package is not installed, the error has class
 #'   `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
@@ -45,7 +45,6 @@ gp_reg <- function(mode = "regression", engine = "pfdtc", kernel = NULL, inducin
 }
 
 #' @rdname gp_reg
-#' @importFrom stats update
 #' @export
 update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_points = NULL, neighbors = NULL,
                           noise = NULL, fresh = FALSE, ...) {

@@ -2,21 +2,23 @@
 
 #' Tidy a Gaussian process fit
 #'
-#' `tidy()`, `glance()` and `augment()` of packages generics and broom, and `autoplot()` of ggplot2.
-#'
+#' These methods are for `tidy()`, `glance()` and `augment()` of the packages generics and broom, and for `autoplot()`
+#' of ggplot2.
 #' @param x,object A fit.
-#' @param data,newdata The training rows, or rows to predict at instead.
+#' @param data,newdata The training rows, or `newdata` to predict at instead.
 #' @param se_fit Should `.se.fit`, the sd of f, be added?
 #' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
-#' @param conf.int,conf.level Should [confint()] be added as `conf.low` and `conf.high`, with which probability?
+#' @param conf.int Should the ends of [confint()] be added as `conf.low` and `conf.high`?
+#' @param conf.level Probability of the intervals.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
 #'   `"ran_vals"` (effects of levels), as in broom.mixed.
 #' @param ... Not used.
-#' @return A data frame; `autoplot()` returns a ggplot of the figure of [plot.gp_fit()]. `tidy()` has a row for each
-#'   hyperparameter; `glance()` has one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`,
-#'   `objective`, `convergence`, `evaluations`, `seconds`; `augment()` has the rows with `.fitted`, `.se.fit`, `.lower`,
-#'   `.upper` and, for training rows, `.resid`; with several classes `.fitted` is the class, beside `.prob_<class>`.
+#' @return `tidy()`: a data frame with a row for each hyperparameter. `glance()`: one row with `method`, `nobs`, `m`,
+#'   `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`, `evaluations` and
+#'   `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`;
+#'   for several classes `.fitted` is the most probable class, and `.prob_<class>` is the probability of each class.
+#'   `autoplot()`: the figure of [plot.gp_fit()] as a ggplot.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -118,28 +120,27 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 
 # Defines methods for packages emmeans, insight, performance and parameters, registered when these packages are loaded.
 
-#' Methods for other packages
+#' Use fits with other packages
 #'
-#' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver work with fits; those of
-#' emmeans and marginaleffects with fits from a formula. Uncertainty is posterior, with hyperparameters held.
+#' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
+#' marginaleffects require fits from a formula. Uncertainty is posterior, with fixed hyperparameters.
 #'
-#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use posterior means of f and their covariance at the rows of
-#'   the reference grid; `type = "response"` applies the inverse link. A Gaussian process has interactions, so contrasts
-#'   depend on the values of the other inputs. Means are for the population, without groups.
+#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
+#'   reference grid. `type = "response"` applies the inverse link. Contrasts depend on the values of the other inputs.
+#'   Means do not include effects of groups.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
-#'   posterior draws of f, no delta method. Estimates are posterior means of quantities that are linear in f, and
-#'   medians of draws of others. Time grows with the cube of the rows of a call, seconds for 2,000.
-#' * insight, performance, parameters: `model_parameters()` has the hyperparameters in the units of `coef()`.
-#'   `model_performance()` has `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`, or for
-#'   a non-Gaussian likelihood `NLPD`, `RMSE`, `Brier`. It needs the data of the fit.
-#' * butcher: `butcher(fit)` removes what prediction does not need; predictions stay the same to the bit. `axe_data()`
-#'   removes the training rows, but a fit with neighbours keeps them, and an exact posterior its inputs. `axe_env()`
-#'   removes the environments of formulas, whose functions are then found in the workspace.
-#' * vetiver: `vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. A formula with
-#'   other terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v,
-#'   interval = "prediction")` passes arguments to [predict.gp_fit()]; answers have `.pred`, `.pred_lower` and
-#'   `.pred_upper`.
-#'
+#'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
+#'   otherwise medians of draws. The time grows with the cube of the number of rows in a call.
+#' * insight, performance, parameters: `model_parameters()` returns the hyperparameters in the units of `coef()`.
+#'   `model_performance()` returns `AIC`, `BIC` and scores on training rows and by leave-one-out: `R2`, `RMSE` and
+#'   `Sigma`, or for a non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`.
+#' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
+#'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
+#'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.
+#' * vetiver: `vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. If the formula
+#'   has terms such as `log(a)`, also give `prototype_data`, some rows of the data.
+#'   `vetiver_api(v, interval = "prediction")` passes arguments to [predict.gp_fit()]. Its results have `.pred`,
+#'   `.pred_lower` and `.pred_upper`.
 #' @usage
 #' get_predicted.gp_fit(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...)
 #' model_parameters.gp_fit(model, ci = 0.95, ...)
@@ -150,9 +151,9 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #'   likelihood, `"link"` (f).
 #' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
 #' @param ci Probability of the intervals, or `NULL`.
-#' @param verbose,... Passed on by the packages.
-#' @return As these packages document. `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute
-#'   `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns.
+#' @param verbose,... Arguments that the packages pass on.
+#' @return The methods return what their packages document. `get_predict()` returns a data frame with `rowid` and
+#'   `estimate`, and attribute `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns.
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers], [gp_reg()]
 #' @examples
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())

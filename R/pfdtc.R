@@ -2,8 +2,7 @@
 #'
 #' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 5,000 rows
 #' the posterior is exact; for more rows it uses inducing points and nearest neighbours. [certify()] gives guaranteed
-#' bounds of the distance to the exact posterior.
-#'
+#' bounds on the distance to the exact posterior.
 #' @usage
 #' pfdtc(x, ...)
 #'
@@ -15,57 +14,56 @@
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y inputs, a matrix or data frame, or a formula; the response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: none (exact posterior) up to 5,000 rows, or 8,000 if that
-#'   predicts better, else 200, or 50 beside neighbours.
-#' @param tol accuracy to certify, in sd of the modelled response.
-#' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
-#'   best of several.
-#' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula: constant (`~ 1`), its log linear
-#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found, constant or smooth.
-#' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
-#'   paper, without or with moves of inducing points.
-#' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 0, or 40 (60 beside groups, 200 far
-#'   from the data).
-#' @param family,approx [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [tweedie()], [student()] or [gp_family()]; default: by the response. Approximation: Laplace's or `"vi"`.
-#' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
-#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
-#'   `"auto"`: the best by log marginal likelihood, see `fit$response`.
-#' @param like,plain a Gaussian fit whose model is taken (kernel, noise, transform, mean): nothing is learned; `TRUE`:
-#'   the response as given, constant noise, one stationary kernel.
-#' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
+#' @param x,y `x`: inputs, as a matrix, a data frame or a formula. `y`: numbers, classes or `survival::Surv()`.
+#' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
+#'   chosen from 50 to 800, see `vignette("defaults")`.
+#' @param tol largest allowed error of mean and sd of f, in sds of the modelled response; the fit certifies it.
+#' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
+#'   Default: the best of several kernels.
+#' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
+#'   (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
+#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
+#'   (ELBO) with 200 random inducing points; `"joint"` then alternates between hyperparameters and inducing points.
+#' @param aux the objective's auxiliary distribution, see [aux_sor()]. If it is given, inducing points are moved.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 0, or at least 40 if inducing points do not
+#'   suffice.
+#' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers; classes and times determine
+#'   their family.
+#' @param approx `"laplace"` or `"vi"` (variational), for other families.
+#' @param mean a linear mean (`~ x1 + x2` or `~ .`). Default: a constant.
+#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
+#'   `"auto"` takes the transform with the largest log marginal likelihood.
+#' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
+#' @param plain `TRUE` uses the response as given, constant noise and one stationary kernel.
+#' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
-#' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
-#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors, `(1 | g)` is a group ([kernel_group()]).
+#' @param control options of the computation, see [pfdtc_control()].
+#' @param keep_data keep the rows, which some methods need?
+#' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
 #'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... arguments of the other method, by name.
-#' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. The first to look at:
-#'   * `posterior`: `"exact"`, `"far"` (inducing points) or `"far + near"` (inducing points with neighbours);
-#'   * `kernel` and `noise`; `kernels`, those compared; `because`, a sentence for each choice; `tol`, the certified
-#'     accuracy.
-#'
+#' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. `posterior` is `"exact"`, `"far"`
+#'   (inducing points) or `"far + near"` (with neighbours), and `because` gives a reason for each choice.
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
-#' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
-#' neighbours) from several starts, and by the exact log marginal likelihood of at most 2,000 rows. It *chooses*
-#' the posterior, and *computes* it from all rows. An argument overrides the choice that it names. `m`, `inducing`,
-#' `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
+#' process prior on f. A fit first *learns* kernel and noise. It maximises the Vecchia likelihood (each response given
+#' its nearest neighbours) from several starts, and then, up to 2,000 rows, the exact log marginal likelihood. The fit
+#' then *chooses* the kind of posterior, and *computes* it from all rows. An argument overrides the choice that it
+#' names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` request inducing points.
 #'
-#' Learning takes one to fifteen seconds. The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2}
-#' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt
-#' returns the best fit so far, with a warning.
-#' @section Errors and invariants: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings
-#'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing
-#'   points the posterior is exact. The order of rows can decide between equally likely models. At a given noise,
-#'   weight 2 counts as two rows.
+#' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
+#' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
+#' @section Errors and invariants: Errors have class `pfdtc_error_input` or `pfdtc_error_numerical`. Warnings have class
+#'   `pfdtc_warning_convergence`, or `pfdtc_warning_small` if a linear model predicts better. With all rows as inducing
+#'   points the posterior is exact. The order of the rows can decide which of several equally likely models is chosen.
+#'   With given noise, a row of weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
-#' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for
-#'   what is chosen, `vignette("modelling")`, `vignette("likelihoods")`, `vignette("large")`.
+#' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,
+#'   `vignette("modelling")`, `vignette("likelihoods")`, `vignette("large")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' fit
@@ -73,7 +71,6 @@
 #' # inducing points with the same model, and a certified accuracy
 #' pfdtc(dist ~ speed, cars, m = 10, like = fit)
 #' pfdtc(dist ~ speed, cars, tol = 0.02, kernel = kernel_se(), hyper = "pilot")
-#' # a binary response
 #' manual <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se())
 #' predict(manual, data.frame(wt = 3, hp = 120), type = "response", se.fit = TRUE)
 #' @aliases pfdtc.default pfdtc.formula
@@ -103,35 +100,38 @@ check_names_first <- function(names, method) {
   check_dots_empty(setdiff(names[nzchar(names)], known), known)
 }
 
-#' The elements of a fit
+#' Read the elements of a fit
 #'
-#' A fit is a plain list. This page has the elements that users read. Where a method returns the same, prefer it.
-#'
+#' A fit is a plain list. If a method returns the value of an element, prefer the method.
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
 #'   units of the data.
-#'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
-#'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
-#'     `transform`, `noise_trend`; `noise_tail`, the variance of the log noise that inputs do not explain. `response`, a
-#'     data frame of the transforms and noise models compared: `merit`, log density of the given responses minus a
-#'     penalty of 2 or more for each of the `parameters`; `chosen`; `refused`, `TRUE` if held-out rows are predicted
-#'     poorly; `tail`, the `noise_tail` learned with it.
-#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
-#'     of held-out scaled responses plus a penalty for parameters, and its `se` (`NA`: log marginal likelihoods).
-#'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within
-#'     `attr(learned, "same")` nats of the best count as equal. `pilot`, the optimisation of `hyper = "pilot"`.
-#'   * `evidence`, see [logLik()][gp_fit-methods]. `small_n`: below 50 rows, leave-one-out log densities of the `fit`,
-#'     a `linear` model and the `mean`.
-#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m`, their number; `m_asked`;
-#'     `moved`; `jitter`; `inducing_method`; `unexplained`, mean of residual prior / noise variance (`Inf`: unknown).
-#'   * Neighbours: `neighbours`, their number; `near`, what predictions need of them; `trial`, by how much (`gain`, with
-#'     standard error `se`) inducing points alone have a larger log density at held-out rows.
-#'   * `factors`: sums and Cholesky factors of the posterior; `NULL` with neighbours.
-#'   * Optimisation: `trace`, a data frame (compare objectives of one `round` only); `convergence`, 0 done, 1 `maxit`, 2
-#'     time, 51 failed evaluations, 52 interrupt; `message`, `maxit`; `evaluations` and `seconds` by stage.
-#'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of
-#'     the certificate; `needs`, advice if `tol` was not met; `tried`, the candidates. `reference`, see [reference()].
-#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows.
+#'     * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
+#'       (with nearest neighbours); `because` has a sentence for each choice.
+#'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
+#'     model of the log noise variance; `noise_tail`, the variance of the log noise that the inputs do not explain.
+#'     `response` is a data frame of the transforms and noise models compared: `merit` is the log marginal likelihood
+#'     minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused` is `TRUE`
+#'     if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
+#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared: `score` is the
+#'     mean negative log density of held-out scaled responses plus a penalty for parameters, and `se` the standard error
+#'     of its difference from the best (`NA` if log marginal likelihoods were compared).
+#'   * Learning: `learned`, a data frame with a row for each start: its final `lengthscale`, `noise` and log marginal
+#'     likelihood (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal. `pilot` is the
+#'     optimisation of `hyper = "pilot"`. `evidence` is the value of [logLik()][gp_fit-methods]. `small_n` has, below 50
+#'     rows, the leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
+#'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number; `m_asked`,
+#'     `moved`, `jitter`, `inducing_method`; `unexplained` is the mean residual prior variance over the noise variance
+#'     (`Inf` if it is unknown). `factors` has the sums and Cholesky factors of the posterior.
+#'   * Neighbours: `neighbours` is their number, `near` has their sums. `trial` compares predictions of held-out rows:
+#'     `gain` is the mean log density without neighbours minus the mean log density with neighbours, `se` its standard
+#'     error.
+#'   * Optimisation: `trace` is a data frame (compare objectives only within one `round`); `convergence` is 0 (done), 1
+#'     (`maxit`), 2 (time), 51 (failed evaluations) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds`
+#'     by stage.
+#'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
+#'     if not). `reference` is the result of [reference()].
+#'   * Rows: `data`, `frame`, `terms` and `na.action`, if `keep_data` is `TRUE`.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -270,18 +270,17 @@ ended_by_time <- function(fit) {
   isTRUE(attr(fit$learned, "ended")) || any(unlist(list(fit$convergence, fit$pilot$convergence)) == 2L)
 }
 
-#' Gaussian process regression by other approximations, and exactly
+#' Fit a Gaussian process exactly or by other approximations
 #'
-#' The methods that pF-DTC is compared with. They learn hyperparameters and choose the kernel as [pfdtc()] does, have no
-#' neighbours, and return fits with the same methods.
+#' These functions learn hyperparameters and choose the kernel as [pfdtc()] does, but compute the posterior by other
+#' methods. They use no neighbours. Their fits have the same methods.
 #'
-#' * `gp_exact()`: the exact posterior. It costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, at most
-#'   `getOption("pfdtc.max_memory", 2^32)`.
-#' * `gp_subsample()`: the exact posterior of `m` random rows.
-#' * `gp_vfe()`: the variational posterior of Titsias (2009). Inducing points minimise its Kullback-Leibler divergence.
+#' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
+#'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.
+#' * `gp_vfe()`: the variational posterior of Titsias (2009). Its inducing points minimise the Kullback-Leibler
+#'   divergence to the exact posterior.
 #' * `gp_dtc()`, `gp_sor()`, `gp_fitc()`: deterministic training conditional, subset of regressors, fully independent
-#'   training conditional (Quinonero-Candela and Rasmussen, 2005). Inducing points stay where they start.
-#'
+#'   training conditional (Quinonero-Candela and Rasmussen, 2005). Their inducing points are not moved.
 #' @usage
 #' gp_exact(x, ...)
 #' gp_vfe(x, ...)
@@ -297,16 +296,16 @@ ended_by_time <- function(fit) {
 #' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()].
 #' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
 #' @param subset,na.action as in [lm()].
-#' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
-#' @param hyper as in [pfdtc()]. `"joint"` is for `gp_vfe()` and `gp_exact()`: it maximises the ELBO or the exact log
-#'   marginal likelihood from the pilot on.
-#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and `gp_subsample()` have
-#'   the rows `x` of their posterior in place of inducing points. `evidence` of `gp_fitc()` and `gp_sor()` is that of
-#'   their own models, of `gp_subsample()` that of its rows.
-#' @details The usage above lists the arguments of all methods: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no
-#'   `hyper = "joint"`, `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
-#' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the
-#'   exact posterior, SoR at the rows only.
+#' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.
+#' @param hyper as in [pfdtc()]. `"joint"` starts from the pilot: `gp_vfe()` then maximises the ELBO, `gp_exact()` the
+#'   exact log marginal likelihood. `gp_dtc()`, `gp_sor()`, `gp_fitc()` and `gp_subsample()` have no `"joint"`.
+#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. For `gp_exact()` and `gp_subsample()` the
+#'   element `x` has the rows of the posterior. The element `evidence` is the log marginal likelihood of the approximate
+#'   model for `gp_fitc()` and `gp_sor()`, and of the drawn rows for `gp_subsample()`.
+#' @details All functions have the arguments shown for `gp_vfe()`, except that `gp_subsample()` has no `inducing` and
+#'   `gp_exact()` has neither `inducing` nor `m`.
+#' @section Errors and invariants: Errors and warnings have the classes of [pfdtc()]. With all rows as inducing points
+#'   (or all rows drawn) every method gives the exact posterior; SoR gives it only at the rows.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
 #' @aliases gp_vfe.default gp_vfe.formula gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
@@ -315,24 +314,13 @@ ended_by_time <- function(fit) {
 #' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
 #' kl_divergence(vfe, exact)
 #' @rawNamespace
-#' export(gp_exact)
-#' export(gp_vfe)
-#' export(gp_dtc)
-#' export(gp_sor)
-#' export(gp_fitc)
-#' export(gp_subsample)
-#' S3method(gp_exact, default)
-#' S3method(gp_exact, formula)
-#' S3method(gp_vfe, default)
-#' S3method(gp_vfe, formula)
-#' S3method(gp_dtc, default)
-#' S3method(gp_dtc, formula)
-#' S3method(gp_sor, default)
-#' S3method(gp_sor, formula)
-#' S3method(gp_fitc, default)
-#' S3method(gp_fitc, formula)
-#' S3method(gp_subsample, default)
-#' S3method(gp_subsample, formula)
+#' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)
+#' S3method(gp_exact, default); S3method(gp_exact, formula)
+#' S3method(gp_vfe, default); S3method(gp_vfe, formula)
+#' S3method(gp_dtc, default); S3method(gp_dtc, formula)
+#' S3method(gp_sor, default); S3method(gp_sor, formula)
+#' S3method(gp_fitc, default); S3method(gp_fitc, formula)
+#' S3method(gp_subsample, default); S3method(gp_subsample, formula)
 NULL
 
 gp_exact <- function(x, ...) UseMethod("gp_exact")

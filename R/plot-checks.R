@@ -235,36 +235,38 @@ confusion_figure <- function(fit) {
 
 #' Plot a Gaussian process fit
 #'
-#' Draws the function along each input, as a map over two inputs, or checks of the model.
+#' Draws f along each input, a map of f over two inputs, or checks of the model.
 #'
-#' * `"slices"`: data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
-#'   input. Ticks mark inducing points. With several inputs the others are held at the values below the figure, and the
-#'   points are partial residuals: the mean along the slice plus the residual of the row.
-#' * `"map"`: mean and sd of f over two numeric inputs. The mean is blank where its sd is above 0.7 times the prior sd.
-#' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
-#'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
-#'   successes (or of each class) against predicted probabilities, or the PIT histogram. `"confusion"`, for several
-#'   classes: counts of rows by class and by most probable class according to the other rows. With several classes,
-#'   slices show the probability of each class.
-#' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
-#' * `"groups"`: the effects of the levels of grouped terms, in the order of their estimates, with credible intervals.
-#'   Slices and maps are for the population, without these effects. Prediction bands are for a response of a new level.
-#'
+#' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
+#'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
+#'   several inputs the points are partial residuals: mean along the slice plus residual of the row. For several classes
+#'   the figure shows their probabilities.
+#' * `"map"` shows mean and sd of f over two numeric inputs. The mean is blank if its sd is above 0.7 times the prior
+#'   sd.
+#' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
+#'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
+#' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
+#'   predicted probability, or the PIT histogram. `"confusion"` is a table of classes and leave-one-out predicted
+#'   classes.
+#' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
+#' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
+#'   Slices and maps omit these effects. Prediction bands are for a response of a new level.
 #' @param x A fit.
-#' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
-#' @param at One row of inputs for the slices to go through. Default: medians and most frequent levels.
-#' @param level,interval Probability of the bands, and which to draw (only credible ones for non-Gaussian likelihoods).
-#' @param n,points Number of points along each numeric input (default: 200, or enough for short lengthscales; 100 for a
-#'   map); should the data be drawn (at most 2,000 rows)?
-#' @param which,scales What to draw, see Details; `"own"` gives each panel its own vertical axis.
-#' @param certified Should the bands contain those of the exact GP ([certify()])?
-#' @param xlim Range of the horizontal axis, or a list by the names of inputs. Beyond the data the mean is dotted.
-#' @param terms Should each term of a sum of kernels have its panels?
+#' @param inputs Names or numbers of variables. Default: at most nine, the inputs along which f may vary most.
+#' @param at One row with the values of the inputs that are held. Default: medians and most frequent levels.
+#' @param level,interval Probability of the bands; bands to draw (only `"credible"` for non-Gaussian likelihoods).
+#' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
+#' @param points Should the data be drawn (at most 2,000 rows)?
+#' @param which,scales Figure to draw, see Details. `scales = "own"` gives each panel its own vertical axis.
+#' @param certified Should the bands be widened so that they contain the bands of the exact GP, as in [certify()]?
+#' @param xlim Range of the horizontal axis, or a named list with a range for each input. Beyond the data the mean is
+#'   dotted.
+#' @param terms Should each term of a sum of kernels have its own panels?
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
-#' @return Invisibly, the data of the figure without offsets: for slices `input`, `value`, `label` (level), `fit`,
-#'   `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data), as in
-#'   [predict()][predict.gp_fit]; for a map the inputs, `fit` and `se.fit`; for checks a data frame or a list of them.
+#' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (level), `fit`,
+#'   `se.fit`, `lwr` and `upr` (credible band), `lwr_y` and `upr_y` (prediction band), and `outside` (is the value
+#'   beyond the data?). A map has the inputs, `fit` and `se.fit`; checks have a data frame for each panel.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -1,6 +1,6 @@
 #' @rdname compare_fits
-#' @param input,at,n,points The input to slice along, by default that along which f may vary most; the others as in
-#'   [plot.gp_fit()].
+#' @param input The input of the horizontal axis. Default: the input along which f may vary most.
+#' @param at,n,points As in [plot.gp_fit()].
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "plot_fits")
@@ -104,25 +104,24 @@ label_fits <- function(fits, name) {
 
 #' Plot certificates
 #'
-#' For one fit, draws where [certify()] guarantees that the exact GP lies: its mean in the filled orange band, its
-#' credible band between the orange dashed lines. For a list of fits with different numbers of inducing points, draws
-#' the largest possible errors beside the actual ones: median (solid) and maximum (dashed) over `newdata`, on
-#' logarithmic axes, where triangles are zeros. For a non-Gaussian likelihood the exact GP is its Laplace approximation.
-#'
+#' For one fit, draws the certified intervals of the exact GP: the filled orange band contains its mean, and the orange
+#' dashed lines contain its credible band. For a list of fits with different numbers of inducing points, draws certified
+#' bounds on the errors together with the actual errors: the median (solid) and the maximum (dashed) over `newdata`. The
+#' axes are logarithmic; triangles mark zeros. With a non-Gaussian likelihood the exact GP has Laplace's approximation.
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
-#' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.
+#' @param newdata Rows to predict at. Default: `n` values over the range of each input; for a list the training rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
-#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. By default it is computed for at most 500 different
-#'   rows, with `TRUE` for any number.
+#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed for at most 500 distinct rows;
+#'   `TRUE` always computes it.
 #' @param level,inputs,at,n,points,type For one fit, as in [plot.gp_fit()].
 #' @param ... Arguments of [plot.default()].
-#' @param reference From [reference()], for all fits. Default: that of each fit, computed if it has none.
+#' @param reference A result of [reference()] for all fits. Default: the reference of each fit, or a new one.
 #' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
-#' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit: the columns of [plot.gp_fit()] and
-#'   [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and `exact`,
-#'   `se.exact`, `lwr_exact`, `upr_exact` of the exact GP (`NA` if it was not computed). For a list: `fit`,
-#'   `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`), `median` and `max`.
-#' @seealso [certify()] for the numbers, [plot_fits()]
+#' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit it has the columns of [plot.gp_fit()] and
+#'   [certify()], the certified band (`lwr_certified`, `upr_certified`), and mean, sd and band of the exact GP (`exact`,
+#'   `se.exact`, `lwr_exact`, `upr_exact`; `NA` if not computed). For a list it has `fit`, `method`, `m`, `effort` (or
+#'   `"actual"`), `what` (`"mean"` or `"sd"`), `median` and `max`.
+#' @seealso [certify()], [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
@@ -154,8 +153,8 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 }
 
 #' @rdname plot_certificate
-#' @param x,object A result of `plot_certificate()` or [certify()]. For the latter the figure shows the certified
-#'   interval of the exact mean and two of its sds at each row, in the order of the means.
+#' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], each row has a thick bar, the
+#'   certified interval of the exact mean, and a thin bar, which is wider by twice `sd_upper` at each end.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")

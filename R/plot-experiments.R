@@ -22,12 +22,12 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
   x
 }
 
-#' Plot optimisations and the results of experiments
+#' Plot optimisations and results of experiments
 #'
-#' `plot_trace()` draws the objective of one or more fits minus its lowest value in the panel, with a panel for each
-#' method. If a line still falls at its right end, take a larger `maxit`. The other functions draw results of
-#' [run_experiment()] on logarithmic axes, with a panel for each data set.
-#'
+#' `plot_trace()` draws the objective along the optimisation of one or more fits, with a panel for each method. The
+#' smallest value of a panel is subtracted. If a line still falls at its right end, increase `maxit`. The other
+#' functions draw results of [run_experiment()] on logarithmic axes, with a panel for each data set, as in the figures
+#' of Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -37,34 +37,36 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' plot_divergence_error(results, divergence = c("own", "exact"), method = "pf",
 #'   dataset = NULL, m = NULL, ...)
 #' \method{autoplot}{pfdtc_experiment}(object, figure = c("rmse", "kl", "divergence", "trace"), ...)
-#' @param fits A fit, a list of fits, or what `results` accepts.
-#' @param results,object A result of [run_experiment()], or the name of its file. `plot_trace()` and
-#'   `plot_divergence_error()` need one that was made with its argument `trace`.
+#' @param fits A fit, a list of fits, or the results of an experiment.
+#' @param results,object A result of [run_experiment()], or the name of its file. For `plot_trace()` and
+#'   `plot_divergence_error()` the experiment must have been run with its argument `trace`.
 #' @param against Horizontal axis. `"error"` is the root mean square error of the mean.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
-#'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
-#' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
-#'   distributions at the test rows.
+#'   `"prediction"` of held-out responses (a dotted line shows the exact GP). The unit is the sd of the training
+#'   responses.
+#' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
+#'   between the marginal distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
-#' @param divergence Should the pF divergence be computed under the auxiliary distribution of the fit (`"own"`, for
-#'   `method = "pf"`) or under the `"exact"` posterior?
-#' @param datasets,methods,method,dataset,m What to show. Default: all; with a trace the first data set and number of
-#'   points in it.
+#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, for `method = "pf"`) or under
+#'   the `"exact"` posterior.
+#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; with
+#'   a trace the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
-#' @param ... Arguments of [plot.default()]; for `autoplot()` those of the figure, by name.
-#' @return Invisibly, a data frame: `dataset`, `method`, `m`, and `middle` (median), `low`, `high`, `n` (repetitions),
-#'   or `repetition`, `error`, `kl` (nats). For `plot_divergence_error()`: `repetition`, `evaluation`, `divergence`,
-#'   `what`, `error`, and attribute `slope`, the coefficients of the two lines. For `plot_trace()`: `fit`,
-#'   `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
+#' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
+#' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
+#'   (median), `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats).
+#'   `plot_divergence_error()` adds the attribute `slope`, the coefficients of the two fitted lines. `plot_trace()` has
+#'   the columns `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a
+#'   ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
-#' distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
-#' time, and the lowest value is not subtracted. The line of a non-Gaussian fit is its last search for hyperparameters.
+#'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
+#'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
 #'
-#' `plot_rmse()` draws errors against the number of inducing points: a line for each method joins medians over the
-#' repetitions, and bars show their range. `plot_kl()` draws Kullback-Leibler divergences likewise, or a point for each
-#' fit. `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence: a thin line is a
-#' repetition, from start (open) to end (filled); the heavy line is a least squares fit, with its slope above.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019): figures 1a, 3 and 5, 4, 1b and 1c.
+#' `plot_rmse()` draws errors against the number of inducing points. A line for each method joins the medians over the
+#' repetitions, and bars show the range. `plot_kl()` draws Kullback-Leibler divergences in the same way, or as a point
+#' for each fit. `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence. A thin line
+#' shows one repetition, from the start (open) to the end (filled). The thick line is a least squares fit, and its slope
+#' is printed above.
 #' @seealso [run_experiment()], [plot.gp_fit()], `vignette("paper")`
 #' @examples
 #' plot_trace(pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100)))

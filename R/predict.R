@@ -3,59 +3,60 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Returns mean, standard deviation, intervals and covariance of the posterior at new inputs, in units of the response.
-#'
+#' Returns the mean, standard deviation, intervals or covariance of the posterior at new inputs, in units of the
+#' response.
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
-#' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, or
-#'   a row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which comes back
+#' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, a
+#'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
-#'   for a new response without assuming normal noise.
+#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response of weight 1; `"conformal"`
+#'   for a new response, without the assumption of normal noise.
 #' @param level probability of the interval.
-#' @param type the quantity to predict, see details. Default: `"mean"` with Gaussian noise, else `"latent"`.
+#' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise, else `"latent"`.
 #' @param times,probs times for `type = "survival"`, probabilities for `type = "quantile"`.
-#' @param wrt name or number of the input for `type = "derivative"`.
-#' @param certified make the interval contain that of the exact Gaussian process? Keep `fit$reference <-
-#'   reference(fit)`, or each call computes a reference, see [certify()].
+#' @param wrt input of `type = "derivative"`: its name or number.
+#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? Each call
+#'   computes a reference unless the fit has one: `fit$reference <- reference(fit)`.
 #' @param full_cov return the covariance matrix of all rows?
-#' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
-#'   for each hyperparameter.
-#' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
-#' @param na.action treatment of missing values, also of groups: by default they predict `NA`; `na.omit` drops the rows.
-#' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
-#' @param ... not used: an unknown argument is an error.
-#' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
-#'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with attribute `constant`.
-#'   Several classes: matrices with a column for each, and arrays (rows, ends, classes) with `interval`.
+#' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
+#'   further posteriors for each hyperparameter.
+#' @param re `FALSE` predicts f without the effects of groups; `newdata` then need not have the grouping factors.
+#' @param na.action treatment of rows with missing values. By default their predictions are `NA`; `na.omit` drops the
+#'   rows.
+#' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
+#' @param ... not used. An unknown argument is an error.
+#' @return As for [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit`
+#'   or `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` the result is a matrix with attribute
+#'   `constant`. For several classes it is a matrix with a column for each class, and with `interval` an array (rows,
+#'   ends, classes).
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
-#' | `"latent"`, `"link"` | f, with its offset; several classes: log odds against the first |
+#' | `"mean"`, `"response"` | mean response, averaged over f; for classes `"response"` is their probability |
+#' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
 #' | `"median"` | median of a transformed response, count, share or time |
-#' | `"class"` | the most probable class; with an interval a logical matrix, the classes in the set |
-#' | `"survival"` | probability of a time above each of `times`: a matrix, or with intervals an array |
-#' | `"quantile"` | quantiles of a new response at `probs`: a matrix |
+#' | `"class"` | most probable class; with an interval the prediction set, a logical matrix |
+#' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
+#' | `"quantile"` | matrix of quantiles of a new response at `probs` |
 #' | `"density"` | log predictive density of the response in `newdata` |
-#' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
+#' | `"loo"`, `"loo_latent"` | leave-one-out prediction of each training row, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
-#' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
+#' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
-#' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
-#' it. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given
-#' f. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit chose T, the mean
-#' response is that of y limited at the outermost training response; if T(y) has a mean more than 1 sd beyond that
-#' response, the limit is 1 sd before that mean (formula: `vignette("defaults")`). For other families,
-#' prediction intervals are quantiles of a new response: whole numbers for counts, shares for numbers of trials, which
-#' `newdata` must have. For classes, f has its posterior mean; with `certified`, and in [certify()], the mode of
-#' Laplace's approximation.
+#' If the noise variance is uncertain (smooth noise, heavy tails), densities and prediction intervals average over it.
+#' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior sds
+#' of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of T(y). If
+#' the fit chose T, the mean response is the mean of y limited at the outermost training response, or further out if
+#' T(y) has its mean beyond (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new
+#' response: whole numbers for counts, and shares for numbers of trials, which `newdata` must have. Predictions use the
+#' posterior mean of f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's
+#' approximation.
 #'
-#' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
-#' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
+#' Conformal intervals compute leave-one-out predictions in each call.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
-#'   to rounding.
+#'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
+#'   one, up to rounding.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

@@ -225,7 +225,7 @@ print.pfdtc_ranef <- function(x, ...) {
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
 #' @rdname certify
-#' @param x,n,digits A certificate, or some of its rows; how many rows to print, with how many significant digits.
+#' @param x,n,digits A certificate; the number of its rows and of digits to print.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")

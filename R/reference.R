@@ -1,26 +1,26 @@
 #' Compute a reference for certificates, or the exact mean
 #'
-#' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
-#' factorisation. Its own certificate is narrow, and [certify()] adds the distance between a fit and the reference. At
-#' most ten steps of conjugate gradients correct its mean, but not with a non-Gaussian `family` or if `data` is given.
-#' `refine()` goes on: it returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of
-#' the response.
-#'
-#' @param fit A fit that kept its data; if `data` is given, a fit of a formula. For `refine()` with Gaussian noise.
-#' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
-#' @param max_seconds Time for the correction of the mean. A step that would exceed it is not begun.
-#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
-#'   `subset` are those of the fit's call. `refine()` holds all rows in memory.
+#' A reference is the DTC posterior of the same model with many more inducing points, chosen by greedy pivoted Cholesky
+#' factorisation. [certify()] combines the narrow certificate of the reference with the distance between fit and
+#' reference. At most ten steps of conjugate gradients correct the mean of the reference, except with a non-Gaussian
+#' `family` or if `data` is given. `refine()` continues these steps: it returns the mean of the exact GP with a
+#' certified error of at most `tol` times the sd of the response.
+#' @param fit A fit with its data; if `data` is given, a fit of a formula. `refine()` requires Gaussian noise.
+#' @param m2 Maximum number of inducing points. Default: four times the number of the fit; at least 600 with a `family`.
+#' @param max_seconds Time limit in seconds for the correction of the mean. No step begins that would exceed it.
+#' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and
+#'   `subset` are taken from the call of the fit. `refine()` holds all rows in memory.
 #' @param newdata,reference,... As in [certify()].
-#' @param tol,maxit Accuracy as a fraction of the sd of the response; maximum number of iterations.
+#' @param tol,maxit Accuracy of the mean as a fraction of the sd of the response; maximum number of iterations.
 #' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need;
-#'   `correction$passes` is the number of passes. `refine()`: a data frame in units of `y`, a row for each row of
-#'   `newdata`: `mean`, the exact GP's mean with the fit's offset, and `mean_error`, a bound of its error. Attributes:
-#'   `iterations`, and `met`, TRUE if `tol` was met.
-#' @details A reference costs \eqn{O(n m_2^2)} time, \eqn{O(m_2^2)} memory and `2 n` numbers for a corrected mean; a
-#'   row source is read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
+#'   `correction$passes` is the number of passes over all pairs of rows. `refine()`: a data frame in units of `y` with a
+#'   row for each row of `newdata`. `mean` is the mean of the exact GP, offset included, and `mean_error` a bound on its
+#'   error. Attributes: `iterations` and `met` (`TRUE` if `tol` was met).
+#' @details A reference takes \eqn{O(n m_2^2)} time and \eqn{O(m_2^2)} memory, where \eqn{m_2} is `m2`. A row source is
+#'   read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
 #' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
-#'   If `maxit`, rounding or an interrupt ends it before `tol`, it warns (class `pfdtc_warning_convergence`).
+#'   If `maxit`, rounding or an interrupt ends `refine()` before `tol` is met, it warns (class
+#'   `pfdtc_warning_convergence`).
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
 #'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]

@@ -2,16 +2,15 @@
 
 #' Report on a fit
 #'
-#' Returns a paragraph and a table: data, kernel, hyperparameters, posterior, certified error, log marginal likelihood,
-#' leave-one-out scores and time. In R Markdown a chunk that ends in `report(fit)` shows both.
-#'
-#' @param x A fit; in the print method, a report.
-#' @param newdata Rows to certify the fit at, as for [certify()]. Default: none; the report on a fit with `tol`
-#'   then has the error certified during the fit.
+#' Returns a paragraph and a table with data, kernel, hyperparameters, posterior, certified error, log marginal
+#' likelihood, leave-one-out scores and time. In R Markdown a chunk that ends in `report(fit)` shows both.
+#' @param x A fit. For `print()`, a report.
+#' @param newdata Rows at which the report certifies predictions, as in [certify()]. By default it certifies none, and a
+#'   fit with `tol` reports the error certified during the fit.
 #' @param digits Number of significant digits.
 #' @param ... Not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character). The table has every element of `coef()`, and the sd beside each variance.
+#'   `what` and `value` (character). The table has every element of `coef()`, and the sd for each variance.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

@@ -146,23 +146,24 @@ known_numbers <- function(L, U) {
 # Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
-#' Times until an event, and censored numbers
+#' Model times until an event, and censored numbers
 #'
-#' For `family` of [pfdtc()]. `weibull()`, `loglogistic()` and `lognormal()`: positive times with
-#' \eqn{\log y = f + s\,e}{log y = f + s e}, which may be censored. The response is `survival::Surv(time, event)` of
-#' type right, left or interval, or a vector of times that were all seen. `tobit()`: numbers with normal noise that were
-#' not seen below `left` or above `right`, such as concentrations under a detection limit.
+#' These functions make families for the argument `family` of [pfdtc()]. `weibull()`, `loglogistic()` and `lognormal()`
+#' are for positive times with \eqn{\log y = f + s\,e}{log y = f + s e}, which may be censored. The response is
+#' `survival::Surv(time, event)` of type right, left or interval, or a vector of uncensored times. `tobit()` is for
+#' numbers with normal noise that are censored below `left` or above `right`, such as concentrations under a detection
+#' limit.
 #'
 #' The noise \eqn{e} has a Gumbel (`weibull()`), logistic (`loglogistic()`) or normal (`lognormal()`) distribution, as
-#' in `survival::survreg()`. Larger \eqn{f} means longer times. A `Surv` response without `family` gets the one with the
-#' largest log marginal likelihood.
+#' in `survival::survreg()`. Larger \eqn{f} means longer times. For a `Surv` response without `family`, all three are
+#' fitted, and the fit with the largest log marginal likelihood is returned.
 #'
-#' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`, the mean time,
-#' which is infinite for `loglogistic()` with a scale of 1 or more. Averages are over the posterior of f. For `tobit()`
-#' predictions are of the number without censoring. If its limits differ between rows, use a `Surv` response.
-#'
-#' @param scale the scale \eqn{s}, for `tobit()` the noise sd in units of the response; `NULL`: learned.
-#' @param left,right numbers, `left` below `right`. Responses at a limit or beyond are censored there.
+#' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`. The latter is
+#' the mean time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
+#' of f. For `tobit()` they predict the uncensored number. If the limits differ between rows, use a `Surv` response
+#' instead of `tobit()`.
+#' @param scale the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned.
+#' @param left,right limits, `left` below `right`. A response at or beyond a limit is censored at the limit.
 #' @return An object of class `pfdtc_family`.
 #' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
 #'   Econometrica 26.

@@ -1,36 +1,38 @@
 # Defines a likelihood by the user's expression in f and y. Its derivatives come from stats::D(), and the engine reads
 # it as programs (src/program.h).
 
-#' A likelihood of your own
+#' Define a likelihood
 #'
-#' `gp_family()`, for `family` of [pfdtc()], takes the log density of a response as an expression in its latent value
-#' `f`, the response `y` and parameters. Its slopes are computed by [stats::D()]. `check_family()` checks what a family
-#' states of its log density, at some responses and a grid of `f`: its slopes, that it is concave, and the bounds of its
-#' second derivative that certificates use. Families of the package pass.
-#'
+#' `gp_family()` makes a likelihood for the argument `family` of [pfdtc()]. It takes the log density l of a response as
+#' an expression in the latent value `f`, the response `y` and parameters, and computes the derivatives by [stats::D()].
+#' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`: derivatives,
+#' concavity, and the bounds on the second derivative that certificates use.
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f` and `y` (and parameters) whose body is
 #'   one expression.
-#' @param parameters a named list of positive numbers; `NA`: learned with the other hyperparameters.
-#' @param concave is the log density concave in `f`, whatever `y`?
-#' @param kappa a number with \eqn{|l'''| \le \kappa |l''|}{|l'''| <= kappa |l''|} for all `f`.
-#' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds of minus the second
-#'   derivative for `f` in that interval.
-#' @param expected a formula in `f` and `y`: a positive weight, for log densities that are not concave.
-#' @param mean a formula in `f`: the mean response, for `predict(type = "response")`.
-#' @param support a function of `y`: which responses are possible?
-#' @param family a family with numbers of one latent function as responses: a result of `gp_family()`, [poisson()],
-#'   `Gamma("log")` and others. Parameters that are learned are set to 1.
+#' @param parameters a named list of positive numbers. Parameters that are `NA` are learned.
+#' @param concave is the log density concave in `f` for every `y`?
+#' @param kappa a number such that the second and third derivatives of l in `f` satisfy \eqn{|l'''| \le \kappa
+#'   |l''|}{|l'''| <= kappa |l''|} for all `f`.
+#' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds on minus the second
+#'   derivative for `f` between `lower` and `upper`.
+#' @param expected a formula in `f` and `y`: a positive weight for the search for the mode, if the log density is not
+#'   concave.
+#' @param mean a formula in `f` for the mean response.
+#' @param support a function of `y` that returns `TRUE` for possible responses.
+#' @param family a family for numeric responses with one latent function, such as a result of `gp_family()` or
+#'   [poisson()]. Parameters to be learned are set to 1.
 #' @param y,f responses, and values of the latent function.
-#' @return An object of class `pfdtc_family`. `check_family()`: a data frame of class `pfdtc_family_check`: `claim`,
-#'   `holds`, and for the first failure `f` and `y`.
-#' @details A fit checks the statements at its responses on a grid of `f`, and refuses them where they do not hold. A
-#' grid is no proof: certificates of such a fit rest on what is stated, and say so. Without `kappa` and `curvature` they
-#' are wide. For a log density that is not concave, `expected` must be a positive weight, such as the expected
-#' curvature: there may then be several modes, and nothing is certified without `curvature`.
+#' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
+#'   `holds`, and `f` and `y` of the first failure.
+#' @details A fit checks the stated properties at its responses on a grid of `f`, and raises an error if one fails. A
+#'   grid is no proof: certificates of the fit are valid only if the stated properties hold. Without `kappa` and
+#'   `curvature` certified intervals are wide. A log density that is not concave requires `expected`, for example the
+#'   expected value of minus the second derivative. The posterior may then have several modes, and without `curvature`
+#'   nothing is certified.
 #'
-#' In `f`, the functions `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm` are known; terms
-#' without `f` may have any function. Terms without `f` and unknown parameters can be left out, which moves the log
-#' marginal likelihood by a constant.
+#' Terms with `f` may use `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm`; other terms may use
+#' any function. Omitting a term without `f` and without learned parameters shifts the log marginal likelihood by a
+#' constant.
 #' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts

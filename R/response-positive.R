@@ -224,25 +224,24 @@ truncated_poisson <- function() new_family("truncated_poisson", "log")
 # probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second and later
 # classes against the first, and their covariance matrix at each row, column by column.
 
-#' Responses with several classes, ordered or not
+#' Model responses with several classes, ordered or not
 #'
-#' For `family` of [pfdtc()]. `multinomial()`: each row has one of K classes, with probabilities
-#' \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). `ordinal()`: an ordered factor,
-#' whose classes are the intervals between cut points in which \eqn{f + e} lies; the noise \eqn{e} is logistic
-#' (proportional odds), normal, or the log of an exponential (proportional hazards).
+#' These functions make families for the argument `family` of [pfdtc()]. With `multinomial()` each row has one of K
+#' classes with probabilities \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). With
+#' `ordinal()` the response is an ordered factor. Its class is the interval between cut points that contains \eqn{f +
+#' e}, where \eqn{e} is noise.
 #'
-#' The K functions of `multinomial()` have one kernel and a constant mean each. Only their K - 1 differences matter, and
-#' `predict(type = "latent")` returns these: the log odds of each class against the first. A factor with three or more
-#' levels gets this family by default. With two classes the model is that of [binomial()] with twice the kernel's
+#' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
+#' returns the differences from the first function, which are the log odds against the first class. A factor with three
+#' or more levels gets this family by default. With two classes the model equals [binomial()] with twice the kernel
 #' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
-#' The first cut point of `ordinal()` is 0, since \eqn{f} has a constant mean. The widths of the classes between the
-#' first and the last are learned with the other hyperparameters: `coef()` has them, and `print()` shows the cut points
-#' of a latent function without mean, as `MASS::polr()` does.
-#'
-#' @param link `"logit"`, `"probit"` or `"cloglog"`.
-#' @return An object of class `pfdtc_family`. Errors have class `pfdtc_error_input`; [pfdtc()] refuses factors without
-#'   an order for `ordinal()`.
+#' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
+#' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the constant
+#' mean, as `MASS::polr()`.
+#' @param link distribution of the noise \eqn{e}: `"logit"` for logistic (proportional odds), `"probit"` for normal,
+#'   `"cloglog"` for the log of an exponential (proportional hazards).
+#' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] raises an error if the factor is not ordered.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5; McCullagh (1980), JRSS
 #'   B 42; Chu and Ghahramani (2005), JMLR 6.
 #' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`, `vignette("ordered")`

@@ -7,27 +7,29 @@ nb <- function(theta = NULL) {
   new_family("nb", "log", theta = theta)
 }
 
-#' Outliers, overdispersed counts, and amounts with zeros
+#' Model outliers, overdispersed counts, and amounts with zeros
 #'
-#' For `family` of [pfdtc()]. `student()`: \eqn{y = f + s\,t}{y = f + s t}, \eqn{t} of Student's distribution with `df`
-#' degrees of freedom, so that rows far from \eqn{f} hardly count. `nb()`: counts whose variance is
-#' \eqn{\mu + \mu^2 / \theta} (negative binomial), with the log link. `tweedie()`: numbers of at least 0, some of which
-#' are exactly 0, such as rain or claims. Their mean is \eqn{\mu = e^f}{mu = e^f} and their variance
-#' \eqn{\phi\mu^p}{phi mu^p}, \eqn{1 < p < 2}: a sum of gamma variables, whose number is a Poisson count.
+#' These functions make families for the argument `family` of [pfdtc()].
 #'
-#' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
-#' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
-#' @param theta a positive number; `NULL`: learned.
-#' @param p,phi the power, between 1 and 2, and the dispersion, which may be given only with `p`; `NULL`: learned.
+#' * `student()` is for responses with outliers: \eqn{y = f + s\,t}{y = f + s t}, where \eqn{t} has Student's
+#'   distribution with `df` degrees of freedom. Responses far from \eqn{f} have little influence.
+#' * `nb()` is the negative binomial distribution with the log link, for counts with variance \eqn{\mu + \mu^2 /
+#'   \theta}.
+#' * `tweedie()` is for numbers of at least 0, some of them exactly 0, such as rain or claims. The mean is \eqn{\mu =
+#'   e^f}{mu = e^f} and the variance \eqn{\phi\mu^p}{phi mu^p} with \eqn{1 < p < 2}. Such a response is the sum of a
+#'   Poisson number of gamma variables.
+#' @param df degrees of freedom, at least 1; not learned. 4 is common, 1 gives the Cauchy distribution.
+#' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
+#' @param theta a positive number. Default: learned.
+#' @param p,phi the power, between 1 and 2, and the dispersion, which requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
-#' from \eqn{f = 0} by steps that each raise the posterior density. [certify()] gives a range around this mode in which
-#' the posterior of the exact GP provably has exactly one mode. Without such a proof (too many outliers, too few
-#' inducing points) the intervals are infinite. There are no bounds of the log marginal likelihood.
+#'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] proves that the posterior of the
+#'   exact GP has exactly one mode in a range around this mode. If the proof fails, because of too many outliers or too
+#'   few inducing points, the intervals are infinite. [evidence_bounds()] raises an error for `student()`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
-#'   Statistics and Computing 15; theory vignette.
-#' @seealso [pfdtc()], [gp_hurdle()] for zeros with an f of their own, `Gamma("log")` for numbers above 0,
-#'   `vignette("likelihoods")`
+#'   Statistics and Computing 15.
+#' @seealso [pfdtc()], [gp_hurdle()] for many zeros, `Gamma("log")` for positive numbers, `vignette("likelihoods")`
 #' @examples
 #' d <- transform(cars, dist = replace(dist, 10, 400))
 #' fit <- pfdtc(dist ~ speed, d, family = student(4), kernel = kernel_se())

@@ -1,31 +1,28 @@
 # Converts points on the globe (sphere()) and times (Date, POSIXct) to numeric columns.
 
-#' Places on the globe
+#' Fit and predict on the globe
 #'
-#' Turns longitudes and latitudes into an input of [pfdtc()] whose distances are right everywhere: across the date
-#' line, near the poles and between continents. Use it in a formula, `y ~ sphere(lon, lat) + other`, instead of
-#' `y ~ lon + lat`.
-#'
-#' @param lon,lat longitudes and latitudes in degrees, of the same length or one number. Longitudes may have any range:
-#'   -180 to 180 and 0 to 360 mean the same places.
+#' Turns longitudes and latitudes into an input of [pfdtc()] with distances through the globe. Nearby places are nearby
+#' in the model, also across the date line and near the poles. Use it in a formula, `y ~ sphere(lon, lat) + other`,
+#' instead of `y ~ lon + lat`.
+#' @param lon,lat longitudes and latitudes in degrees, of the same length or one number. Longitudes that differ by 360
+#'   are the same.
 #' @return A numeric matrix of class `pfdtc_sphere` with a row for each place. Its three columns are coordinates in km
 #'   from the centre of a globe with radius 6371 km.
-#' @details The distance of two places is their chord, the straight line through the globe. So every kernel is positive
-#'   semidefinite, and nearest neighbours are found as for other inputs. A chord is shorter than the way on the surface
-#'   by 0.1 % at 1,000 km and by 10 % at 10,000 km. The place has one lengthscale, in km; `print()` adds it in degrees.
-#'   Other inputs of the formula keep their own.
+#' @details The distance between two places is the chord, the straight line through the globe. With chords every kernel
+#'   is positive semidefinite, and nearest neighbours are found as for other inputs. A chord is shorter than the path on
+#'   the surface by 0.1 % at 1,000 km and by 10 % at 10,000 km. `sphere(lon, lat)` has one lengthscale, in km; `print()`
+#'   also shows it in degrees. Other inputs have their own lengthscales.
 #'
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` reads the term of the formula. [predict()][predict.gp_fit] takes `lon`
-#'   and `lat` from `newdata`. Figures have panels for longitude and latitude.
+#'   and `lat` from `newdata`. Figures have panels for longitude and latitude. A fit sends a message if longitude and
+#'   latitude are plain numbers in its formula and distances are distorted.
 #'
-#'   An object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars} as `data` brings its places: `y ~ 1` fits
-#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`.
-#'   Lines and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of
-#'   the same class, and takes another reference system.
-#'
-#'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
-#'   distorts distances.
-#' @section Invariants: -180 and 180 give the same numbers, and so do all longitudes at a pole.
+#'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are inputs
+#'   without being in the formula: `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and
+#'   latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines and polygons are represented by their
+#'   centroids, rasters by the centres of their cells. `predict()` accepts such an object as `newdata`, transforms it to
+#'   the reference system of the fit if necessary, and returns an object of the same class.
 #' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)

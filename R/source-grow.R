@@ -1,20 +1,23 @@
 #' Add or remove rows, or replace inducing points
 #'
-#' Updates a fit without learning again: kernel, noise, centre and scale stay, and `add_rows()` and `drop_rows()` keep
-#' the inducing points. `update_points()` chooses them anew, for when new rows are far from the old ones.
+#' Updates a fit without learning again: kernel, noise, centre and scale do not change. `add_rows()` and `drop_rows()`
+#' also keep the inducing points. `update_points()` chooses new inducing points, for example after new rows far from the
+#' old rows.
 #'
-#' A fit on inducing points needs no data: the cost is \eqn{O(n m^2)} for n new rows. A fit with its data computes its
-#' posterior anew at the same hyperparameters; a non-Gaussian fit needs its data. A `reference` is computed anew if the
-#' data are at hand, else it is left out. `drop_rows()` without data refuses if rounding errors would be visible.
-#'
-#' @param fit a fit by any function but [gp_subsample()].
+#' The posterior equals that of a fit to the remaining rows with the same inducing points, up to rounding. A Gaussian
+#' fit with inducing points needs no data: n new rows take \eqn{O(n m^2)} time. A fit with its data computes its
+#' posterior again with the same hyperparameters. A non-Gaussian fit needs its data. The `reference` of a fit is
+#' computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if
+#' rounding errors would be visible.
+#' @param fit a fit by any function except [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included; for a fit from a matrix
 #'   a list with `x`, `y` and, if used, `weights` and `offset`; or a row source ([rows_blocks()]).
-#' @param rows numbers of rows to remove, as given to the fit (without those left out for missing values); for a fit
+#' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit
 #'   without its data, the rows themselves, as `newdata`.
-#' @param m number of inducing points; default: as many as now.
-#' @return The fit, without the certificate of `tol`. `added` and `dropped` count rows; `allowance` bounds the relative
-#'   rounding error of removed sums. `update_points()` keeps points that new ones improve by less than a tenth.
+#' @param m number of inducing points. Default: the present number.
+#' @return The fit, without the certificate of `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
+#'   the relative rounding error after rows were removed. `update_points()` returns the same inducing points if others
+#'   would reduce the residual prior variance by less than a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
@@ -22,7 +25,6 @@
 #' nobs(more)
 #' drop_rows(more, 1:100)
 #' @seealso [pfdtc()], [rows_blocks()], [refine()]
-#' @section Invariants: The posterior is that of a fit to the remaining rows with the same inducing points, to rounding.
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)

@@ -1,14 +1,13 @@
-#' Row sources: data larger than memory, or elsewhere
+#' Fit data larger than memory, or stored elsewhere
 #'
-#' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes one as `data` of a
-#' formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query (package
-#' `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), `rows_arrow()` Arrow array
-#' streams, such as those of ADBC drivers (package `nanoarrow`), and `rows_blocks()` whatever two functions return.
+#' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes a row source as
+#' `data` of a formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query
+#' (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), `rows_arrow()` Arrow
+#' array streams (package `nanoarrow`), and `rows_blocks()` the blocks that a function returns.
 #'
-#' `rows_parts()` has rows in parts, each read by a worker process, here or on other machines: the workers of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
-#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
-#'
+#' `rows_parts()` splits the rows into parts, and a worker process reads each part. Workers are those of the current
+#' plan of package \pkg{future}, or the daemons of package \pkg{mirai}, also on other machines. A pass over the rows is
+#' one task for each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #' @usage
 #' rows_db(con, query, block = rows_of_a_block)
 #' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ...)
@@ -16,25 +15,26 @@
 #' rows_arrow(open)
 #' rows_blocks(rewind, next_block, columns = NULL)
 #' rows_parts(parts)
-#' @param con,query connection made by `DBI::dbConnect()`, which stays open, and must not be used while rows are read;
-#'   name of a table, or a query that returns the same rows every time.
+#' @param con a connection made by `DBI::dbConnect()`, which stays open and is not used while rows are read.
+#' @param query name of a table, or a query that returns the same rows every time.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
-#' @param col_classes,... `colClasses` of [utils::read.csv()], by default guessed from the first block; its other
-#'   arguments, such as `sep`, `dec` and `na.strings`.
+#' @param col_classes,... `colClasses` and other arguments of [utils::read.csv()]. Default: classes as in the first
+#'   block.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
-#' @param rewind,next_block functions without arguments. The first makes the next block the first one. The second
-#'   returns the next block: a data frame or a matrix with any number of rows, `NULL` after the last block.
-#' @param columns names of the columns, which every block has. Default: those of the first block.
+#' @param rewind,next_block functions without arguments. `next_block()` returns the next block (a data frame or a matrix
+#'   with any number of rows), or `NULL` after the last block; after `rewind()` it begins again with the first block.
+#' @param columns names of the columns of every block. Default: the names in the first block.
 #' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
 #'   matrix or a row source on the worker. The environment of the function is sent with it, but not the global
 #'   environment.
-#' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
-#' @details Package `duckdb` holds the whole result in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet
-#'   data larger than memory need several files. Each part is sent to or opened on a worker once, and kept there until
-#'   another source is used. If a worker dies, another repeats its part. The fit is that of all rows, to rounding.
-#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
-#'   the original condition (`parent`) and the number of rows read before (`rows`).
+#' @return A row source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
+#' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` 1.2.0 are
+#'   installed. Parquet data larger than memory must be in several files. Each part is sent to a worker once, and kept
+#'   there until another source is used. If a worker fails, another worker repeats its part. A fit by workers equals a
+#'   fit to all rows, up to rounding.
+#' @section Errors: Errors about arguments have class `pfdtc_error_input`. Failures while rows are read have class
+#'   `pfdtc_error_source`, with the original condition (`parent`) and the number of rows read before (`rows`).
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(quakes, file, row.names = FALSE)
@@ -47,9 +47,8 @@
 #'   at <<- at + length(rows)
 #'   if (length(rows)) quakes[rows, ]
 #' }, columns = names(quakes))
-#' halves <- unname(split(quakes, seq_len(nrow(quakes)) > 500)) # read by workers of future::plan()
-#' if (requireNamespace("future", quietly = TRUE)) {
-#'   do.call(pfdtc, c(same, list(data = rows_parts(halves))))
+#' if (requireNamespace("future", quietly = TRUE)) { # workers of future::plan()
+#'   do.call(pfdtc, c(same, list(data = rows_parts(list(quakes[1:500, ], quakes[501:1000, ])))))
 #' }
 #' @seealso [pfdtc()], [add_rows()], `vignette("large")`
 #' @aliases rows_db rows_csv rows_parquet rows_arrow rows_blocks rows_parts

@@ -171,31 +171,31 @@ reason_not_numeric <- function(x) {
 
 # ---- control of a fit -----------------------------------------------------------------------------------------------
 
-#' Control of a fit
+#' Set options of the computation
 #'
-#' Options of the computation. Only `priors`, `fix` and `restarts` change the model.
-#'
+#' Makes the argument `control` of [pfdtc()]. Only `priors`, `fix` and `restarts` change the model.
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of `hyper = "pilot"`. A number
-#'   above 0 always moves the points, 0 never does. Default: 200 if an argument asks for moved points, else 50.
-#' @param reltol an optimisation ends after three iterations in a row that each reduce the objective by less than this
-#'   share of its total reduction.
-#' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, multiplied
-#'   by 10 until the Cholesky factorisation works.
-#' @param block rows in a block. Default: at most 512.
-#' @param threads number of threads, also of a BLAS.
+#'   above 0 moves the inducing points, 0 never moves them. Default: 200 if an argument requests moved inducing points,
+#'   otherwise 50.
+#' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
+#'   this share of the total reduction.
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`,
+#'   multiplied by 10 until the Cholesky factorisation succeeds.
+#' @param block number of rows in a block. Default: at most 512.
+#' @param threads number of threads, also of the BLAS.
 #' @param memory bytes of scratch memory. It does not change results.
-#' @param optimise_rows number of random rows for learning and for moving inducing points, `Inf` for all. Default: some
-#'   thousands for learning, 20,000 (or 100 a point) for moving.
-#' @param restarts number of starts of the search for hyperparameters. Default: 8 (9 with two inputs, 10 with one).
-#' @param priors use weak priors on the hyperparameters? See `vignette("defaults")`.
-#' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
+#' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
+#'   Default: several thousand for learning, and for moving 20,000 or 100 for each inducing point.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
+#' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
+#' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
-#' @param trace keep the inducing points every `trace` iterations; 0: never.
-#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` and of
-#'   [cross_validate()] (class `pfdtc_message_progress`).
-#' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
+#' @param trace store the inducing points every `trace` iterations. With 0 they are not stored.
+#' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
+#' @param max_seconds seconds after which an optimisation, or the search for a fit that meets `tol`, ends with the best
+#'   result so far.
 #' @param ... not used.
-#' @return A list of class `pfdtc_control`. A plain list of some of these arguments is a valid `control`, too.
+#' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)
 #' @export
