@@ -10,16 +10,18 @@
 #' aux_reference(m2 = NULL, samples = NULL, tail = 0)
 #' aux_white(variance = 1)
 #' aux_custom(make, label = "given by a function")
-#' @param size number of rows to draw at random. Default: `min(ceiling(n / 10), 1000)`.
+#' @param size number of random rows. Default: `min(ceiling(n / 10), 1000)`.
 #' @param rows numbers of the rows to use, instead of random rows.
-#' @param every,start nu is renewed after `every` iterations, and `start` is the first nu.
+#' @param every number of iterations after which nu is renewed.
+#' @param start the first auxiliary distribution.
 #' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m` of the fit; 800 in
 #'   [auxiliary()].
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
 #' @param tail share of the covariance's trace beyond its first `m` eigenvectors that may be dropped.
-#' @param variance variance of the white noise at a row, divided by the noise variance.
-#' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
-#'   `list(U, W, sign, mean, p)`, see Details. `print()` shows its `label`.
+#' @param variance variance of the white noise over the noise variance.
+#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
+#'   see Details.
+#' @param label the name that `print()` shows.
 #' @return An object of class `pfdtc_aux`, for `aux` of [pfdtc()].
 #' @details `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. That mean need not
 #'   be computed, because it changes the objective only by a constant. `aux_sor()` is the subset of regressors (SoR)
@@ -29,7 +31,7 @@
 #'   ([inducing_points()]), which the fit keeps as its [reference()].
 #'
 #' `make` describes a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j
-#' s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}, where \eqn{b_j(x) = \sum_i k(x, u_i)
+#' s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}. Here \eqn{b_j(x) = \sum_i k(x, u_i)
 #' W_{ij}}{b_j(x) = sum_i k(x, u_i) W_ij}. `U` has the rows \eqn{u_i}; `W` is the matrix of \eqn{W_{ij}}{W_ij}; `mean`
 #' has the \eqn{a_i}. `sign` has the \eqn{s_j}, 1 (default) or -1, and `p` is 0 (default) or 1. `y`, `kernel` and
 #' `noise` are centred and scaled as in the fit.

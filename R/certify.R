@@ -11,8 +11,9 @@
 #'   rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
 #' @param reference A result of [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new
 #'   reference.
-#' @param m2,test_points As in [reference()]; number of rows of `newdata` that may become further inducing points, by
-#'   default `m2 / 4`.
+#' @param m2 Number of inducing points of a new reference, as in [reference()].
+#' @param test_points Number of rows of `newdata` that may become further inducing points of a new reference. Default:
+#'   `m2 / 4`.
 #' @param max_seconds Time limit in seconds for the steps that follow the reference. Default: 10, or `Inf` for
 #'   `"tight"`.
 #' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
@@ -25,12 +26,13 @@
 #'
 #'   Attributes: `effort`, `m2`, `passes` (over all pairs of rows), `seconds`, `t` (sum of the residual prior variances
 #'   of the reference) and `advice` (how to narrow wide intervals).
-#' @details For several classes there is a row for each row and class: f is the log odds against the first class, and
-#'   `mode` the probability at the posterior mode. From four classes on, probabilities are averaged over f numerically,
-#'   and their intervals are widened by four estimated standard errors. For ordered classes, `response` and its ends are
-#'   matrices. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be computed.
-#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort gives
-#'   intervals that are no wider, up to rounding.
+#' @details For several classes there is a row for each row of `newdata` and each class. f is the log odds against the
+#'   first class, and `mode` the probability at the posterior mode. From four classes on, probabilities are averaged
+#'   over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes the
+#'   columns `response`, `response_lower` and `response_upper` are matrices. With `noise = 0` the exact GP has the noise
+#'   variance `fit$noise`, the smallest that can be computed.
+#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
+#'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

@@ -3,14 +3,14 @@
 #' Compare fits
 #'
 #' `compare_fits()` returns a table with a row for each fit: its errors relative to the exact GP, and scores of its
-#' predictions. `plot_fits()` draws a panel for each fit: mean plus and minus two sds of the exact GP in blue and of the
-#' fit in red, with its inducing points. With several inputs a panel shows a slice along one input, or with `newdata`
-#' the error of the mean at these rows.
-#' @param fits A list of fits, whose names become the `method` column, or one fit.
-#' @param exact A fit of the same model, made with `gp_exact(..., like = fit)`; or a Laplace fit whose inducing points
-#'   leave no residual variance (below 1e-8).
+#' predictions. `plot_fits()` draws a panel for each fit. It shows the mean plus and minus two sds, in blue for the
+#' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
+#' With `newdata` it shows the errors of the mean at the rows of `newdata`.
+#' @param fits A fit, or a list of fits. Its names become the `method` column.
+#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit with residual prior variance
+#'   below 1e-8.
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
-#' @param y Responses at these rows. Default: the responses in `newdata`.
+#' @param y Responses. Default: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].

@@ -11,16 +11,17 @@
 #' predict one another too well: `by` keeps each group in one fold. Copies of rows (same inputs and response) are in the
 #' same fold. Rows of weight 0 are not used.
 #' @param fit A fit with its data (`keep_data = TRUE`).
-#' @param folds Number of random folds, or a vector with the fold of each row.
+#' @param folds Number of random folds, or a vector of folds.
 #' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
 #' @param hyper `"refit"` learns everything again in each fold, `"held"` keeps what `fit` learned.
 #' @param ... Not used.
-#' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse` of the mean
-#'   response; `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for
-#'   classes `brier` and `accuracy`; `cover50` and `cover95`, the shares of responses in 50 % and 95 % intervals;
-#'   `seconds`. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions`, a data frame with `row`,
-#'   `fold`, `y`, `mean` and `sd`. For a non-Gaussian likelihood it has `size` (trials), `density` (log), `below` and
-#'   `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
+#' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
+#'   mean response; `nlpd`, the mean negative log predictive density; `crps`, the mean continuous ranked probability
+#'   score. Classes have `brier` and `accuracy` instead of `crps`. `cover50` and `cover95` are the shares of responses
+#'   in 50 % and 95 % intervals. `seconds` is the time. Attributes: `overall`, the same scores over all rows; `hyper`;
+#'   `predictions`, a data frame with `row`, `fold`, `y`, `mean` and `sd`. For a non-Gaussian likelihood it has `size`
+#'   (trials), `density` (log), `below` and `upto` (probability of a response below `y`, or at most `y`) instead of
+#'   `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))

@@ -1,27 +1,27 @@
 #' Bound the log marginal likelihood, and compare fits by it
 #'
 #' `evidence_bounds()` returns bounds on the log marginal likelihood (evidence) of the exact Gaussian process. The lower
-#' bound is the ELBO, the upper bound a sharper form of Titsias's (2014). For an exact posterior the two differ only by
-#' rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the fit before it;
-#' kernels, inputs or likelihoods may differ.
-#' @param fit,object A fit of any kind. If it has its data, the interval is narrower.
+#' bound is the ELBO, the upper bound a tighter form of the bound of Titsias (2014). For an exact posterior the two
+#' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
+#' fit before it; kernels, inputs or likelihoods may differ.
+#' @param fit,object A fit of any kind. Its data make the interval narrower.
 #' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. With few
 #'   inducing points the upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
 #'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
 #'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The attribute `heading` states which fit is
-#'   better.
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The attribute `heading` has the
+#'   conclusions.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours its value can lie
 #'   outside.
 #'
 #' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
-#' difference lies between `at_least` and `at_most`. If both have the same sign, it is certain which fit is better. Fits
-#' with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no p-values: twice a
-#' difference is not chi-squared, because hyperparameters have priors and bounded ranges. Differences are in nats: 1 is
-#' small, 5 is large.
+#' difference lies between `at_least` and `at_most`. If both have the same sign, it is certain which fit has the larger
+#' log marginal likelihood. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`).
+#' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges.
+#' Differences are in nats: 1 is small, 5 is large.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= difference of the exact values <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

@@ -4,7 +4,7 @@
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
 #' probability under the exact GP. Hence no row is classified as "above" or "below" because of the approximation.
-#' @param fit A fit of any kind. With `approx = "vi"` use `certified = FALSE`.
+#' @param fit A fit of any kind; fits by `"vi"` need `certified = FALSE`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. For other
 #'   families a mean response, such as a probability or a rate.
@@ -18,14 +18,14 @@
 #'   * `region`: `"above"` (probability at least `prob`), `"below"` (at most `1 - prob`) or `"undecided"`;
 #'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
 #'     `"approximation"`;
-#'   * `joint`, with `draws`: `"above"` for the largest set of rows, in the order of `prob`, in which f is above the
-#'     threshold at all rows with probability `prob`; `"below"` likewise. The sets are estimates (Bolin and Lindgren
-#'     2015, JRSS B 77).
+#'     * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
+#'       `prob`; `"below"` for a set at all of which f is below. The sets are as large as possible in the order of the
+#'       probabilities, and estimated (Bolin and Lindgren 2015, JRSS B 77).
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
-#'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for them,
-#'   as in `max_seconds = 600`; [reference()] computes them once for several maps. For other families the exact GP has
-#'   Laplace's approximation, and if `certified` its mode replaces its mean.
+#'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
+#'   passes, as in `max_seconds = 600`; [reference()] runs them once for several maps. For other families the exact GP
+#'   has Laplace's approximation, and certified probabilities use its mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)

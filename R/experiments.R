@@ -17,13 +17,15 @@
 #' @param dataset A name from `paper_datasets()`, or a data frame of numbers with the response last.
 #' @param methods Names of methods, see Details.
 #' @param m Numbers of inducing points. Default: as in the stored results; for your own data `min(100, train)`.
-#' @param reps,seed Number of repetitions; a whole number from which all random numbers are derived.
+#' @param reps Number of repetitions.
+#' @param seed A whole number from which all random numbers are derived.
 #' @param file Name of the file of results, ending in `.csv` or `.csv.gz`. After an interrupt the same call completes
 #'   it. `read_experiment()` reads this file and its trace file.
 #' @param trace Values of `m` for which errors and divergences are stored at steps of the optimisation.
-#' @param control,workers See [pfdtc_control()]; number of processes, each with one thread.
+#' @param control See [pfdtc_control()].
+#' @param workers Number of processes, each with one thread.
 #' @param dir Folder with the CSV files, plain or gzipped. Each has a header line and only numbers, with the response
-#'   `y` in the last column.
+#'   `y` last.
 #' @param certify Should every fit be certified with a [reference()] of `4 m` inducing points?
 #' @param train,test,n_aux Numbers of rows for training, for tests, and for the auxiliary distribution. Default: as in
 #'   the paper; for your own data 80 %, 20 % and the default of [aux_sor()].

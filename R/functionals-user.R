@@ -3,12 +3,12 @@
 #' Compute averages, contrasts, ratios and other weighted sums of f
 #'
 #' `linear_functional()` returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a
-#' box (block kriging), with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over
+#' box (block kriging). Certified intervals contain the values of the exact GP. Use weights `1 / n` for averages over
 #' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
 #' @order 1
 #' @param fit A fit of any kind; for `ratios()` a fit by [pfdtc()] with a `family`.
-#' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
-#'   each row of `newdata`. Row names of the matrix are kept.
+#' @param weights A vector with a weight for each row of `newdata`, or a matrix with such a vector in each row. Its row
+#'   names are kept.
 #' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.
 #' @param certified `TRUE` adds certified intervals; `FALSE` is fast. If `TRUE` with a non-Gaussian `family`, all
 #'   columns use the posterior mode of f instead of its mean.
@@ -28,9 +28,9 @@
 #'   of Matern factors with one input each. Otherwise they are computed by a quadrature rule. Certificates then refer to
 #'   the quadrature sum, and the column `quadrature` is its difference from a coarser rule.
 #'
-#' `ratios()` compares odds for logit links (cumulative odds for ordered classes), means for log links, hazards for
-#' [weibull()], odds of an event for `loglogistic()`, and times for `lognormal()`. Other links and Gaussian responses
-#' have no ratios.
+#' `ratios()` compares odds for logit links (cumulative odds for ordered classes) and means for log links. It compares
+#' hazards for [weibull()], odds of an event for `loglogistic()`, and times for `lognormal()`. Other links and Gaussian
+#' responses have no ratios.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
@@ -107,8 +107,8 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over. Default: up to 200 training rows.
 #' @param at,n Values of the variable. Default: `n` values from the smallest to the largest, or all levels of a factor.
-#' @param weights Relative weight of each row of `newdata`. Default: equal weights.
-#' @param type `"link"` for f, or `"response"`, the default with a transform.
+#' @param weights Relative weights of the rows. Default: equal weights.
+#' @param type `"link"` for f, or `"response"` (default with a transform).
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
 #'   variable, in a column with its name, and the columns of [linear_functional()].
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.

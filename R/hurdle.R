@@ -15,7 +15,8 @@
 #' @param type `"response"` (mean), `"zero"` (probability of 0), `"median"`, `"quantile"` (at `probs`) or `"density"`
 #'   (log probability or log density of the response in `newdata`).
 #' @param interval `"prediction"` adds an interval for a new response, from quantiles of the mixture.
-#' @param level,probs Probability of the interval, probabilities of the quantiles.
+#' @param level Probability of the interval.
+#' @param probs Probabilities of the quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits, with names that begin with `zero.` or

@@ -5,16 +5,16 @@
 #' points.
 #' @details A kernel is stored as a sum of products: `(a + b) * c` becomes `a * c + b * c`, and both terms share the
 #'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
-#'   factor is part of the variance of its term.
+#'   factor is part of this variance.
 #'
 #' In [coef()] and in `control = pfdtc_control(fix = )`, parameters are named by the factor and its inputs, such as
 #' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
 #' @param e1,e2 two kernels, or a kernel and a positive number.
-#' @param object,kernel a kernel. `kernel_matrix()` requires all its parameters.
+#' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @param ... for `update()`: parameters by their names in `coef()` if the kernel is that of a fit (`fit$kernel`);
-#'   otherwise arguments of the constructor, for a kernel of one factor.
+#' @param ... for `update()`, new parameters: for the kernel of a fit by their names in `coef()`, for another kernel of
+#'   one factor by the arguments of its constructor.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix with elements
 #'   \eqn{k(x_i, z_j)}, in squared units of the response.

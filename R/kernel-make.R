@@ -1,8 +1,8 @@
 #' Make a covariance function (kernel)
 #'
 #' These functions make kernels with one factor, for the argument `kernel` of [pfdtc()]. Sums, products and multiples of
-#' kernels are kernels too, see [kernel_algebra]. With \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j)
-#' / l_j)^2},
+#' kernels are kernels too, see [kernel_algebra]. The kernels of x and z are, with \eqn{r^2 = \sum_j (x_j - z_j)^2 /
+#' l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
 #' \tabular{ll}{
 #' `kernel_se()` \tab variance exp(-r2 / 2) \cr
 #' `kernel_matern()` \tab variance exp(-r) (`nu = 1/2`), (1 + a) exp(-a), a = sqrt(3) r (`3/2`),
@@ -35,15 +35,17 @@
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.
 #' @param isotropic `TRUE` gives all inputs the same lengthscale.
-#' @param nu,degree smoothness of the Matern kernel, 1/2, 3/2 or 5/2; degree of the polynomial, from 1 to 10.
+#' @param nu smoothness of the Matern kernel: 1/2, 3/2 or 5/2.
+#' @param degree degree of the polynomial, from 1 to 10.
 #' @param alpha,period,offset positive numbers. `period` is in units of the inputs, `offset` in squared units. With a
 #'   large `alpha` the kernel is almost squared exponential.
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; or a number between 0 and 1, the start of an
-#'   exchangeable correlation; or a correlation matrix of the levels, which is kept fixed.
+#'   exchangeable correlation; or a fixed correlation matrix of the levels.
 #' @param kernel `kernel_se()` or `kernel_matern()`, the kernel F of all inputs in Details.
-#' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also adds the terms, and is the start of p
-#'   in Details.
-#' @param share,ratio positive numbers: s in Details, and the lengthscales of F divided by the lengthscales of the u_j.
+#' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also adds them, and starts the search for
+#'   p in Details.
+#' @param share positive number s, see Details.
+#' @param ratio positive number: lengthscales of F divided by lengthscales of single inputs, see Details.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
 #' @details Parameters that are `NULL` are learned. A given value starts the search. To keep the value, use
 #'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
@@ -54,8 +56,8 @@
 #'
 #'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is \eqn{(F + (s/G) \sum_j
 #'   u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1))) sum u_i u_j) v / (1 +
-#'   s + p)}. Here v is the variance of `kernel`, F its correlation with lengthscales l_j, s the `share` of the terms of
-#'   single inputs, and p the weight of the pairs. The u_j are squared exponentials of each of the G inputs, with
+#'   s + p)}. Here v is the variance of `kernel`, and F its correlation with lengthscales l_j. `share` s is the weight
+#'   of single inputs, and p the weight of pairs. The u_j are squared exponentials of each of the G inputs, with
 #'   variance 1 and lengthscale l_j / `ratio`. A categorical variable counts as one input.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels kernel_additive kernel_matern kernel_rq kernel_periodic kernel_linear kernel_polynomial

@@ -19,7 +19,7 @@
 #' @param level probability of the intervals.
 #' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
 #'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each name, whose two
-#'   columns are the lower and upper ends. `model_parameters()` and `tidy()` return intervals in the units of `coef()`.
+#'   columns are the lower and upper ends. `model_parameters()` and `tidy()` use the units of `coef()`.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples

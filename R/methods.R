@@ -6,33 +6,34 @@
 #'
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
-#' * `coef()` returns `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the
-#'   response, coefficients of a linear mean, and `noise.<column>` if `noise` is a formula. `sigma()` returns the noise
-#'   sd, or the scale of [student()]; for smooth noise it is the root mean square at the training rows, for classes and
+#' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
+#'   response. It also has coefficients of a linear mean, and of a formula for `noise`. `sigma()` returns the noise sd,
+#'   or the scale of [student()]. For smooth noise it is the root mean square at the training rows, for classes and
 #'   counts `NA`.
-#' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
-#'   of all learned parameters, some of which `coef()` omits), and `lower` and `upper` if known ([evidence_bounds()]).
-#'   With inducing points the value is a lower bound, with neighbours an estimate. For [gp_fitc()], [gp_sor()] and
-#'   [gp_subsample()] it refers to their approximate models. For a model with only groups ([kernel_group()]) it is the
-#'   restricted likelihood, or the ordinary one if `REML = FALSE`.
+#' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
+#'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
+#'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
+#'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better. A reference narrows the bounds:
 #'   `fit$reference <- reference(fit)`.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] the number of drawn rows. `weights()` is as for
 #'   [glm()].
-#' * `fitted()` and `residuals()` return the mean response at the training rows, as [predict.gp_fit()], and response
-#'   minus mean. Rows that `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a
-#'   transform on the scale of T(y). For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()` returns joint draws at the training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight
-#'   1), in the form of the response, as for [glm()]. The same `seed` gives the same draws.
+#' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
+#'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a transform on the scale of
+#'   T(y). For `"loo"` and `"pit"` see [leave_one_out].
+#' * `simulate()` returns joint draws in the form of the response, at the training rows (noise variance
+#'   `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
 #' * `formula()`, `terms()`, `model.frame()` and `variable.names()` are as for [lm()]. For a fit from a matrix,
 #'   `model.frame()` has `y` and the columns of `x`.
 #' @param object A fit.
 #' @param type For residuals `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. For draws `"response"` (a new
 #'   response) or `"latent"` (f).
-#' @param nsim,seed Number of draws. `seed` is a number for [set.seed()]; R's random numbers are then restored.
+#' @param nsim Number of draws.
+#' @param seed Number for [set.seed()]. The state of R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML `FALSE` gives the ordinary likelihood of a model with only groups.
+#' @param REML `FALSE` gives the ordinary likelihood if there are only groups.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return Named vectors for `fitted()` and `residuals()`; for `simulate()` a data frame with a column for each draw.

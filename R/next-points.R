@@ -2,8 +2,8 @@
 
 #' Choose where to measure next
 #'
-#' Returns the inputs at which another response would help most to find the minimum or the maximum of f, to find where f
-#' crosses a level, or to know f everywhere.
+#' Returns the inputs at which another response would help most. The goal is to find the minimum or the maximum of f, to
+#' find where f crosses a level, or to know f everywhere.
 #' @param fit A fit with its data.
 #' @param n Number of rows to propose, at most 10,000. Each row is chosen as if the rows before it had been measured.
 #' @param goal `"minimum"` or `"maximum"` of f; `"level"` to find where f equals `level`; `"fill"` to know f everywhere.
@@ -12,9 +12,9 @@
 #' @param candidates Rows to choose from, instead of bounds.
 #' @param level For `goal = "level"`, a number on the scale of the response as given.
 #' @param ... Not used.
-#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`. For a minimum, and likewise for a
-#'   maximum, the criterion is the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at
-#'   the training rows. For a level l it is the straddle criterion \eqn{1.96 sd - |mean - l|}. For `"fill"` it is the
+#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`. For a minimum it is the expected
+#'   improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the training rows. For a maximum it is
+#'   the same with -f. For a level l it is the straddle criterion \eqn{1.96 sd - |mean - l|}. For `"fill"` it is the
 #'   posterior sd.
 #' @details The criterion is computed on the scale of f: the link scale of a `family`, or the scale of the transformed
 #'   response. Within bounds the search compares several hundred rows and continues from the best by L-BFGS; it draws no

@@ -21,7 +21,8 @@
 #'   that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows; it needs `y` and
 #'   `noise`.
 #' @param y numeric response, one number for each row of `x`.
-#' @param kernel,noise a kernel with all parameters, and the noise variance in squared units of `y`.
+#' @param kernel a kernel with all parameters, see [kernel_se()].
+#' @param noise the noise variance, in squared units of `y`.
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @param aux the kind of auxiliary distribution, such as `aux_sor()`.
 #' @param nu,object a result of `auxiliary()`, for `pf_objective()` with the same data, kernel and noise.

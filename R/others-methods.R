@@ -85,7 +85,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' trend and a season are also tried. [forecast()][generics::forecast] predicts future values.
 #' @param x a univariate [ts]; missing values are left out.
 #' @param object a fit with one input, a time in regular steps: a ts, dates, times or numbers.
-#' @param h number of steps ahead. Default: two periods, at least 10 steps.
+#' @param h number of steps ahead. Default: two periods, at least 10.
 #' @param level probabilities of the prediction intervals, in percent.
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,

@@ -8,7 +8,7 @@
 #' @param data,newdata The training rows, or `newdata` to predict at instead.
 #' @param se_fit Should `.se.fit`, the sd of f, be added?
 #' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
-#' @param conf.int Should the ends of [confint()] be added as `conf.low` and `conf.high`?
+#' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
 #' @param conf.level Probability of the intervals.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
@@ -130,7 +130,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #'   Means do not include effects of groups.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
-#'   otherwise medians of draws. The time grows with the cube of the number of rows in a call.
+#'   otherwise medians of draws. The time grows with the cube of the rows in a call.
 #' * insight, performance, parameters: `model_parameters()` returns the hyperparameters in the units of `coef()`.
 #'   `model_performance()` returns `AIC`, `BIC` and scores on training rows and by leave-one-out: `R2`, `RMSE` and
 #'   `Sigma`, or for a non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`.
@@ -147,8 +147,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' get_predict.gp_fit(model, newdata, type = "response", ...)
 #' @param x,model A fit.
 #' @param data,newdata Rows to predict at. Default: the training rows.
-#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
-#'   likelihood, `"link"` (f).
+#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for other
+#'   likelihoods, `"link"` (f).
 #' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Arguments that the packages pass on.

@@ -14,7 +14,8 @@
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y `x`: inputs, as a matrix, a data frame or a formula. `y`: numbers, classes or `survival::Surv()`.
+#' @param x inputs: a matrix, a data frame or a formula.
+#' @param y response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
 #'   chosen from 50 to 800, see `vignette("defaults")`.
 #' @param tol largest allowed error of mean and sd of f, in sds of the modelled response; the fit certifies it.
@@ -38,7 +39,7 @@
 #' @param plain `TRUE` uses the response as given, constant noise and one stationary kernel.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
-#' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
+#' @param weights,offset `weights` divide `noise`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control options of the computation, see [pfdtc_control()].
 #' @param keep_data keep the rows, which some methods need?

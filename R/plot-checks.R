@@ -235,7 +235,7 @@ confusion_figure <- function(fit) {
 
 #' Plot a Gaussian process fit
 #'
-#' Draws f along each input, a map of f over two inputs, or checks of the model.
+#' Draws f along each input, a map of f over two inputs, or checks.
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
@@ -254,10 +254,12 @@ confusion_figure <- function(fit) {
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: at most nine, the inputs along which f may vary most.
 #' @param at One row with the values of the inputs that are held. Default: medians and most frequent levels.
-#' @param level,interval Probability of the bands; bands to draw (only `"credible"` for non-Gaussian likelihoods).
+#' @param level Probability of the bands.
+#' @param interval Bands to draw: only `"credible"` for non-Gaussian likelihoods.
 #' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
 #' @param points Should the data be drawn (at most 2,000 rows)?
-#' @param which,scales Figure to draw, see Details. `scales = "own"` gives each panel its own vertical axis.
+#' @param which Figure to draw, see Details.
+#' @param scales `"own"` gives each panel its own vertical axis.
 #' @param certified Should the bands be widened so that they contain the bands of the exact GP, as in [certify()]?
 #' @param xlim Range of the horizontal axis, or a named list with a range for each input. Beyond the data the mean is
 #'   dotted.

@@ -106,8 +106,9 @@ label_fits <- function(fits, name) {
 #'
 #' For one fit, draws the certified intervals of the exact GP: the filled orange band contains its mean, and the orange
 #' dashed lines contain its credible band. For a list of fits with different numbers of inducing points, draws certified
-#' bounds on the errors together with the actual errors: the median (solid) and the maximum (dashed) over `newdata`. The
-#' axes are logarithmic; triangles mark zeros. With a non-Gaussian likelihood the exact GP has Laplace's approximation.
+#' bounds on the errors together with the actual errors. Solid lines show the median over `newdata`, dashed lines the
+#' maximum. The axes are logarithmic; triangles mark zeros. With a non-Gaussian likelihood the exact GP has Laplace's
+#' approximation.
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to predict at. Default: `n` values over the range of each input; for a list the training rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
@@ -153,8 +154,8 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 }
 
 #' @rdname plot_certificate
-#' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], each row has a thick bar, the
-#'   certified interval of the exact mean, and a thin bar, which is wider by twice `sd_upper` at each end.
+#' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], a thick bar shows the certified
+#'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` at each end.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")

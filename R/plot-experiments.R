@@ -40,9 +40,9 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' @param fits A fit, a list of fits, or the results of an experiment.
 #' @param results,object A result of [run_experiment()], or the name of its file. For `plot_trace()` and
 #'   `plot_divergence_error()` the experiment must have been run with its argument `trace`.
-#' @param against Horizontal axis. `"error"` is the root mean square error of the mean.
+#' @param against Horizontal axis. `"error"` is the RMSE of the mean.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
-#'   `"prediction"` of held-out responses (a dotted line shows the exact GP). The unit is the sd of the training
+#'   `"prediction"` of held-out responses. A dotted line shows the exact GP. The unit is the sd of the training
 #'   responses.
 #' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
 #'   between the marginal distributions at the test rows.

@@ -14,7 +14,8 @@
 #'   for a new response, without the assumption of normal noise.
 #' @param level probability of the interval.
 #' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise, else `"latent"`.
-#' @param times,probs times for `type = "survival"`, probabilities for `type = "quantile"`.
+#' @param times times for `type = "survival"`.
+#' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
 #' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? Each call
 #'   computes a reference unless the fit has one: `fit$reference <- reference(fit)`.
@@ -47,11 +48,10 @@
 #' If the noise variance is uncertain (smooth noise, heavy tails), densities and prediction intervals average over it.
 #' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior sds
 #' of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of T(y). If
-#' the fit chose T, the mean response is the mean of y limited at the outermost training response, or further out if
-#' T(y) has its mean beyond (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new
-#' response: whole numbers for counts, and shares for numbers of trials, which `newdata` must have. Predictions use the
-#' posterior mean of f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's
-#' approximation.
+#' the fit chose T, the mean response cuts off values of y far beyond the training responses (`vignette("defaults")`).
+#' For other families, prediction intervals are quantiles of a new response: whole numbers for counts, and shares for
+#' numbers of trials, which `newdata` must have. Predictions use the posterior mean of f; with `certified`, and in
+#' [certify()], non-Gaussian families use the mode of Laplace's approximation.
 #'
 #' Conformal intervals compute leave-one-out predictions in each call.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless

@@ -225,7 +225,8 @@ print.pfdtc_ranef <- function(x, ...) {
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
 #' @rdname certify
-#' @param x,n,digits A certificate; the number of its rows and of digits to print.
+#' @param x A certificate.
+#' @param n,digits Numbers of rows and of digits to print.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")

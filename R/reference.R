@@ -11,7 +11,8 @@
 #' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and
 #'   `subset` are taken from the call of the fit. `refine()` holds all rows in memory.
 #' @param newdata,reference,... As in [certify()].
-#' @param tol,maxit Accuracy of the mean as a fraction of the sd of the response; maximum number of iterations.
+#' @param tol Accuracy of the mean as a fraction of the sd of the response.
+#' @param maxit Maximum number of iterations.
 #' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need;
 #'   `correction$passes` is the number of passes over all pairs of rows. `refine()`: a data frame in units of `y` with a
 #'   row for each row of `newdata`. `mean` is the mean of the exact GP, offset included, and `mean_error` a bound on its

@@ -3,13 +3,13 @@
 
 #' Define a likelihood
 #'
-#' `gp_family()` makes a likelihood for the argument `family` of [pfdtc()]. It takes the log density l of a response as
-#' an expression in the latent value `f`, the response `y` and parameters, and computes the derivatives by [stats::D()].
-#' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`: derivatives,
-#' concavity, and the bounds on the second derivative that certificates use.
+#' `gp_family()` makes a likelihood for the argument `family` of [pfdtc()]. The log density l of a response is an
+#' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
+#' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`. The properties
+#' are derivatives, concavity, and bounds on the second derivative, which certificates use.
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f` and `y` (and parameters) whose body is
 #'   one expression.
-#' @param parameters a named list of positive numbers. Parameters that are `NA` are learned.
+#' @param parameters a named list of positive numbers. `NA` are learned.
 #' @param concave is the log density concave in `f` for every `y`?
 #' @param kappa a number such that the second and third derivatives of l in `f` satisfy \eqn{|l'''| \le \kappa
 #'   |l''|}{|l'''| <= kappa |l''|} for all `f`.
@@ -21,7 +21,7 @@
 #' @param support a function of `y` that returns `TRUE` for possible responses.
 #' @param family a family for numeric responses with one latent function, such as a result of `gp_family()` or
 #'   [poisson()]. Parameters to be learned are set to 1.
-#' @param y,f responses, and values of the latent function.
+#' @param y,f responses and values of the latent function to check at.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
 #' @details A fit checks the stated properties at its responses on a grid of `f`, and raises an error if one fails. A

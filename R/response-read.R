@@ -9,7 +9,7 @@ nb <- function(theta = NULL) {
 
 #' Model outliers, overdispersed counts, and amounts with zeros
 #'
-#' These functions make families for the argument `family` of [pfdtc()].
+#' These functions make families for `family` of [pfdtc()].
 #'
 #' * `student()` is for responses with outliers: \eqn{y = f + s\,t}{y = f + s t}, where \eqn{t} has Student's
 #'   distribution with `df` degrees of freedom. Responses far from \eqn{f} have little influence.
@@ -20,7 +20,7 @@ nb <- function(theta = NULL) {
 #'   Poisson number of gamma variables.
 #' @param df degrees of freedom, at least 1; not learned. 4 is common, 1 gives the Cauchy distribution.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
-#' @param theta a positive number. Default: learned.
+#' @param theta the positive number in the variance of `nb()`. Default: learned.
 #' @param p,phi the power, between 1 and 2, and the dispersion, which requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached

@@ -2,9 +2,8 @@
 
 #' Fit and predict on the globe
 #'
-#' Turns longitudes and latitudes into an input of [pfdtc()] with distances through the globe. Nearby places are nearby
-#' in the model, also across the date line and near the poles. Use it in a formula, `y ~ sphere(lon, lat) + other`,
-#' instead of `y ~ lon + lat`.
+#' Turns longitudes and latitudes into an input of [pfdtc()] with distances through the globe. Neighbours across the
+#' date line or a pole stay neighbours. Use it in a formula, `y ~ sphere(lon, lat) + other`, instead of `y ~ lon + lat`.
 #' @param lon,lat longitudes and latitudes in degrees, of the same length or one number. Longitudes that differ by 360
 #'   are the same.
 #' @return A numeric matrix of class `pfdtc_sphere` with a row for each place. Its three columns are coordinates in km
@@ -18,11 +17,11 @@
 #'   and `lat` from `newdata`. Figures have panels for longitude and latitude. A fit sends a message if longitude and
 #'   latitude are plain numbers in its formula and distances are distorted.
 #'
-#'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are inputs
-#'   without being in the formula: `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and
-#'   latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines and polygons are represented by their
-#'   centroids, rasters by the centres of their cells. `predict()` accepts such an object as `newdata`, transforms it to
-#'   the reference system of the fit if necessary, and returns an object of the same class.
+#'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are added to
+#'   the formula. `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and latitudes become
+#'   `sphere(lon, lat)`, other coordinates `x + y`. Lines and polygons are represented by their centroids, rasters by
+#'   the centres of their cells. `predict()` accepts such an object as `newdata`, transforms it to the reference system
+#'   of the fit if necessary, and returns an object of the same class.
 #' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)

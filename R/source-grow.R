@@ -1,17 +1,17 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning again: kernel, noise, centre and scale do not change. `add_rows()` and `drop_rows()`
-#' also keep the inducing points. `update_points()` chooses new inducing points, for example after new rows far from the
-#' old rows.
+#' also keep the inducing points. `update_points()` chooses new inducing points, for example if new rows are far from
+#' the old rows.
 #'
-#' The posterior equals that of a fit to the remaining rows with the same inducing points, up to rounding. A Gaussian
-#' fit with inducing points needs no data: n new rows take \eqn{O(n m^2)} time. A fit with its data computes its
-#' posterior again with the same hyperparameters. A non-Gaussian fit needs its data. The `reference` of a fit is
+#' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A
+#' Gaussian fit with inducing points needs no data: n new rows take \eqn{O(n m^2)} time. A fit with its data computes
+#' its posterior again with the same hyperparameters. A non-Gaussian fit needs its data. The `reference` of a fit is
 #' computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if
 #' rounding errors would be visible.
 #' @param fit a fit by any function except [gp_subsample()].
-#' @param newdata a data frame with the variables of the formula, response and weights included; for a fit from a matrix
-#'   a list with `x`, `y` and, if used, `weights` and `offset`; or a row source ([rows_blocks()]).
+#' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
+#'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
 #' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit
 #'   without its data, the rows themselves, as `newdata`.
 #' @param m number of inducing points. Default: the present number.

@@ -2,12 +2,13 @@
 #'
 #' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes a row source as
 #' `data` of a formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query
-#' (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), `rows_arrow()` Arrow
-#' array streams (package `nanoarrow`), and `rows_blocks()` the blocks that a function returns.
+#' (package `DBI`). `rows_csv()` reads CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and
+#' `rows_arrow()` Arrow array streams (package `nanoarrow`). `rows_blocks()` calls a function for each block.
 #'
-#' `rows_parts()` splits the rows into parts, and a worker process reads each part. Workers are those of the current
-#' plan of package \pkg{future}, or the daemons of package \pkg{mirai}, also on other machines. A pass over the rows is
-#' one task for each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
+#' `rows_parts()` splits the rows into parts, and a worker process reads each part. Workers are the processes of the
+#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}, also on other machines. A pass over the
+#' rows is one task for each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the
+#' workers.
 #' @usage
 #' rows_db(con, query, block = rows_of_a_block)
 #' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ...)
@@ -16,18 +17,17 @@
 #' rows_blocks(rewind, next_block, columns = NULL)
 #' rows_parts(parts)
 #' @param con a connection made by `DBI::dbConnect()`, which stays open and is not used while rows are read.
-#' @param query name of a table, or a query that returns the same rows every time.
+#' @param query name of a table, or a query that always gives the same rows.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
 #' @param col_classes,... `colClasses` and other arguments of [utils::read.csv()]. Default: classes as in the first
 #'   block.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @param rewind,next_block functions without arguments. `next_block()` returns the next block (a data frame or a matrix
-#'   with any number of rows), or `NULL` after the last block; after `rewind()` it begins again with the first block.
+#'   with any number of rows), or `NULL` after the last block. After `rewind()` it begins again with the first block.
 #' @param columns names of the columns of every block. Default: the names in the first block.
-#' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
-#'   matrix or a row source on the worker. The environment of the function is sent with it, but not the global
-#'   environment.
+#' @param parts a list of data frames, or of functions without arguments that return a data frame, a matrix or a row
+#'   source on the worker. The environment of a function is sent with it, but not the global environment.
 #' @return A row source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` 1.2.0 are
 #'   installed. Parquet data larger than memory must be in several files. Each part is sent to a worker once, and kept
