@@ -136,8 +136,11 @@ tobit_row <- interval_row(
   start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median of the middles of the intervals, or of their known ends.
-middle_of_ends <- function(L, U, offset) stats::median(known_numbers(L, U) - offset, na.rm = TRUE)
+# Returns the median of the middles of the intervals, or of their known ends; 0 if no end is known.
+middle_of_ends <- function(L, U, offset) {
+  known <- known_numbers(L, U) - offset
+  if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
+}
 
 known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
