@@ -30,6 +30,7 @@ run_problem <- function(seed, near) {
                    matrix(0, 1, 2 * length(counted)))
   fit <- tryCatch(suppressWarnings(if (near) near_fit(p) else certify_fit(p)), pfdtc_error_numerical = identity)
   if (inherits(fit, "error")) return(refused)
+  if (near) p$kernel <- kernel_of_model(p$kernel, fit, p$x)
   exact <- quad(p, fit$center)
   # so many near rows that kriging on them is not exact, as a rule; and room for the exact posterior, or none
   options(pfdtc.kriging_rows = with_seed(seed, one_of(1L, 3L, 8L, 20L, 60L, 400L)), pfdtc.max_memory = p$memory)

@@ -77,7 +77,10 @@ base_tree <- function(base) {
     parts <- sources[file.exists(sources)]
     file.copy(parts, tree, recursive = TRUE, copy.date = TRUE)
     unlink(list.files(file.path(tree, "src"), "[.](o|so)$", full.names = TRUE))
-    if (install(tree, file.path(home, base)) != 0) stop("the package itself does not install: see its log")
+    if (install(tree, file.path(home, base)) != 0) {
+      unlink(tree, recursive = TRUE) # the next run tries again
+      stop("the package itself does not install: see its log")
+    }
   }
   tree
 }
