@@ -167,7 +167,7 @@ made_from_rows <- function(what, make) {
   })
 }
 
-# The kinds of auxiliary distribution, with these elements:
+# This list has the kinds of auxiliary distribution, with these elements:
 #
 #   objective        the engine's name of the pF objective under it
 #   text(how)        the description as text

@@ -59,7 +59,7 @@ theorem_frame <- function(p, own, eps, new) {
   mean_more <- error$mean + abs(p$mean - r$mean)
   sd_more <- error$sd + abs(sd - own_sd)
   var_more <- error$var + abs(sd^2 - own_sd^2)
-  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # upper bound of var_exact - var_SoR
+  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # an upper bound on var_exact - var_SoR
   up <- 1 + 16 * .Machine$double.eps
   unit <- up * fit$scale
   out <- data.frame(
@@ -222,7 +222,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     bound <- (m * (1 + log(noise)) - noise * sum(forwardsolve(C, diag(m))^2) - sum(fit$factors$beta^2)) / 2 -
       sum(log(diag(C)))
   }
-  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` leaves out, in units of y
+  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` omits, in units of y
     p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
     w <- merged_weights(data)[rest]
     bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +

@@ -117,8 +117,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes: bounds on the averaged probability, `share`, and
-# of the sd of log p / (1 - p), `odds_sd`.
+# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes `share`, bounds on the averaged probability, and
+# `odds_sd`, bounds on the sd of log p / (1 - p).
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -219,8 +219,8 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(fit$inducing))
 }
 
-# Returns certify() for several classes: a data frame with a row for each new row and class, which has the log odds
-# against the first class, and the probability averaged over f and at the mode.
+# Returns certify() for several classes: a data frame with a row for each new row and class. It has the log odds against
+# the first class, and the probability averaged over f and at the mode.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)

@@ -237,7 +237,7 @@ second_distance <- function(b, between, x, left, top, most) {
                     list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
                     engine_control(nrow(x), b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # a bound of |h^W|_E
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # a bound on |h^W|_E
     spread <- root(2L)
   }
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r

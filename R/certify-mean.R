@@ -140,7 +140,7 @@ exact_system <- function(reference, data) {
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    # K includes the weights; for rows on workers, `products` computes K v there
+    # K includes the weights. For rows on workers, `products` computes K v there.
     Kv <- if (is.null(data$products)) native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) else
       root * data$products(model$kernel, root * v, control)
     Kv + model$noise * v

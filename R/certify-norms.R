@@ -253,7 +253,7 @@ weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
   size <- sum(weights * prior_at(b$model, data$x))
-  factors$G <- matrix(size) # an upper bound of the norm
+  factors$G <- matrix(size) # an upper bound on the norm
   inner <- max(1e3, 1 + size) * b$growth
   list(factors = factors, weights = weights,
        norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
@@ -264,7 +264,7 @@ features_with_effects <- function(b, factors, x) {
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
 }
 
-# The number of rows of a block, as for T2 of other posteriors.
+# Rows are added up in blocks of this number, as for T2 of other posteriors.
 effect_block <- 200L
 
 # Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound on |E|_2 with weights, the largest ratio n / n_b. If

@@ -206,8 +206,8 @@ half_and_distance <- function(inside, at, what) {
 }
 
 # Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
-# the mean or of the sd is large relative to the distance of the fit, at the row and in the median, because the row has
-# a large residual prior variance E(x, x). A pivoted Cholesky factorisation of E chooses among the worst rows.
+# the mean or of the sd is large relative to the fit's distance, at the row and in the median. The reason is a large
+# residual prior variance E(x, x) of the row. A pivoted Cholesky factorisation of E chooses among the worst rows.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # The sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself.

@@ -168,9 +168,9 @@ evidence_bracket <- function(post, data) {
   c(lower = lower - sums, upper = max(upper, lower) + sums)
 }
 
-# Bounds the true log marginal likelihood of a log-concave response, and with it the distance of the approximate
-# posterior from the true one. q = N(m, C) is the Laplace or variational posterior of f at the rows. The log likelihood
-# l_n has the derivative g_n and curvature -W_n at m. With t = f - m,
+# Bounds the true log marginal likelihood of a log-concave response, and the distance between the approximate and the
+# true posterior. q = N(m, C) is the Laplace or variational posterior of f at the rows. The log likelihood l_n has the
+# derivative g_n and curvature -W_n at m. With t = f - m,
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #

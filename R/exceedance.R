@@ -152,8 +152,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor with the regions: the largest set of rows, in the order of `p`, where f is above the threshold at all
-# of them with probability `prob` in draws of f, and the largest set with f below.
+# Returns a factor with two regions, made by adding rows in the order of `p`. Each is the largest set of rows at which f
+# is above (or below) the threshold at all rows in the share `prob` of the draws of f.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

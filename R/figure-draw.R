@@ -250,9 +250,9 @@ ggplot_figure <- function(f) {
   free <- c(length(unique(each("xlim"))) > 1L || length(unique(places$shift)) > 1L, length(unique(each("ylim"))) > 1L)
   first <- panels[[1L]]
   asp <- first$args$asp
-  beside <- !is.null(first$right) # TRUE if layers stand in the margin
+  in_margin <- !is.null(first$right)
   frame <- c(list(if (!free[1L]) first$args$xlim + places$shift[1L], if (!free[2L]) first$args$ylim),
-             if (isTRUE(is.finite(asp))) list(ratio = asp), if (beside) list(clip = "off", expand = FALSE))
+             if (isTRUE(is.finite(asp))) list(ratio = asp), if (in_margin) list(clip = "off", expand = FALSE))
   log <- function(axis) isTRUE(grepl(axis, first$args$log))
   small <- ggplot2::element_text(size = 7)
   ggplot2::ggplot() + unname(layers) + ggplot_keys(f$keys) + places$scale +
@@ -265,8 +265,8 @@ ggplot_figure <- function(f) {
     ggplot2::labs(x = label$x, y = label$y, title = if (!several && nzchar(titles)) titles,
                   caption = if (length(f$foot)) paste(strwrap(paste(f$foot, collapse = " "), 100L), collapse = "\n")) +
     ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = small, strip.text = small) +
-    (if (beside) ggplot2::theme(panel.spacing.x = ggplot2::unit(4, "lines"),
-                                plot.margin = ggplot2::margin(5, 45, 5, 5)))
+    (if (in_margin) ggplot2::theme(panel.spacing.x = ggplot2::unit(4, "lines"),
+                                   plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
 # This table has the geoms for layers: their names, their aesthetics as columns of the data, and the parts of a look.

@@ -37,8 +37,8 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
 # Checks the parts that other functions read without a check: their sizes must match, and numbers must be finite. The
-# cost does not depend on the number of rows, except for the group of each merged row. need() stops at its first
-# argument, named by the part, that is neither TRUE nor NULL. Later arguments may assume the earlier checks.
+# cost does not depend on the number of rows, except for the group of each merged row. need() has arguments named by the
+# parts, and stops at the first that is neither TRUE nor NULL. Later arguments may assume the earlier checks.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {

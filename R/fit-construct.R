@@ -148,7 +148,7 @@ announce_memory <- function(bytes, n) {
   tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }
 
-# The stages that learn hyperparameters. `s` is the part `learn` of the plan.
+# These stages learn hyperparameters. `s` is the part `learn` of the plan.
 
 # Returns list(model, pilot, learned, kernels, exact, smoother); all but the first may be NULL. `exact` compares exact
 # and Vecchia likelihood, see choose_exactly(). `smoother` is a smoother kernel that predicts as well with neighbours.
@@ -270,12 +270,12 @@ near_of_posterior <- function(p, model, neighbours) {
 
 # Returns the sums over rows list(x, y, weights) for a posterior on z, and the signature of the rows. `start` is a
 # posterior on the same points and has their jitter. `rss` is the sum of squares of its residuals, for
-# posterior_of_sums(). If `start` has groups, the sums are by level. `beside` is TRUE for a posterior with neighbours,
+# posterior_of_sums(). If `start` has groups, the sums are by level. `has_near` is TRUE for a posterior with neighbours,
 # in which every row has FITC's noise s2 / w_n + E_nn.
-sums_with_signature <- function(rows, z, model, start, beside, control) {
+sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
-  if (beside) used$weights <- 1 / (1 / merged_weights(rows) + pmax(at$unexplained, 0) / model$noise)
+  if (has_near) used$weights <- 1 / (1 / merged_weights(rows) + pmax(at$unexplained, 0) / model$noise)
   sums <- if (is.null(at)) {
     native_effect_sums(z, used, smooth_model(model), start$groupings, start$jitter, start$jitter, control)["sums"]
   } else {
@@ -290,21 +290,21 @@ sums_with_signature <- function(rows, z, model, start, beside, control) {
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- s$posterior$neighbours > 0L
+  has_near <- s$posterior$neighbours > 0L
   groupings <- if (has_own_levels(model$kernel)) { # with the levels of all rows
     variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
     groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
       length(whole$variables[[variable[column]]]$levels)
     }))
   }
-  if (!is.null(groupings) && beside) {
+  if (!is.null(groupings) && has_near) {
     abort_input("neighbours", s$posterior$neighbours, "0 for groups of a row source")
   }
   start <- posterior_stage(state, function() {
     if (!is.null(groupings)) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings))
-    native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
+    native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = has_near)
   })
-  more <- list(done$z, model, as_start(start), beside, s$run)
+  more <- list(done$z, model, as_start(start), has_near, s$run)
   so_far <- new.env()
   value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, sums_merge, so_far),
                      otherwise = so_far$value)
@@ -312,14 +312,14 @@ construct_from_source <- function(data, done, s, state) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
                                 show_count(sum(value$n))), "a source that gives the same rows in every pass")
   }
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run) # of the sample
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # of the sample
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
   data$signature <- signature_of(value$signature, whole$center)
   posterior <- relearned_variances(posterior_of_sums(done$z, value$sums, model, start, s$run), data, model, s$learn)
   done$model <- model_of_effects(model, posterior)
-  parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
+  parts <- if (has_near) near_of_sums(sample, posterior, data, done, s) else
     list(neighbours = 0L, factors = posterior,
          evidence = evidence_of(if (is.null(groupings)) "points" else "grouped", done$model, data, posterior,
                                 method_traits(s)))

@@ -239,8 +239,8 @@ try_points <- function(job, m, carrier, rows, last) {
 # Returns the smallest number that at least a share q of the values does not exceed.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns functions for the two numbers that `tol` limits, the quantiles of the errors of mean and sd, from bounds on
-# the exact GP at the training rows in units of y without offset:
+# Returns functions for the two numbers that `tol` limits: the quantiles of the errors of mean and sd. The errors are
+# from bounds on the exact GP at the training rows, in units of y without offset.
 #
 #   error(mean, sd)  the two quantiles for a posterior with this mean and sd
 #   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from its mean

@@ -45,7 +45,7 @@ rivals <- list(
     list(mean = p$mean, var = p$sor_variance + p$unexplained)
   },
   few = function(one, rows, x, run) { # few inducing points with neighbours
-    predict_beside(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
+    predict_near(utils::head(one$start$z, few_points), one$learned$model, rows, rows, x, default_neighbours, run)
   },
   dense = function(one, rows, x, run) { # the exact posterior
     model <- one$learned$model
@@ -53,7 +53,7 @@ rivals <- list(
     list(mean = p$mean, var = p$variance)
   })
 
-predict_beside <- function(z, model, rows, around, x, count, run) {
+predict_near <- function(z, model, rows, around, x, count, run) {
   near <- near_posterior(rows, z, model, count, count, control = run)
   posterior_values(near_view(near, around, z, model, run), x)
 }
@@ -72,11 +72,11 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
     stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + noise), log = TRUE)
   }
   alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
-  beside <- function(one) {
+  with_near <- function(one) {
     model <- one$learned$model
-    density(model, predict_beside(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
+    density(model, predict_near(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
   }
-  tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
+  tryCatch(vapply(tried, alone, at$y) - with_near(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
 }
 
 # Returns functions to compare on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out rows,
-# and `beside`, which computes the posterior with neighbours for a kernel from latent values f.
+# and `with_near`. with_near() computes the posterior with neighbours for a kernel from latent values f.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -177,13 +177,13 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
                    pmax(var, 0))
   }
   rows_at <- function(rows, f) working_rows(x(rows), sites_of(rows), f[rows])
-  beside <- function(kernel, z, f) {
+  with_near <- function(kernel, z, f) {
     model <- new_model(kernel, 1)
     predicted <- function(f, x) {
       near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
       posterior_values(near_view(near, rows_at(around, f), z, model, run), x)
     }
-    for (i in seq_len(near_trial$steps)) { # mostly one step
+    for (i in seq_len(near_trial$steps)) { # one step is mostly enough
       step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step
       if (is_small_step(step, near_trial$settled)) break
@@ -192,15 +192,15 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
     var <- p$var
     list(score = score(p$mean, var), kernel = kernel, f = f, step = step, mean = p$mean, var = var)
   }
-  list(x = x, sites_of = sites_of, score = score, beside = beside)
+  list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
 # Multiplies the variances again and again if they are `free`, and returns the best posterior.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
-  best <- tried <- trial$beside(raise(kernel), z, f)
+  best <- tried <- trial$with_near(raise(kernel), z, f)
   for (i in seq_len(if (free) near_trial$raised - 1L else 0L)) {
-    tried <- fallback_if_not_converged(trial$beside(raise(tried$kernel), z, tried$f), NULL)
+    tried <- fallback_if_not_converged(trial$with_near(raise(tried$kernel), z, tried$f), NULL)
     apart <- tried$score - best$score
     if (!isTRUE(mean(apart) > -se_of_mean(apart))) break
     if (mean(apart) > 0) best <- tried

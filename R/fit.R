@@ -68,7 +68,7 @@ gaussian_steps <- list(
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
-  points = function(now, plan, state) { # moved if the plan asks for it
+  points = function(now, plan, state) { # points move if the plan says so
     z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
     if (plan$posterior$move) { # by the pF divergence from the exact GP of the working rows at the mode
       learned <- now$learned
@@ -92,7 +92,7 @@ working_steps <- list(
 
 # Completes the arguments: noise 1, and the likelihood with its unit and parameters from the responses.
 complete_likelihood <- function(data, asked) {
-  refuse_beside_likelihood(asked)
+  refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
   response <- response_of(asked)
   if (has_labels(response) && !is.null(data$offset)) {
@@ -126,7 +126,7 @@ complete_likelihood <- function(data, asked) {
   asked
 }
 
-refuse_beside_likelihood <- function(s) {
+refuse_with_likelihood <- function(s) {
   response <- response_of(s)
   labels <- has_labels(response)
   vi <- response$approx == "vi"
@@ -181,8 +181,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# Refuses a posterior of q contrasts on m points that takes too much memory, and reports long times: about eight Newton
-# steps, each with a Cholesky factor and the products of all pairs of contrasts, at 1e10 operations a second.
+# Refuses a posterior of q contrasts on m points that takes too much memory, and reports long times. There are about
+# eight Newton steps, each with a Cholesky factor and products of all pairs of contrasts, at 1e10 operations a second.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))

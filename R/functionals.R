@@ -85,7 +85,7 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns f(x) for blocks of the rows of x, bound together by `bind`.
+# Returns f(x), computed for blocks of the rows of x and combined by `bind`.
 in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
   do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))

@@ -107,7 +107,7 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
 as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {
     S <- x[[g]]
-    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have no pairs
+    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have no correlations
     names <- rownames(S)
     data.frame(grp = g, var1 = c(names, names[pairs[, 2L]]), var2 = c(rep(NA, nrow(S)), names[pairs[, 1L]]),
                vcov = c(diag(S), S[pairs]), sdcor = unname(c(attr(S, "stddev"), attr(S, "correlation")[pairs])))

@@ -223,7 +223,7 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# This table has the properties of the functions that fit. A new function is a row here and a function in pfdtc.R.
+# This table has the properties of the functions that fit. A new function needs a row here and a function in pfdtc.R.
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (they stay) or NULL (no inducing points)

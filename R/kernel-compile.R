@@ -3,10 +3,10 @@
 #
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
-# where the terms refer to their factors by position; two terms may share a factor and its parameters. compile_kernel()
-# returns the form that the engine reads, in which set_values() changes the numbers only. Parameters have one order
-# everywhere: for each term the parameters of the factors that no earlier term has, in the order of factor_parameters,
-# then the variance of the term (kernel_places() in src/kernel.c has the same order).
+# where terms refer to their factors by position. Two terms may share a factor and its parameters. compile_kernel()
+# returns the form that the engine reads, in which set_values() changes the numbers only. Parameters always have this
+# order: for each term the parameters of the factors that no earlier term has, as in factor_parameters, then the term's
+# variance. kernel_places() in src/kernel.c has the same order.
 
 # Each profile has these parameters, in addition to the variance.
 factor_parameters <- list(
@@ -214,7 +214,7 @@ kernel_lengths <- function(kernel, d) {
   1 / sqrt(rate)
 }
 
-# Returns the columns along which inducing points may move. Columns of levels hold 0 and 1 only.
+# Returns the columns along which inducing points may move. Columns of levels are 0 or 1, and cannot.
 smooth_inputs <- function(kernel) {
   leaves <- as_sum(kernel)$leaves
   stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white", "group"), NA)

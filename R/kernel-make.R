@@ -134,7 +134,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Kernels with these profiles keep the elements that they have in fits by version 0.1.0.
+# Kernels with these profiles have the same elements as in fits by version 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
@@ -153,7 +153,7 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
-# Kernels of one factor without values, by their profiles.
+# This list has kernels of one factor without values, named by their profiles.
 plain_kernels <- Map(function(profile, label) {
   structure(list(profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL),
             class = "pfdtc_kernel")
@@ -235,7 +235,7 @@ group_label <- function(group) {
   if (identical(group$design, 1)) by else paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
 }
 
-# Returns the name of the variable with the numbers of the levels. No formula's variable has a name in parentheses only.
+# Returns the name of the variable with the numbers of the levels. No variable of a formula has a name in parentheses.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
 # Returns list(intercept, labels) of a design.

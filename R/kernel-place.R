@@ -204,7 +204,7 @@ time_periods <- function(x, variables, y = NULL) {
   for (v in variables) {
     if (length(v$columns) != 1L || identical(v$kind, "factor")) next
     value <- sort(unique(x[, v$columns]))
-    known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # days
+    known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # in days
       if (in_decimal_years(value)) c(year = 1) else v[["period"]] %||% exact_period(x[, v$columns], y)
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
     for (name in names(known)[seen]) {
@@ -255,9 +255,9 @@ season_kernel <- function(periods, rest, mean = NULL) {
 }
 
 # Returns the kernel in which the season replaces the factor whose profile was open.
-season_beside <- function(season, kernel, open, x) {
-  beside <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
-  kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = beside)), x)
+replace_by_season <- function(season, kernel, open, x) {
+  others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
+  kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
   kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
   kernel
 }

@@ -43,7 +43,7 @@ season_profiles <- function(open, rest) {
   stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Judges a learned model by its log (marginal likelihood times prior) and the price of its structure.
+# Judges a learned model by profile_price() minus its log (marginal likelihood times prior); smaller is better.
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
 # Returns how many nats of log marginal likelihood a kernel must gain over a single term of all inputs.
@@ -55,8 +55,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the best model of a choice whose first candidate is `now`. Its table of kernels includes the others and, as an
-# attribute, the gain of the best on `rows` rows (NULL means all rows).
+# Returns the best model of a choice whose first candidate is `now`. Its table of kernels includes the other candidates
+# and, as an attribute, the gain of the best on `rows` rows (NULL means all rows).
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -88,8 +88,8 @@ on_rows <- function(model, s, count) {
   moved_to(model, best_from(problem, list(model$theta)))
 }
 
-# Returns the season learned from the rows of a pool. It starts at the centre of its priors. With a linear mean, it
-# starts at the end of `from`, a model without that mean.
+# Returns the model of a season, learned from the rows of a pool. The search starts at the centre of the priors. With a
+# linear mean it starts at the end of `from`, a model without that mean.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

@@ -247,7 +247,7 @@ linear_model <- function(problem) {
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
     problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # held values stay
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # given values stay
   problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
@@ -261,7 +261,7 @@ value_of_some <- function(model) {
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread has always the same bits
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,

@@ -81,7 +81,7 @@ curvature_inverse <- function(learned) {
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# Returns the log density that the fit's hyperparameters maximise, as a function of the logs of the learned ones:
+# Returns the log density that the fit's hyperparameters maximise, as a function of the logs of those that were learned:
 # list(names, at = their logs in units of the model, value(par), prior(par) = its part of value, exact = TRUE if the
 # rest of value is the exact log marginal likelihood, information(), natural(par) = list(kernel, noise) of the model,
 # lower, upper, unit). It uses the same random orders each time.
@@ -179,7 +179,7 @@ density_of_laplace <- function(fit, data) {
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s), tied = FALSE)
   unit <- ifelse(all == "mean", likelihood$unit, 1)
-  times <- nrow(data$x) / nrow(rows$x) # but the prior counts once
+  times <- nrow(data$x) / nrow(rows$x) # the prior is not scaled
   c(list(names = all, unit = unit, at = problem$start / unit), density_of_minus(problem, FALSE, unit, times))
 }
 

@@ -105,8 +105,8 @@ group_sums <- function(kernel, data) {
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
 
-# Returns the basis of the linear mean, without columns that depend on earlier ones. The attribute `rate` has the
-# divisors of the slopes in units of the inputs.
+# Returns the basis of the linear mean, without columns that depend linearly on earlier columns. The attribute `rate`
+# has the divisors of the slopes in units of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
@@ -132,8 +132,8 @@ likelihood_of_groups <- function(fit, restricted) {
 }
 
 # Returns list(level, other, size, effects, sums) for the pairs of levels of two terms that occur in the rows: both
-# levels, the numbers of levels and effects of the second term, and the sums of products of both designs, in which the
-# first term's design varies faster.
+# levels, the numbers of levels and effects of the second term, and the sums of products of both designs. The first
+# term's design varies faster.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   met <- sort(unique(pair)) - 1

@@ -272,11 +272,11 @@ greedy_points <- function(rows, s, kernel) {
 # and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to `now`
 # (one factor for all lengthscales if `tied`), the constant mean and log theta. `origin` has the centre of the priors.
 #
-# The precision of priors does not decrease with the rows: with a single class, or with classes that a line separates,
-# the density has no maximum without priors, and classes have little information about lengthscales. The kernel has the
+# The precision of priors does not decrease with the rows. With a single class, or with classes that a line separates,
+# the density has no maximum without priors. Classes also have little information about lengthscales. The kernel has the
 # priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
-#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
-#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
+#   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)

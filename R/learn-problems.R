@@ -215,7 +215,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
     return(if (placed) chosen else place_kernel(chosen, x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
-  if (is_season(profile)) return(season_beside(with_profile(leaf, profile, x), kernel, open, x))
+  if (is_season(profile)) return(replace_by_season(with_profile(leaf, profile, x), kernel, open, x))
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))
     replace(l, own, chosen[own])

@@ -69,8 +69,8 @@ squared_errors <- function(model, from, over_variance = FALSE) {
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
 }
 
-# Returns the model. If it has heavy tails and chose its transform, transform$wider is the mean squared error of
-# held-out rows over their variance, between 1 and most_wider: squares of a transformed response depend on its far tail.
+# Returns the model. If it has heavy tails and chose its transform, it gets transform$wider: the mean squared error of
+# held-out rows over their variance, between 1 and most_wider. Squares of a transformed response depend on its far tail.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
   share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
@@ -116,7 +116,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
     native_vecchia(pool, now, rows, near, slopes = FALSE,
                    at = list(rows = engine_rows(pool), control = problem$input(length(rows))$control))
   }
-  if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # not computable
+  if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # it cannot be computed
   count <- tabulate(from$rows$group)
   y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
   data.frame(y, z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0), noise,

@@ -30,7 +30,7 @@ response_stage <- function(data, asked, state) {
     return(data_as_modelled(data, list(transform = first), asked))
   }
   if (lambda_is_open) {
-    first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
+    first$lambda <- lambda_of_line(first, rows_for_response(data, seq_along(data$y)))
   }
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
                       otherwise = list(transform = first))
@@ -225,7 +225,7 @@ response_problem <- function(from, transform) {
   given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
   s <- replace(from$s, c("kernel", "noise"), given)
   made <- from$rows$made
-  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # always the same order
+  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # the order is always the same
   pool <- pool_of_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
@@ -237,7 +237,7 @@ response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
   if (!is.null(transform) && is.na(transform$lambda)) {
-    transform$lambda <- lambda_beside_line(transform, from$rows)
+    transform$lambda <- lambda_of_line(transform, from$rows)
     for (round in 1:2) {
       problem <- response_problem(from, transform)
       theta <- climb(problem, theta, from$size, c(6L, 4L), 0.05)$theta
@@ -319,7 +319,7 @@ with_smoother_profile <- function(from, transform) {
 # ---- lambda ---------------------------------------------------------------------------------------------------------
 
 # Returns the lambda that maximises the profile likelihood of a linear model (Box and Cox).
-lambda_beside_line <- function(transform, rows) {
+lambda_of_line <- function(transform, rows) {
   H <- cbind(1, rows$x)
   each <- function(lambda) {
     transform$lambda <- lambda

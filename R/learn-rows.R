@@ -148,7 +148,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # columns that are not levels
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # other columns are not levels
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L
@@ -188,8 +188,8 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Numbers the levels of a pool from 1. Its first rows have the lowest rank. So their neighbours are among them, which
-# the likelihood with effects integrated out needs.
+# Numbers the levels of a pool from 1. Its first rows have the lowest rank. So these rows have their neighbours among
+# themselves, as the likelihood with effects integrated out needs.
 with_levels <- function(pool, columns) {
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)

@@ -237,8 +237,8 @@ finish_starts <- function(problem, thetas) {
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
-# Returns theta with one lengthscale moved to its prior's centre, the one with the largest gain in log density, or NULL
-# if none gains. A search may end a hundred nats below the optimum, if several short lengthscales keep each other short.
+# Returns theta with one lengthscale moved to its prior's centre, the one that increases the log density most, or NULL
+# if none does. A search may end a hundred nats below the optimum, if several short lengthscales keep each other short.
 # Also returns NULL if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool

@@ -93,7 +93,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # but not for the start of a non-Gaussian fit
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # the start of a non-Gaussian fit lacks them
     alone <- is_bare(s$kernel) # FALSE with a given mean or groups
     if (exact && alone) {
       shared <- choose_shared(now, s)
@@ -231,9 +231,9 @@ problem_with_trend <- function(problem, trend, v) {
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
 #
-# Laplace's approximation of the log evidence, comparable with that of constant noise. Returns NULL if it cannot be
-# computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the value is below
-# `least` and v decreases, because the noise becomes constant.
+# which is Laplace's approximation of the log marginal likelihood, comparable with that of constant noise. Returns NULL
+# if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the
+# value is below `least` and v decreases, because the noise becomes constant.
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))

@@ -45,10 +45,10 @@
 #' @name leave_one_out
 NULL
 
-# Returns, for each row of the data as given, in units of y: mean (with the offset) and variance of f given all other
-# rows, the response minus that mean, the variance of its noise, and the leverage. Rows of weight 0 have the noise
-# variance NA; with Gaussian noise they have their ordinary prediction, else NA. With several classes mean and variance
-# are matrices of log odds, and there is no residual.
+# Returns for each row of the data, in units of y: mean (with the offset) and variance of f given all other rows; the
+# residual, response minus mean; the variance of its noise; and the leverage. Rows of weight 0 have the noise variance
+# NA; with Gaussian noise they have their ordinary prediction, else NA. With several classes mean and variance are
+# matrices of log odds, and there is no residual.
 loo_rows <- function(fit) {
   data <- training_data(fit)
   copy <- copies_in(data) # copies predict each other
@@ -194,8 +194,8 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Returns a table of ten groups of about equally many rows, by their leave-one-out prediction: mean prediction, mean
-# response, and the sd of the mean response if predictions are right.
+# Returns a table of ten groups of about equally many rows, by their leave-one-out prediction. It has the mean
+# prediction, the mean response, and the sd of the mean response if predictions are right.
 calibration_table <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)

@@ -230,8 +230,8 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   draws
 }
 
-# Returns simulate() at the rows of new_rows(), for one latent function. New rows have one trial each. A row of weight 0
-# has no distribution, so its draws are NA.
+# Returns simulated responses at the rows of new_rows(), for one latent function. New rows have one trial each. A row of
+# weight 0 has no distribution, so its draws are NA.
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
   response <- response_of(object)

@@ -38,7 +38,7 @@ engine_control <- function(n, control = NULL, used = 0) {
                   block = getOption("pfdtc.block"))
     control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
-  # A thread is worth its start for some hundred rows. libgomp hangs in a forked child of a process that used it.
+  # Starting a thread pays off from some hundred rows on. libgomp hangs in a forked child of a process that used it.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -48,8 +48,8 @@ engine_control <- function(n, control = NULL, used = 0) {
 }
 
 # Calls a C entry point. With `doing`, a failure raises a condition that begins with this text.
-native <- function(door, ..., doing = NULL) {
-  result <- .Call(door, ...)
+native <- function(entry, ..., doing = NULL) {
+  result <- .Call(entry, ...)
   if (is.null(doing)) result else stop_on_status(result, doing)
 }
 

@@ -241,7 +241,7 @@ best_in_space <- function(space, design) {
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
-# Returns the end of L-BFGS from u along the inputs `free`. One prediction computes the value and central differences.
+# Returns where L-BFGS from u ends, with changes in `free` only. One prediction gives the value and central differences.
 climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
   seen <- NULL

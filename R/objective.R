@@ -300,7 +300,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 # row i reduces it by v_i'P v_i / v_i'v_i, P = V (k^ + r r') V', v_i the residual of column i after the rows before it.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # There must be memory for three blocks of landmarks by rows.
+  # Memory must suffice for three matrices of landmarks by rows.
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
   looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]

@@ -10,7 +10,7 @@
 # `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (evaluations keep failing) or 52 (interrupt). `trace`
 # has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
 # `last_step`, the largest change of a coordinate at the end, is a `first_step` for the next search. enough(par, value)
-# is called after every iteration; the search ends if it returns list(convergence, message) instead of NULL.
+# is called after every iteration. The search ends if it returns list(convergence, message) instead of NULL.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())
@@ -159,7 +159,7 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
 # Returns the size of differences that are rounding. So a search that starts at the minimum ends there.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# Returns the minimiser of the cubic through both ends, a tenth of the width away from them; near `lo` after a failure.
+# Returns the minimiser of a cubic, at least a tenth of the width from both ends. After a failure it is near `lo`.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)

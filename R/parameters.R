@@ -125,14 +125,14 @@ name_lengthscales <- function(kernel, x) {
 # Log lengthscales in units of the input's spread have the prior N(log(3 d^0.5), 0.7^2), chosen on a dozen data sets of
 # 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision decreases as 1 / n^2, because a
 # constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. It also matters below 15
-# rows per input, where 50 lengthscales overfit. Beyond, it decreases as 1 / n^6, to almost 0 at 40 (Boston).
+# rows per input, where 50 lengthscales overfit. With more, it decreases as 1 / n^6, to almost 0 at 40 (Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the factor by which the precisions of the priors decrease for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Returns kernel and noise, with start values for parameters that are not given: sd_j * sqrt(d) for the lengthscales (a
-# typical distance between two rows), the mean square of y for the variance, and a tenth of it for the noise.
+# Returns kernel and noise, with start values for parameters that are not given. Lengthscales start at sd_j * sqrt(d), a
+# typical distance between two rows, the variance at the mean square of y, and the noise at a tenth of it.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),

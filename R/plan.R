@@ -94,7 +94,7 @@ decide_posterior <- function(facts, asked, look) {
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
-  default <- if (grouped) neighbours_beside_groups else default_neighbours
+  default <- if (grouped) neighbours_with_groups else default_neighbours
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default else 0L
   near <- min(near, facts$n)
   short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || !is.null(look$few))

@@ -57,8 +57,8 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns the responses, minus their offsets, to draw at some rows with the curves of `s`: shares of successes
-# unchanged, rates in proportion to the curve, and numbers as the curve (or the mean of a term) plus their residual.
+# Returns the responses, minus their offsets, to draw at some rows with the curves of `s`. Shares of successes are
+# unchanged, rates are multiplied like the curve, and numbers are the curve (or the mean of a term) plus their residual.
 # With a transform, curve and residual are added on the transformed scale.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data

@@ -1,6 +1,6 @@
 # Computes the posterior of several classes (multinomial()): K - 1 orthonormal contrasts of K functions with one kernel,
-# on inducing points. `factors` has L, C, beta (a column for each contrast) and `inverse`, blocks of H^{-1}.
-# Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means (response-positive.R).
+# on inducing points. `factors` has L, C, beta (a column for each contrast) and `inverse`, blocks of H^{-1}; H is the
+# mode's Hessian. Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means.
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   refuse_if(fun$kind != "values", "object", "a fit of several classes", "a fit with one latent function",

@@ -91,8 +91,8 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance of rows of x and z with the same level given the other coefficients. `own` and `other` have U
-# z.
+# Returns the covariance of f at rows of x and z with the same level, given the other coefficients. `own` and `other`
+# have U times the designs.
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)

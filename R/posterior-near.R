@@ -88,17 +88,17 @@ sums_of_values <- function(p, fun) {
 # Processes rows in batches: it keeps the terms of a batch and of all rows with a member of the batch in their lists.
 posterior_without.near <- function(p) {
   apart <- responses_used(p)
-  field <- near_terms(p)
+  terms <- near_terms(p)
   members <- split(seq_along(apart$y), apart$group)
   out <- matrix(0, length(apart$y), 3L)
-  for (batch in split(field$order, (seq_along(field$order) - 1L) %/% field$batch)) {
-    lists <- batch_lists(field, batch)
-    at <- conditionals(field, batch, field$around)
+  for (batch in split(terms$order, (seq_along(terms$order) - 1L) %/% terms$batch)) {
+    lists <- batch_lists(terms, batch)
+    at <- conditionals(terms, batch, terms$around)
     for (l in seq_along(batch)) {
       rows <- at$rows[at$rows[, l] > 0L, l]
       around <- list(rows = rows, u = at$u[seq_along(rows), l], left = at$left[l],
-                     inverse = neighbours_inverse(field, rows))
-      for (i in members[[batch[l]]]) out[i, ] <- without_row(field, lists, around, batch[l], apart$w[i], apart$y[i])
+                     inverse = neighbours_inverse(terms, rows))
+      for (i in members[[batch[l]]]) out[i, ] <- without_row(terms, lists, around, batch[l], apart$w[i], apart$y[i])
     }
   }
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
@@ -168,25 +168,25 @@ near_terms <- function(p) {
 
 # Returns a column for each row j: its neighbours `lists[, j]`, their u (not scaled by weights), C^{-1} r, and the
 # residual variance.
-conditionals <- function(field, j, lists) {
+conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
-  at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
-  at$u[] <- at$u * sqrt(c(0, field$W)[given$rows + 1L])
-  r <- if (nrow(field$U) == nrow(at$r)) forwardsolve(field$posterior$near$C, at$r) else
+  at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
+  at$u[] <- at$u * sqrt(c(0, terms$W)[given$rows + 1L])
+  r <- if (nrow(terms$U) == nrow(at$r)) forwardsolve(terms$posterior$near$C, at$r) else
     vapply(seq_along(j), function(l) {
       p <- given$rows[, l] > 0L
-      around_r(field, list(rows = given$rows[p, l]), j[l], at$u[p, l])
-    }, field$U[, 1L])
+      around_r(terms, list(rows = given$rows[p, l]), j[l], at$u[p, l])
+    }, terms$U[, 1L])
   list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
 # Returns N^{-1} for the neighbours p.
-neighbours_inverse <- function(field, p) {
+neighbours_inverse <- function(terms, p) {
   if (!length(p)) return(matrix(0, 0L, 0L))
-  x <- field$x[p, , drop = FALSE]
-  E <- native_kernel_matrix(field$kernel, x, x) - crossprod(field$A[, p, drop = FALSE])
+  x <- terms$x[p, , drop = FALSE]
+  E <- native_kernel_matrix(terms$kernel, x, x) - crossprod(terms$A[, p, drop = FALSE])
   diag(E) <- pmax(diag(E), 0)
-  noise <- field$noise / field$W[p]
+  noise <- terms$noise / terms$W[p]
   repeat { # multiply the noise by 10 until the Cholesky factorisation works
     N <- E
     diag(N) <- diag(N) + noise
@@ -198,37 +198,37 @@ neighbours_inverse <- function(field, p) {
 
 # Returns the terms of a batch of rows and of all rows with a member of the batch in their lists: C^{-1} r, y~ and d of
 # each row, and for each position in a list U_p N^{-1}, u, t_g and t'y_p.
-batch_lists <- function(field, batch) {
-  members <- unique(c(batch, unlist(field$children[batch], use.names = FALSE)))
-  s <- nrow(field$lists)
+batch_lists <- function(terms, batch) {
+  members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
+  s <- nrow(terms$lists)
   J <- length(members)
-  place <- replace(integer(nrow(field$x)), members, seq_len(J))
-  at <- conditionals(field, members, field$lists)
-  steps <- matrix(0, nrow(field$U), s * J)
+  place <- replace(integer(nrow(terms$x)), members, seq_len(J))
+  at <- conditionals(terms, members, terms$lists)
+  steps <- matrix(0, nrow(terms$U), s * J)
   diagonal <- answer <- 0 * at$u
   for (l in seq_len(J)) {
     p <- at$rows[at$rows[, l] > 0L, l]
     if (!length(p)) next
-    inverse <- neighbours_inverse(field, p)
+    inverse <- neighbours_inverse(terms, p)
     diagonal[seq_along(p), l] <- diag(inverse)
-    answer[seq_along(p), l] <- inverse %*% field$y[p]
-    steps[, (l - 1L) * s + seq_along(p)] <- field$U[, p, drop = FALSE] %*% inverse
+    answer[seq_along(p), l] <- inverse %*% terms$y[p]
+    steps[, (l - 1L) * s + seq_along(p)] <- terms$U[, p, drop = FALSE] %*% inverse
   }
   list(place = place, r = at$r, steps = steps, u = at$u, diagonal = diagonal, answer = answer,
-       y = field$y[members] - colSums(at$u * c(0, field$y)[at$rows + 1L]), d = at$left + field$noise / field$W[members])
+       y = terms$y[members] - colSums(at$u * c(0, terms$y)[at$rows + 1L]), d = at$left + terms$noise / terms$W[members])
 }
 
 # Returns mean, variance and leverage for a row of weight w and response y that was merged into row g.
-without_row <- function(field, lists, around, g, w, y) {
-  W <- field$W[g]
+without_row <- function(terms, lists, around, g, w, y) {
+  W <- terms$W[g]
   rest <- W - w
   alone <- rest <= 1e-12 * W
-  more <- if (alone) Inf else field$noise / rest - field$noise / W
-  change <- if (alone) 0 else (W * field$y[g] - w * y) / rest - field$y[g] # the change of the response of row g
+  more <- if (alone) Inf else terms$noise / rest - terms$noise / W
+  change <- if (alone) 0 else (W * terms$y[g] - w * y) / rest - terms$y[g] # the change of the response of row g
 
-  child <- field$children[[g]]
+  child <- terms$children[[g]]
   at <- lists$place[child]
-  slot <- matrix(c(if (length(child)) max.col(t(field$lists[, child, drop = FALSE] == g), "first"), at), ncol = 2L)
+  slot <- matrix(c(if (length(child)) max.col(t(terms$lists[, child, drop = FALSE] == g), "first"), at), ncol = 2L)
   u <- lists$u[slot]
   kappa <- 1 / (1 / more + lists$diagonal[slot])
   own <- lists$place[g]
@@ -243,14 +243,14 @@ without_row <- function(field, lists, around, g, w, y) {
     d <- c(d, lists$d[own] + more)
     y_new <- c(y_new, lists$y[own] + change)
   }
-  b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
+  b <- terms$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
   # Predict at the row, given all rows and given all other rows.
   near <- match(g, around$rows)
-  hat <- sum(around_r(field, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
+  hat <- sum(around_r(terms, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u
   left <- around$left
-  y_near <- field$y[around$rows]
+  y_near <- terms$y[around$rows]
   if (!is.na(near)) {
     hat <- hat + u[near]
     kappa <- 1 / (1 / more + around$inverse[near, near])
@@ -259,7 +259,7 @@ without_row <- function(field, lists, around, g, w, y) {
     u <- u - kappa * u[near] * around$inverse[, near]
     if (alone) u[near] <- 0
   }
-  r_x <- around_r(field, around, g, u)
+  r_x <- around_r(terms, around, g, u)
   # Compute (I + V diag(sign) V')^{-1} (b, r_x), by the smaller of two matrices.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
@@ -273,7 +273,7 @@ without_row <- function(field, lists, around, g, w, y) {
   c(sum(u * y_near) + sum(r_x * solved[, 1L]), left + sum(r_x * solved[, 2L]), hat * w / W)
 }
 
-around_r <- function(field, around, g, u) {
-  if (!length(u)) return(field$U[, g])
-  field$U[, g] - drop(field$U[, around$rows, drop = FALSE] %*% u)
+around_r <- function(terms, around, g, u) {
+  if (!length(u)) return(terms$U[, g])
+  terms$U[, g] - drop(terms$U[, around$rows, drop = FALSE] %*% u)
 }

@@ -147,7 +147,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
     if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
       # Greedy points are in the order in which they were chosen, so the features of the first points are the first
-      # features of all points, and the mode on the first points is a start.
+      # features of all points. The mode on the first points is then a start.
       first <- z[seq_len(few), , drop = FALSE]
       beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
       start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))

@@ -8,8 +8,8 @@
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
 # `factors$shift` is the distance between the mean and the mode of u, for binary responses and classes: H^{-1} A s,
 # where s are the derivatives of -log det H / 2 in f through W. This is the mean to one order beyond the mode.
-# Certificates and the posterior near are about the mode. Each posterior has `model`, `control`, `rows` (from which it
-# was made; NULL if the fit has not kept them), and `fit`, the fit that it belongs to. A Laplace or variational
+# Certificates and the posterior with neighbours are about the mode. Each posterior has `model`, `control`, `rows` (from
+# which it was made; NULL if the fit has not kept them), and `fit`, the fit that it belongs to. A Laplace or variational
 # posterior is exact, points or near for working rows (posterior-working.R). All numbers are in units of the cleaned
 # response, without the centre; in_units() converts them once, if a caller needs units of y.
 #

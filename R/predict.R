@@ -127,8 +127,8 @@ predict_apart <- function(fit, new, ask, na.action, file) {
 }
 
 # Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, a list with `se.fit` or
-# `full_cov`. If `fit` has several columns, vectors become matrices and matrices arrays. Columns come last, but for
-# survival before the ends.
+# `full_cov`. If `fit` has several columns, vectors become matrices and matrices arrays. The columns are the last
+# dimension, but for survival they come before the ends of intervals.
 in_shape <- function(said, names, ask) {
   shaped <- function(v) {
     if (is.matrix(v)) `dimnames<-`(v, list(names, colnames(said$fit))) else stats::setNames(v, names)
@@ -164,7 +164,7 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$certified) {
     exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
-    if (ask$hyper_uncertainty) f$noise_top <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest
+    if (ask$hyper_uncertainty) f$noise_top <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest noise
   }
   if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
   if (ask$full_cov) f$cov <- covariance_at(fit, rows, p)

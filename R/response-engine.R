@@ -80,7 +80,7 @@ log_constant <- function(likelihood, sites) {
 
 # Returns the responses of some rows for a problem of learning: list(learned, shape, unit, theta_middle) and two
 # functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns the
-# derivative in log theta of the penalised log marginal likelihood, or of the variational bound, from the engine's e.
+# derivative in log theta of the penalised log marginal likelihood or of the variational bound. e comes from the engine.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -139,7 +139,7 @@ center_start <- function(likelihood, sites) {
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
-  if (!is.null(row$curvature)) { # as stated by the user
+  if (!is.null(row$curvature)) { # the user states the range
     w <- sites$weight %||% 1
     return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
   }

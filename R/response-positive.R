@@ -112,7 +112,7 @@ tweedie_row <- list(
     c(1, (p - 1) * (2 - p) / p)
   },
   known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
-  middle = function(sites, w, levels) { # by the moments for p = 1.5
+  middle = function(sites, w, levels) { # follows from the moments for p = 1.5
     mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
     c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
   },

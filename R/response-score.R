@@ -7,8 +7,8 @@ response_score <- function(response, y, f) summarise_scores(response, score_each
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
 # the probabilities of less than the response (`below`) and of at most the response (`upto`). The CRPS of a non-Gaussian
 # likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the
-# probability of the row's class, `error` the squared distance of all probabilities from the class, and `right` is TRUE
-# if the class is the most probable one.
+# probability of the row's class, `error` the squared distance of all probabilities from the class; `right` is TRUE if
+# the class is the most probable one.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
@@ -43,9 +43,9 @@ pit_ends <- function(response, y, f) {
   data.frame(below = below, upto = upto)
 }
 
-# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, and, for classes and trials, brier (mean
-# squared distance of single trials from the probability) and accuracy. cover50 and cover95 are the shares of responses
-# inside their central intervals, except for single classes.
+# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps. For classes and trials it also has
+# accuracy and brier, the mean squared distance of single trials from the probability. cover50 and cover95 are the
+# shares of responses inside their central intervals, except for single classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- has_labels(response)
@@ -77,7 +77,7 @@ response_crps <- function(response, y, f) {
   }
   # The noise may be a single number for all rows.
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
-  cdf <- function(n, t) { # `n`: the row of each t
+  cdf <- function(n, t) { # `n` has the row of each t
     if (response$conjugate) {
       of_row <- lapply(noisy, `[`, n)
       return(noisy_cdf(transformed(response$transform, t) - f$mean[n], of_row))

@@ -91,7 +91,7 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response: T(y) is f ~ N(mean, var) plus noise that may have heavy tails (response.R).
-# The mean assumes normal noise. If y is cut, the sd averages over the size of the noise, and is multiplied by the root
+# The mean assumes normal noise. If y is cut, the sd averages over the size of the noise. It is multiplied by the root
 # of transform$wider, the mean squared error of held-out rows over their variance.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)

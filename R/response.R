@@ -245,7 +245,7 @@ draws_as_given <- function(fit, draws, size) {
   }
   if (!response$trials) return(draws)
   if (!identical(attr(fit$terms, "dataClasses")[[1L]], "nmatrix.2")) return(draws / size)
-  given <- as.list(stats::formula(fit)[[2L]])[-1L] # of cbind()
+  given <- as.list(stats::formula(fit)[[2L]])[-1L] # the arguments of cbind()
   columns <- names(given) %||% vapply(given, function(v) if (is.name(v)) as.character(v) else "", "")
   if (length(columns) != 2L) columns <- c("successes", "failures")
   draws[] <- lapply(draws, function(k) structure(cbind(k, size - k), dimnames = list(row.names(draws), columns)))

@@ -1,4 +1,4 @@
-# Cleans the rows that users give, for both methods. rows-read.R reads formulas, rows-signature.R merges rows.
+# Cleans the rows of a formula or of a matrix. rows-read.R reads formulas, rows-signature.R merges rows.
 #
 # clean_data() returns a list of class "pfdtc_data":
 #   x               N x d double matrix with column names, without rows of weight 0; equal rows are merged

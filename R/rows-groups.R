@@ -51,7 +51,7 @@ split_bars <- function(formula) {
               hint = "Each group is a term of its own: (x | g) + (x | h).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
-    parts <- nested(bar[[3L]]) # the outermost first
+    parts <- nested(bar[[3L]]) # the outermost group first
     groups <<- c(groups, lapply(seq_along(parts), function(i) {
       list(by = Reduce(function(a, b) call(":", a, b), rev(parts[seq_len(i)])), design = bar[[2L]],
            correlated = is_call_of(bar, "|"))

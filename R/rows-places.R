@@ -124,8 +124,8 @@ times_of <- function(spec, days) {
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
-# Sends a message if columns named as longitude and latitude are plain numbers and distances are distorted: the length
-# of a degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
+# Sends a message if columns named as longitude and latitude are plain numbers and distances are distorted. Then a
+# degree of longitude varies in length by more than a factor of 1.5, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())

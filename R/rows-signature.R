@@ -123,8 +123,8 @@ merged_weights <- function(data) data$weights %||% rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
-# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number. If a few
-# rows with huge weights have almost all weighted squares, they are given the median weight.
+# square is a unit of the noise. It is unchanged when weights and noise are multiplied by one number. If a few rows with
+# huge weights have almost all weighted squares, they are given the median weight.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)

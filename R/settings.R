@@ -18,7 +18,7 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) { # NULL: to be learned
+    noise = setting("learn", check = function(value, method) { # NULL means that it is learned
       if (identical(value, "auto")) return(NULL)
       if (inherits(value, "formula")) return(value)
       check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
@@ -37,7 +37,7 @@ settings <- local({
     plain = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
     transform = setting("response", null = FALSE, check = function(value, method) {
       if (is.null(value)) return("none")
-      given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain": constant noise, too
+      given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain" also means constant noise
       if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
     }),
     workers = setting("rows", "pfdtc", kept = FALSE),
@@ -113,9 +113,9 @@ leaves_points_open <- function(asked) {
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
-# Returns `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the cleaned response,
-# the names of the hyperparameters to learn (`free`), and the inducing points in the order of the inputs. `asked$again`
-# has the arguments as given, for fits of other rows.
+# Returns `asked` completed by the data. The kernel has its inputs; kernel and noise are in units of the cleaned
+# response; `free` names the hyperparameters to learn; inducing points have their columns in the order of the inputs.
+# `asked$again` has the arguments as given, for fits of other rows.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]

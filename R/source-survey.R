@@ -16,7 +16,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
-  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # also of matrices
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # matrices are allowed
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
@@ -37,7 +37,7 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
   grouped <- attr(formula, "grouped")
-  formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
+  formula <- stats::formula(stats::terms(formula, data = columns)) # this replaces a dot
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
   # A variable from outside the data with more than one value would have to come in blocks as well.

@@ -39,12 +39,12 @@ smooth_limit_rows <- 500L
 learning_sizes <- list(
   population = 1e6,                      # rows in which neighbours are searched, because their density matters
   first = 200L,                          # the first rows of the random order are always in the sum
-  starts = c(rows = 4000L, near = 10L),  # every start: against much noise, more rows help more than neighbours
-  finals = c(rows = 5000L, near = 15L),  # the best starts
-  response = c(rows = 2000L, near = 15L), # every transform and noise trend
-  kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
-  few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
-  whole = c(rows = 16000L, near = 30L),  # the chosen kernel
+  starts = c(rows = 4000L, near = 10L),  # for every start; with much noise more rows help more than more neighbours
+  finals = c(rows = 5000L, near = 15L),  # for the best starts
+  response = c(rows = 2000L, near = 15L), # for every transform and noise trend
+  kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
+  few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is computed in the end
+  whole = c(rows = 16000L, near = 30L),  # for the chosen kernel
   exact = c(rows = 2000L, near = 100L),  # rows that judge the exact likelihood of some rows (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # rows that judge a kernel, given their neighbours among all rows
 
@@ -57,8 +57,8 @@ exact_learning_rows <- 2000L
 first_exact_rows <- 1000L
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7)
 
-# Up to this share of noise in the response's variance, hyperparameters by the exact log marginal likelihood of some
-# rows compete with those by the Vecchia likelihood, by log density of rows given their neighbours (bench/cliff.R).
+# Up to this share of noise in the response's variance, the exact log marginal likelihood of some rows also gives
+# hyperparameters. The log density of rows given their neighbours then decides (bench/cliff.R).
 exact_noise <- 0.1
 
 # With grouped effects, hyperparameters are learned from this many `levels` of a group (`few` if the exact likelihood is
@@ -102,7 +102,7 @@ additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, m
 pair_nats <- 8
 
 # The additive kernel is tried up to `single` inputs, its pairs up to `pairs` inputs, and smooth noise up to `noise`
-# lengthscales: the time of an evaluation grows with the terms, and with the square of the parameters (bench/factors.R).
+# lengthscales. The time of an evaluation grows with the terms, and with the square of the parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
 # From this number of parameters on, a search computes the Fisher information from a quarter of the rows. Otherwise it
@@ -156,8 +156,8 @@ little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink =
 # A transform counts as this number of parameters of 2 nats, like smooth noise (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform, the mean response is cut at the outermost response, or at the quantile this number of
-# sds before its mean, if that is further out (bench/point-predictions.R).
+# If the fit chose the transform, the mean response is cut at the outermost response, or this number of sds before its
+# mean if that is further out (bench/point-predictions.R).
 sure_sds <- 1
 
 # With heavy tails and a chosen transform, the variance of a new response is multiplied by at most this factor, because
@@ -237,7 +237,7 @@ default_neighbours <- 40L
 # Predictions with groups use this number of neighbours, because rows of a group are often close together, as at the
 # sites of a map. The RMSE of the mean, in sds of the exact posterior, is .03 to .05; with 40 neighbours it is .07
 # (bench/groups.R). Training rows have 40.
-neighbours_beside_groups <- 60L
+neighbours_with_groups <- 60L
 
 # Predictions far from the data, as under clouds, use this number of neighbours, because the nearest rows are on one
 # side (src/neighbours.c). In holes of Matern fields the error of the mean is about half of that with 40 (bench/gaps.R).
@@ -256,7 +256,7 @@ trial_unexplained <- 0.5
 short_unexplained <- 5
 
 # Lengthscales do not count as short if residual over prior variance is below this ratio, even without noise. For 6,000
-# rows 200 points then gain .10 (Hartmann) and .35 nats (borehole) of held-out log density over 50, (bench/cliff.R).
+# rows 200 points then gain .10 (Hartmann) and .35 nats (borehole) of held-out log density over 50 (bench/cliff.R).
 short_left <- 0.5
 
 # The comparison by held-out rows has these rows: in posteriors, held out, searched for neighbours (bench/trial.R).

@@ -82,7 +82,7 @@ rough_errors <- function(design, seed) {
   k <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ x1 + x2) + kernel_group(~ g, variance = 1)
   near <- inside$default_neighbours # training rows have as many
   fit <- quietly(pfdtc(group, train, kernel = k, noise = 0.09, hyper = "fixed", m = 100, neighbours = near))
-  fit$near$neighbours <- inside$neighbours_beside_groups
+  fit$near$neighbours <- inside$neighbours_with_groups
   exact <- quietly(gp_exact(group, train, like = fit))
   a <- quietly(predict(fit, d[1501:1800, ], se.fit = TRUE))
   b <- quietly(predict(exact, d[1501:1800, ], se.fit = TRUE))

@@ -88,7 +88,7 @@ test_that("neighbours and effects together are nearly exact for a rough function
     d <- rough_grouped(700, together)
     fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = rough_kernel, noise = 0.09, hyper = "fixed", m = 60,
                                   neighbours = 40))
-    if (together) fit$near$neighbours <- neighbours_beside_groups
+    if (together) fit$near$neighbours <- neighbours_with_groups
     exact <- suppressMessages(gp_exact(y ~ a + b, d[1:600, ], like = fit))
     expect_s3_class(posterior_of(fit), "grouped_near")
     a <- predict(fit, d[601:700, ], se.fit = TRUE)
