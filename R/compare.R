@@ -6,7 +6,7 @@
 #' predictions. `plot_fits()` draws a panel for each fit. It shows the mean plus and minus two sds, in blue for the
 #' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
 #' With `newdata` it shows the errors of the mean at the rows of `newdata`.
-#' @param fits A fit, or a list of fits. Its names become the `method` column.
+#' @param fits A fit, or a list of fits whose names become `method`.
 #' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit with residual prior variance
 #'   below 1e-8.
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
@@ -15,8 +15,9 @@
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
 #' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values are `NA` if the exact fit, responses or
-#'   data are missing. * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective`
-#'   (comparable only within a method), `seconds` and `evaluations`.
+#'   data are missing.
+#'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (comparable only within a
+#'     method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (root mean square errors of mean and sd of f), `kl`
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
 #'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], at least

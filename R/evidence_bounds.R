@@ -11,8 +11,7 @@
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
 #'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
 #'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The attribute `heading` has the
-#'   conclusions.
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. `heading` has the conclusions.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours its value can lie
 #'   outside.

@@ -18,9 +18,9 @@
 #'   * `region`: `"above"` (probability at least `prob`), `"below"` (at most `1 - prob`) or `"undecided"`;
 #'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
 #'     `"approximation"`;
-#'     * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
-#'       `prob`; `"below"` for a set at all of which f is below. The sets are as large as possible in the order of the
-#'       probabilities, and estimated (Bolin and Lindgren 2015, JRSS B 77).
+#'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
+#'     `prob`; `"below"` for a set at all of which f is below. The sets are as large as possible in the order of the
+#'     probabilities, and estimated (Bolin and Lindgren 2015, JRSS B 77).
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the

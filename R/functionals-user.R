@@ -6,7 +6,7 @@
 #' box (block kriging). Certified intervals contain the values of the exact GP. Use weights `1 / n` for averages over
 #' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
 #' @order 1
-#' @param fit A fit of any kind; for `ratios()` a fit by [pfdtc()] with a `family`.
+#' @param fit A fit of any kind; for `ratios()` with a `family`.
 #' @param weights A vector with a weight for each row of `newdata`, or a matrix with such a vector in each row. Its row
 #'   names are kept.
 #' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.

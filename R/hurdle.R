@@ -4,7 +4,7 @@
 #'
 #' Fits two models with separate latent functions (Mullahy 1986, J. Econometrics 33). The first, with family
 #' [binomial()], predicts whether a response is above 0. The second is fitted to the responses above 0. The two
-#' posteriors are independent, and their log marginal likelihoods add.
+#' posteriors are independent, and their log marginal likelihoods are added.
 #' @param formula,data As for [pfdtc()]. Responses are numbers of at least 0.
 #' @param family Family of the responses above 0: `truncated_poisson()` (zero-truncated Poisson), `Gamma("log")`,
 #'   [lognormal()], or another family of positive numbers. Default: `truncated_poisson()` for whole numbers, else

@@ -16,8 +16,8 @@
 #' @param ... for `update()`, new parameters: for the kernel of a fit by their names in `coef()`, for another kernel of
 #'   one factor by the arguments of its constructor.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
-#'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix with elements
-#'   \eqn{k(x_i, z_j)}, in squared units of the response.
+#'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
+#'   z_j)}, in squared units of the response.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples

@@ -4,7 +4,7 @@
 #'
 #' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Only `elbo` is a
 #' bound. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the error. [certify()] bounds the error
-#' of the inducing points.
+#' that the inducing points add.
 #' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
 #'   [multinomial()].
 #' @param draws Number of draws, with \eqn{2 n m} multiplications each.

@@ -284,7 +284,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' @param formula. Changes to the formula.
 #' @param evaluate `FALSE` returns the new call instead of the fit.
 #' @param ... For `update()`, arguments to change or to add.
-#' @return As the functions for [lm()]; `update()` returns a fit.
+#' @return The same kind of value as for [lm()]; `update()` returns a fit.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))

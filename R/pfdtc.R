@@ -24,14 +24,14 @@
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
 #'   (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
 #' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
-#'   (ELBO) with 200 random inducing points; `"joint"` then alternates between hyperparameters and inducing points.
+#'   (ELBO) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]. If it is given, inducing points are moved.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 0, or at least 40 if inducing points do not
 #'   suffice.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers; classes and times determine
-#'   their family.
-#' @param approx `"laplace"` or `"vi"` (variational), for other families.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, otherwise by the type of the
+#'   response.
+#' @param approx `"laplace"` or `"vi"` (variational), if not Gaussian.
 #' @param mean a linear mean (`~ x1 + x2` or `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
@@ -107,8 +107,8 @@ check_names_first <- function(names, method) {
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
 #'   units of the data.
-#'     * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
-#'       (with nearest neighbours); `because` has a sentence for each choice.
+#'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
+#'     (with nearest neighbours); `because` has a sentence for each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
 #'     model of the log noise variance; `noise_tail`, the variance of the log noise that the inputs do not explain.
 #'     `response` is a data frame of the transforms and noise models compared: `merit` is the log marginal likelihood
@@ -274,7 +274,7 @@ ended_by_time <- function(fit) {
 #' Fit a Gaussian process exactly or by other approximations
 #'
 #' These functions learn hyperparameters and choose the kernel as [pfdtc()] does, but compute the posterior by other
-#' methods. They use no neighbours. Their fits have the same methods.
+#' methods. They use no neighbours. The fits have the methods of other fits.
 #'
 #' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
 #'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.

@@ -155,7 +155,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 
 #' @rdname plot_certificate
 #' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], a thick bar shows the certified
-#'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` at each end.
+#'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` both ways.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")

@@ -34,7 +34,7 @@
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f; for classes `"response"` is their probability |
+#' | `"mean"`, `"response"` | mean response, averaged over f; for classes their probabilities |
 #' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
 #' | `"median"` | median of a transformed response, count, share or time |
 #' | `"class"` | most probable class; with an interval the prediction set, a logical matrix |
@@ -48,12 +48,12 @@
 #' If the noise variance is uncertain (smooth noise, heavy tails), densities and prediction intervals average over it.
 #' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior sds
 #' of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of T(y). If
-#' the fit chose T, the mean response cuts off values of y far beyond the training responses (`vignette("defaults")`).
-#' For other families, prediction intervals are quantiles of a new response: whole numbers for counts, and shares for
-#' numbers of trials, which `newdata` must have. Predictions use the posterior mean of f; with `certified`, and in
-#' [certify()], non-Gaussian families use the mode of Laplace's approximation.
+#' the fit chose T, values of y far beyond the training responses are cut off in the mean response
+#' (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new response: whole numbers for
+#' counts, and shares for numbers of trials, which `newdata` must have. Predictions use the posterior mean of f; with
+#' `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation.
 #'
-#' Conformal intervals compute leave-one-out predictions in each call.
+#' Each call for conformal intervals computes leave-one-out results.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
 #'   one, up to rounding.

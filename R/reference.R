@@ -13,15 +13,14 @@
 #' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy of the mean as a fraction of the sd of the response.
 #' @param maxit Maximum number of iterations.
-#' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need;
+#' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with numbers that certificates need;
 #'   `correction$passes` is the number of passes over all pairs of rows. `refine()`: a data frame in units of `y` with a
 #'   row for each row of `newdata`. `mean` is the mean of the exact GP, offset included, and `mean_error` a bound on its
 #'   error. Attributes: `iterations` and `met` (`TRUE` if `tol` was met).
 #' @details A reference takes \eqn{O(n m_2^2)} time and \eqn{O(m_2^2)} memory, where \eqn{m_2} is `m2`. A row source is
 #'   read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
-#'   If `maxit`, rounding or an interrupt ends `refine()` before `tol` is met, it warns (class
-#'   `pfdtc_warning_convergence`).
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`. If `maxit`, rounding
+#'   or an interrupt ends `refine()` before `tol` is met, it warns (class `pfdtc_warning_convergence`).
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
 #'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]
