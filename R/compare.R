@@ -24,7 +24,8 @@
 #'     `rmse_mean`).
 #'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` and `coverage` (of 95 % intervals).
 #'
-#'   `plot_fits()` returns, invisibly, the data of the figure.
+#'   `plot_fits()` returns, invisibly, the data of the figure: `panel`, `input`, `value`, `label` (level), `fit`,
+#'   `se.fit`, `exact` and `se.exact` (means and sds of f).
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)

@@ -12,7 +12,7 @@
 #' same fold. Rows of weight 0 are not used.
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or a vector of folds.
-#' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
+#' @param by Groups of rows: a vector, or a formula such as `~ site`.
 #' @param hyper `"refit"` learns everything again in each fold, `"held"` keeps what `fit` learned.
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the

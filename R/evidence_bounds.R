@@ -5,8 +5,8 @@
 #' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
 #' fit before it; kernels, inputs or likelihoods may differ.
 #' @param fit,object A fit of any kind. Its data make the interval narrower.
-#' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. With few
-#'   inducing points the upper bound can be `Inf`.
+#' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. The
+#'   upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
 #'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
@@ -20,7 +20,7 @@
 #' difference lies between `at_least` and `at_most`. If both have the same sign, it is certain which fit has the larger
 #' log marginal likelihood. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`).
 #' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges.
-#' Differences are in nats: 1 is small, 5 is large.
+#' Differences are in nats: 1 is small, 5 is large. A hyperparameter without effect adds about 0.5.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= difference of the exact values <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

@@ -11,8 +11,8 @@
 #' `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. Values of `noise` and kernels (in
 #' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also the sd of f; for
-#' classification it predicts classes, with `"prob"` also probabilities. Its arguments `m`, `neighbours`, `noise`, `tol`
-#' and `hyper` have ranges for tuning. Weights of cases divide the noise variance.
+#' classification it predicts classes, with `"prob"` also probabilities. Its `m`, `neighbours`, `noise`, `tol` and
+#' `hyper` have ranges for tuning. Case weights divide the noise variance.
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].

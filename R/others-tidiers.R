@@ -153,7 +153,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Arguments that the packages pass on.
 #' @return The methods return what their packages document. `get_predict()` returns a data frame with `rowid` and
-#'   `estimate`, and attribute `posterior_draws`, a matrix with `getOption("pfdtc.draws", 2000)` columns.
+#'   `estimate`. Its attribute `posterior_draws` has `getOption("pfdtc.draws", 2000)` columns.
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers], [gp_reg()]
 #' @examples
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())

@@ -55,9 +55,9 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
 #' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
 #'   (median), `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats).
-#'   `plot_divergence_error()` adds the attribute `slope`, the coefficients of the two fitted lines. `plot_trace()` has
-#'   the columns `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a
-#'   ggplot.
+#'   `plot_divergence_error()` has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute
+#'   `slope`, the coefficients of the two fitted lines. `plot_trace()` has the columns `fit`, `objective_of` (method),
+#'   `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
 #'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
