@@ -100,7 +100,7 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
         Rf_error("internal: `%s` must be integers", argument);
     const size_t n = (size_t)XLENGTH(x);
     const int *from = INTEGER_RO(x);
-    int *to = room_for_integers(n);
+    int *to = alloc_integers(n);
     for (size_t i = 0; i < n; i++) {
         if (from[i] < least || from[i] > most)
             Rf_error("internal: `%s` must be between %d and %d", argument, least, most);
@@ -150,7 +150,8 @@ static void give_parameters(struct factor *f, const double *values)
     f->parameter = values + f->at;
     if (f->levels != LEVELS_GIVEN || f->profile->metric == METRIC_GROUP) {
         const size_t size = (size_t)factor_table_rows(f) * factor_table_rows(f);
-        factor_fill_table(f, room(size), room(((size_t)f->n_parameters + 1) * size));
+        factor_fill_table(f, alloc_doubles(size),
+                          alloc_doubles(((size_t)f->n_parameters + 1) * size));
     }
 }
 
@@ -253,7 +254,7 @@ struct posterior *arg_posterior(SEXP list)
 struct plan arg_plan(SEXP control, int N)
 {
     struct plan plan = {.interrupt = R_CheckUserInterrupt,
-                        .arena = door_arena(R_NilValue)};
+                        .arena = scratch_arena(R_NilValue)};
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
     const int block = arg_integer(list_get(control, "block"), "block");
     const double memory = list_number(control, "memory");
@@ -293,19 +294,19 @@ struct stats arg_sums(SEXP list, int M, int q)
 
 /* ---- memory and results ---------------------------------------------------------------------- */
 
-double *room(size_t n)
+double *alloc_doubles(size_t n)
 {
     return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
 }
 
-int *room_for_integers(size_t n)
+int *alloc_integers(size_t n)
 {
     return (int *)R_alloc(n > 0 ? n : 1, sizeof(int));
 }
 
-struct arena *door_arena(SEXP scratch)
+struct arena *scratch_arena(SEXP scratch)
 {
-    struct arena arena = {.more = room};
+    struct arena arena = {.more = alloc_doubles};
     if (TYPEOF(scratch) == REALSXP) {
         arena.base = REAL(scratch);
         arena.size = (size_t)XLENGTH(scratch);

@@ -22,7 +22,7 @@ SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
-/* Returns an integer of at least 0. */
+/* Returns an integer that is not negative. */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
 /* Returns the doubles of a matrix, and sets its dimensions. */
@@ -73,10 +73,10 @@ struct stats arg_sums(SEXP list, int M, int q);
 /* ---- memory and results ---------------------------------------------------------------------- */
 
 /* Returns memory that R frees when .Call returns. */
-double *room(size_t n);
-int *room_for_integers(size_t n);
-/* Returns an arena of such memory.  The arena uses `scratch` first if that is a vector of doubles. */
-struct arena *door_arena(SEXP scratch);
+double *alloc_doubles(size_t n);
+int *alloc_integers(size_t n);
+/* Returns an arena of memory that R frees.  The arena uses `scratch` first if that is a vector of doubles. */
+struct arena *scratch_arena(SEXP scratch);
 
 /* Creates a result list for an entry point.  Names that may stay NULL are declared, because R's `$` matches partially.
  * The list of names ends with NULL.  The caller protects the list; packed() returns it without its empty places, and

@@ -24,11 +24,11 @@ struct block source_whole(const struct source *s)
     return in_place(s, 0, s->N);
 }
 
-struct block source_block(const struct source *s, int start, int n, double *room)
+struct block source_block(const struct source *s, int start, int n, double *scratch)
 {
     if (s->order == NULL)
         return in_place(s, start, n);
-    double *X = room, *y = X + (size_t)s->columns * n, *scale = y + n;
+    double *X = scratch, *y = X + (size_t)s->columns * n, *scale = y + n;
     for (int i = 0; i < n; i++) {
         const size_t row = (size_t)s->order[start + i], ldx = (size_t)s->ldx;
         for (int j = 0; j < s->columns; j++)

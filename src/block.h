@@ -74,7 +74,7 @@ struct source {
 
 /* Returns the number of doubles of scratch that source_block() needs for n rows. */
 size_t source_size(const struct source *s, int n);
-/* Returns rows start, ..., start + n - 1 of the source.  `room` is scratch of source_size() doubles. */
-struct block source_block(const struct source *s, int start, int n, double *room);
+/* Returns rows start, ..., start + n - 1 of the source.  scratch: source_size() doubles. */
+struct block source_block(const struct source *s, int start, int n, double *scratch);
 /* Returns all rows as one block, without copies.  `order` must be NULL. */
 struct block source_whole(const struct source *s);

@@ -59,7 +59,7 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     const double high = p2_high - q_low * q_low / (1.0 + ratio);
     known.low = fmax(known.low, low);
     known.high = fmin(known.high, high);
-    if (known.high < known.low) /* only rounding can have done this */
+    if (known.high < known.low) /* crossed by rounding */
         known.high = known.low;
     return known;
 }
@@ -79,7 +79,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
-    if (!(inner < 0.25)) { /* double precision cannot tell more than the prior */
+    if (!(inner < 0.25)) { /* only the prior is known in double precision */
         certificate.mean_error =
             or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;

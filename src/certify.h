@@ -26,8 +26,8 @@
 /* Numbers for bounds that hold at all x.  Every number is rounded up. */
 struct norms {
     double weight; /* largest row weight */
-    /* largest k(x, x) of the rows and the inducing points; where k(x, x) is smaller, rounding errors are bounded
-     * with this number in its place */
+    /* Largest k(x, x) of the rows and the inducing points.  Rounding errors at x are bounded with the larger of
+     * this number and k(x, x). */
     double most;
     double spread;     /* N over the number of rows in the smallest group of Psi */
     double slack;      /* allowance for E-norms, relative to k: see above */
@@ -97,7 +97,7 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
 /* Returns the allowance `slack` for E-norms (kappa^2 = slack k |u|^2), for M inducing points and N rows. */
 double certify_slack(int M, int N);
 
-/* Results at new rows, by row.  mean, sor_variance and unexplained are those of predicting_sink(). */
+/* Results at new rows, by row.  predicting_sink() gives the same mean, sor_variance and unexplained. */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };

@@ -40,20 +40,20 @@ static size_t rows_size(const struct divergence *d)
 
 /* ---- sums over the rows ---------------------------------------------------------------------- */
 
-/* The sums are those of stats.h, and U (M x q) = A (W_x - A'T). */
+/* The sums are the sums of stats.h, and U (M x q) = A (W_x - A'T). */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
     const struct block *b = &v->block;
     const int M = d->z.M, q = d->panel.aux->q, n = b->n;
-    double *left = v->work + 2 * (size_t)n, *room = left + (size_t)q * n,
+    double *left = v->work + 2 * (size_t)n, *scratch = left + (size_t)q * n,
            *kept = kept_rows(d, v->number);
     stats_add(d->z.model->kernel, M, 0, b, v->A, NULL, v->work, v->sums);
-    copy((size_t)q * n, panel_rows(&d->panel, b, room), left);
+    copy((size_t)q * n, panel_rows(&d->panel, b, scratch), left);
     mult_AtB(q, M, n, -1.0, d->T, v->A, 1.0, left);
     mult_ABt(M, n, q, 1.0, v->A, left, 1.0, v->sums + stats_size(M, 0));
     if (kept != NULL)
-        residual_rows(d, b, room, kept);
+        residual_rows(d, b, scratch, kept);
 }
 
 /* The sums are (I) and, if p = 1, V (M x M) = A E A'. */
@@ -66,8 +66,8 @@ static void pairs_block(const void *self, const struct visit *v)
     const int M = d->z.M, q = aux->q;
     const size_t n = (size_t)pass->plan.block;
     double *R_signed = v->work, *A_c = R_signed + q * n, *AE = A_c + M * n,
-           *E = AE + M * n, *moment = E + n * n, *room = moment + n * n,
-           *rows = room + source_size(pass->rows, pass->plan.block);
+           *E = AE + M * n, *moment = E + n * n, *scratch = moment + n * n,
+           *rows = scratch + source_size(pass->rows, pass->plan.block);
 
     copy((size_t)q * here->n, find_rows(d, here, rows), R_signed);
     for (int i = 0; i < here->n; i++)
@@ -75,7 +75,7 @@ static void pairs_block(const void *self, const struct visit *v)
             R_signed[(size_t)i * q + j] *= aux->sign[j];
     fill((size_t)M * here->n, 0.0, AE);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
-        const struct block there = pass_block(pass, c, room);
+        const struct block there = pass_block(pass, c, scratch);
         const size_t size = (size_t)here->n * there.n;
         const double *A = pass_A(pass, &there, A_c), *R_c = find_rows(d, &there, rows);
         pairs_unexplained(d->z.model->kernel, here, &there, M, v->A, A, E);
@@ -99,11 +99,11 @@ static void constant_block(const void *self, const struct visit *v)
     const struct lowrank *aux = d->panel.aux;
     const struct block *here = &v->block;
     const size_t n = (size_t)pass->plan.block;
-    double *out = v->work, *pair = out + (size_t)aux->q * n, *room = pair + n * n,
-           *rows = room + source_size(pass->rows, pass->plan.block);
+    double *out = v->work, *pair = out + (size_t)aux->q * n, *scratch = pair + n * n,
+           *rows = scratch + source_size(pass->rows, pass->plan.block);
     fill((size_t)aux->q * here->n, 0.0, out);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
-        const struct block there = pass_block(pass, c, room);
+        const struct block there = pass_block(pass, c, scratch);
         pairs_add(aux->kernel, here, &there, aux->q, find_rows(d, &there, rows), pair,
                   out);
         if (aux->p)

@@ -13,7 +13,7 @@
 #include "pf.h"
 
 struct divergence {
-    struct inducing z; /* not read for the constant */
+    struct inducing z; /* not needed for the constant */
     struct source rows;
     struct pass pass;
     struct panel panel; /* with aux, without Wt */

@@ -228,8 +228,8 @@ static void effect_predict_block(const void *self, const struct visit *v)
     inducing_unexplained(to->z, b, v->A, unexplained);
     mult_Atx(M, n, 1.0, v->A, to->gamma, 0.0, mean);
     for (int i = 0; i < n; i++) {
-        double room[most_entries],
-            *own = to->own == NULL ? room : to->own + (size_t)p * (b->first + i);
+        double unused[most_entries],
+            *own = to->own == NULL ? unused : to->own + (size_t)p * (b->first + i);
         copy((size_t)M, v->A + (size_t)i * M, F + (size_t)i * m);
         mean[i] +=
             take_row(to, b->X + i, b->ldx, F + (size_t)i * m, own, unexplained + i);

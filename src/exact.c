@@ -31,7 +31,7 @@ static enum status factor(struct exact *e)
     }
     if (chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
-    for (int i = 0; i < n; i++) { /* a pivot may be nothing but rounding */
+    for (int i = 0; i < n; i++) { /* fails if a pivot is only a rounding error */
         const double pivot = K[(size_t)i * n + i];
         if (pivot * pivot <= 8.0 * DBL_EPSILON * alpha[i])
             return STATUS_EXACT_NOT_PD;

@@ -15,7 +15,8 @@ struct exact {
     struct pass pass;
     const double *weights; /* [N] or NULL */
     double *L, *alpha;     /* results: N x N, [N] */
-    double *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if slopes are wanted */
+    double
+        *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if derivatives are wanted */
 };
 /* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}).  pass.rows have a response. */
 enum status exact_run(struct exact *e, double *value);
@@ -23,8 +24,8 @@ enum status exact_run(struct exact *e, double *value);
  * Sets precision. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* A sink that predicts at new rows.  The points z of the pass are the rows X.  Without z->L it computes means
- * alone, and variances are NaN. */
+/* A sink that predicts at new rows.  The inducing points z of the pass are the training rows.  Without z->L it
+ * computes only means, and variances are NaN. */
 struct exact_predicting {
     const struct inducing *z;
     const double *alpha;

@@ -260,7 +260,7 @@ static void group_effects(const struct factor *f, const struct rows *Z,
                    : 0.0;
 }
 
-void factor_statistic(const struct factor *f, struct rows Z, struct rows X, double *S)
+void factor_argument(const struct factor *f, struct rows Z, struct rows X, double *S)
 {
     const enum metric metric = f->profile->metric;
     if (metric == METRIC_PERIODIC)
@@ -282,7 +282,7 @@ void factor_statistic(const struct factor *f, struct rows Z, struct rows X, doub
     }
 }
 
-void factor_self_statistic(const struct factor *f, struct rows X, double *s)
+void factor_self_argument(const struct factor *f, struct rows X, double *s)
 {
     const int product = f->profile->metric == METRIC_PRODUCT;
     for (int i = 0; i < X.n; i++) {
@@ -314,7 +314,7 @@ void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows 
                       double *out)
 {
     const struct factor slope = table_slope(f, j);
-    factor_statistic(&slope, Z, X, out);
+    factor_argument(&slope, Z, X, out);
     if (!factor_has_levels(f))
         f->profile->value_shape_slope(Z.n * X.n, f->power, factor_shape(f), out);
 }
@@ -322,7 +322,7 @@ void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows 
 void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out)
 {
     const struct factor slope = table_slope(f, j);
-    factor_self_statistic(&slope, X, out);
+    factor_self_argument(&slope, X, out);
     if (!factor_has_levels(f))
         f->profile->value_shape_slope(X.n, f->power, factor_shape(f), out);
 }

@@ -48,7 +48,7 @@ void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows 
                       double *out);
 /* Computes dg / dlog parameter j for each row with itself [n]. */
 void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out);
-/* Returns the shape parameters, which follow those of the metric. */
+/* Returns the shape parameters, which follow the metric's parameters. */
 const double *factor_shape(const struct factor *f);
 
 /* METRIC_PERIODIC: the period; the coordinates (c, s) of x on a circle with the period as circumference */
@@ -61,9 +61,9 @@ enum { FACTOR_ARC = 64 };
 double factor_rate(const struct factor *f, int j);
 
 /* Computes S (M x n), the arguments for the rows of Z and the rows of X. */
-void factor_statistic(const struct factor *f, struct rows Z, struct rows X, double *S);
+void factor_argument(const struct factor *f, struct rows Z, struct rows X, double *S);
 /* Computes s [n], the argument for each row with itself. */
-void factor_self_statistic(const struct factor *f, struct rows X, double *s);
+void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
 /* Multiplies n entries of times exp(-exponent) by the factor, given its arguments S.  S of a factor that is not
  * stationary is overwritten.  Returns 1 if the factor has an exponent. */

@@ -117,7 +117,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
         const struct functionals f = arg_functionals(of, 0, M, n);
         SEXP result = PROTECT(pack_certified(n, &self.to));
         certify_features(p, &norms, n, 0, f.features, f.prior, f.size, NULL,
-                         room(3 * (size_t)M * (size_t)n), &self.to);
+                         alloc_doubles(3 * (size_t)M * (size_t)n), &self.to);
         return packed(result);
     }
     const int n = pass.rows->N;

@@ -100,7 +100,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
                                    arg_number(s2, "s2"),
                                    pack_matrix(result, "U", p, p * e.grouping->levels)};
     struct pass pass = over_levels(&e, control);
-    double *found = room(eliminate_size(&e)), *h = found + (size_t)e.m * e.m;
+    double *found = alloc_doubles(eliminate_size(&e)), *h = found + (size_t)e.m * e.m;
     pass_run(&pass, eliminating_sink(&to, found));
     mirror_lower(e.m, found);
     copy((size_t)e.m * e.m, found, pack_matrix(result, "eliminated", e.m, e.m));
@@ -198,10 +198,10 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     const size_t size = ((size_t)l->s + 1) * l->count;
     check_levels(&e, l->rows);
     g.e = &e;
-    g.u = room(size);
-    g.given = room(size);
-    g.d = room((size_t)l->count);
-    g.T = room((size_t)e.q * e.q);
+    g.u = alloc_doubles(size);
+    g.given = alloc_doubles(size);
+    g.d = alloc_doubles((size_t)l->count);
+    g.T = alloc_doubles((size_t)e.q * e.q);
     SEXP result = PROTECT(pack(NULL));
     g.V = pack_matrix(result, "V", e.q, e.q);
     g.b = pack_vector(result, "b", e.q);
@@ -238,7 +238,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     struct pass pass = pass_over(rows, NULL, control);
     if (size * sizeof(double) > pass.plan.memory)
         pass.plan.threads = 1; /* each thread has its own sums */
-    double *sums = room(size);
+    double *sums = alloc_doubles(size);
     pass_run(&pass, decorrelated_sink(&F, sums));
     SEXP result = PROTECT(pack(NULL));
     double *P = pack_matrix(result, "P", k, k);

@@ -17,7 +17,7 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
     double *theta = pack_vector(result, "theta", n_theta);
     fill((size_t)n_theta, 0.0, theta);
     e.alpha = pack_vector(result, "alpha", n);
-    e.L = slopes ? room((size_t)n * n) : pack_matrix(result, "L", n, n);
+    e.L = slopes ? alloc_doubles((size_t)n * n) : pack_matrix(result, "L", n, n);
     e.precision = slopes ? pack_vector(result, "precision", n) : NULL;
     if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK && slopes)
         exact_gradient(&e, theta, &noise);
@@ -56,7 +56,7 @@ SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new)
         Rf_error("internal: a covariance needs `L`");
     const struct block b = source_whole(arg_new_rows(p.z.model, x_new));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    posterior_covariance(&p, &b, 0, room((size_t)p.z.M * b.n), REAL(covariance));
+    posterior_covariance(&p, &b, 0, alloc_doubles((size_t)p.z.M * b.n), REAL(covariance));
     UNPROTECT(1);
     return covariance;
 }

@@ -86,8 +86,8 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     struct select_state s = {.kernel = model->kernel,
                              .rows = source_whole(arg_new_rows(model, x)),
                              .most = arg_count(m, "m")};
-    s.pivot = room_for_integers((size_t)s.most);
-    select_start(&s, door_arena(R_NilValue));
+    s.pivot = alloc_integers((size_t)s.most);
+    select_start(&s, scratch_arena(R_NilValue));
     while (select_step(&s, tol))
         interrupt_now_and_then(s.m);
     SEXP result = PROTECT(pack(NULL));
@@ -106,8 +106,8 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     g.P = arg_matrix(P, "P", &r, &columns);
     if (r != g.r || columns != g.r)
         Rf_error("internal: `P` must have a row and a column for each row of `V`");
-    g.pivot = room_for_integers((size_t)g.most);
-    guided_start(&g, door_arena(R_NilValue));
+    g.pivot = alloc_integers((size_t)g.most);
+    guided_start(&g, scratch_arena(R_NilValue));
     while (guided_step(&g, least))
         interrupt_now_and_then(g.m);
     SEXP pivots = PROTECT(Rf_allocVector(INTSXP, g.m));

@@ -7,7 +7,7 @@
 
 /* ---- shared by one latent function and K classes --------------------------------------------- */
 
-/* Returns a pass over x that runs several times.  Derivatives (`want` 2) read K as well. */
+/* Returns a pass over x that runs several times.  It keeps K if `want` is 2, for derivatives. */
 static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
 {
     struct pass pass = pass_at(x, z, control);
@@ -78,10 +78,10 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     l->f = pack_vector(result, "f", N);
     l->g = pack_vector(result, "g", N);
     l->W = pack_vector(result, "W", N);
-    l->l3 = room((size_t)N);
-    l->s = want > 0 ? pack_vector(result, "slopes", N) : room((size_t)N);
-    l->left = want > 0 ? pack_vector(result, "left", N) : room((size_t)N);
-    l->q = want > 0 ? pack_vector(result, "q", N) : room((size_t)N);
+    l->l3 = alloc_doubles((size_t)N);
+    l->s = want > 0 ? pack_vector(result, "slopes", N) : alloc_doubles((size_t)N);
+    l->left = want > 0 ? pack_vector(result, "left", N) : alloc_doubles((size_t)N);
+    l->q = want > 0 ? pack_vector(result, "q", N) : alloc_doubles((size_t)N);
     l->p = want > 1 ? pack_vector(result, "p", N) : NULL;
     UNPROTECT(1);
     return result;
@@ -175,7 +175,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     const size_t MM = (size_t)M * M;
     if (TYPEOF(P) != VECSXP)
         Rf_error("internal: `P` must be a list");
-    double *all = room(MM * n_forms);
+    double *all = alloc_doubles(MM * n_forms);
     for (int k = 0; k < n_forms; k++)
         copy(MM, arg_vector(VECTOR_ELT(P, k), "P", MM), all + k * MM);
     SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, pass.rows->N));

@@ -31,7 +31,7 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, 
             e.panel.Wt = arg_vector_or_null(list_get(objective, "Wt"), "Wt",
                                             (size_t)e.panel.aux->q * e.rows.N);
     }
-    e.pass.plan.arena = door_arena(scratch);
+    e.pass.plan.arena = scratch_arena(scratch);
     if (list_get(objective, "share") != R_NilValue)
         e.summary.share = list_number(objective, "share");
     return e;

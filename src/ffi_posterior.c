@@ -69,8 +69,8 @@ SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor)
     const struct posterior *p = arg_posterior(posterior);
     const struct block b = source_whole(arg_new_rows(p->z.model, x));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    posterior_covariance(p, &b, arg_integer(sor, "sor"), room((size_t)p->z.M * b.n),
-                         REAL(covariance));
+    posterior_covariance(p, &b, arg_integer(sor, "sor"),
+                         alloc_doubles((size_t)p->z.M * b.n), REAL(covariance));
     UNPROTECT(1);
     return covariance;
 }

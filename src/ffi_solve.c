@@ -50,7 +50,7 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
                                       double *beta)
 {
     const int M = p->z.M;
-    double *weights = room((size_t)M);
+    double *weights = alloc_doubles((size_t)M);
     if (!whiten)
         solve_lower(M, 1, p->z.L, Ay);
     copy((size_t)M, Ay, beta);
@@ -70,7 +70,7 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     struct inducing points = p->z;
     points.L = whiten ? p->z.L : NULL;
     struct pass pass = pass_over(arg_data(points.model, rows), &points, control);
-    double *sums = room((size_t)M + 1), rss = 0.0;
+    double *sums = alloc_doubles((size_t)M + 1), rss = 0.0;
     SEXP result = PROTECT(pack(NULL));
     pass.again = 1;
     pass_run(&pass, response_sink(&M, sums));

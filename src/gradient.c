@@ -39,12 +39,12 @@ static const double *pairing_AK(const struct pairing *p, const struct block *her
     const size_t Mn = (size_t)M * pass->plan.block;
     double *AK = b < pass->kept ? p->AK + (size_t)b * Mn : work, *A_c = work + Mn,
            *pair = A_c + Mn,
-           *room = pair + pairs_size(pass->plan.block, pass->plan.block);
+           *scratch = pair + pairs_size(pass->plan.block, pass->plan.block);
     if (b < pass->kept && !again)
         return AK;
     fill((size_t)M * here->n, 0.0, AK);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
-        const struct block there = pass_block(pass, c, room);
+        const struct block there = pass_block(pass, c, scratch);
         pairs_add(pass->z->model->kernel, here, &there, M, pass_A(pass, &there, A_c),
                   pair, AK);
     }
@@ -82,10 +82,10 @@ static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
     const struct block *b = &v->block;
     double *Kmx_bar = v->work, *part = Kmx_bar + (size_t)p->z->M * b->n,
-           *room = part + b->n + kernel_size(p->z->model->kernel, p->z->M);
-    const double *Wt = panel_rows(&p->panel, b, room), *AK = NULL;
+           *scratch = part + b->n + kernel_size(p->z->model->kernel, p->z->M);
+    const double *Wt = panel_rows(&p->panel, b, scratch), *AK = NULL;
     if (p->pairing != NULL)
-        AK = pairing_AK(p->pairing, b, 0, room + panel_size(&p->panel, b->n));
+        AK = pairing_AK(p->pairing, b, 0, scratch + panel_size(&p->panel, b->n));
     v->sums[gradient_size(p->z) - 1] +=
         gradient_block(p->adjoint, b, v->A, Wt, AK, part, Kmx_bar);
 }

@@ -82,11 +82,11 @@ static void product_add(const void *self, const struct visit *v)
     const struct kernel_matvecs *to = self;
     const struct pass *pass = to->pass;
     const struct block *here = &v->block;
-    double *room = v->work + pairs_both_size(pass->plan.block, pass->plan.block);
+    double *scratch = v->work + pairs_both_size(pass->plan.block, pass->plan.block);
     for (int j = 0; j <= v->number; j++) {
         if ((v->number + j) % to->shares != to->share)
             continue;
-        const struct block there = pass_block(pass, j, room);
+        const struct block there = pass_block(pass, j, scratch);
         pairs_add_both(to->kernel, here, &there, to->m, pass->rows->N,
                        to->V + here->first, to->V + there.first, v->work,
                        v->sums + here->first, v->sums + there.first);

@@ -2,10 +2,10 @@
 #include "linalg.h"
 
 /* 8 more for vectors that begin in a tile */
-enum { TILE_ROOM = KERNEL_TILE * KERNEL_WIDE + 8 };
+enum { TILE_SIZE = KERNEL_TILE * KERNEL_WIDE + 8 };
 
 struct tile {
-    double statistic[TILE_ROOM], exponent[TILE_ROOM], times[TILE_ROOM];
+    double argument[TILE_SIZE], exponent[TILE_SIZE], times[TILE_SIZE];
 };
 
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
@@ -53,7 +53,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* The values of such a factor are 0 only by underflow, so derivatives need the kernel matrix alone. */
+/* For one such factor the values are 0 only by underflow, so derivatives follow from the kernel matrix alone. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -103,11 +103,11 @@ static int strips_of_terms(const struct kernel *k, const struct term *t, int n_t
     return 1;
 }
 
-/* Computes a term without its factor `skip` (-1: the whole term) for a tile.  The result is in w->statistic. */
+/* Computes a term without its factor `skip` (-1: the whole term) for a tile.  The result is in w->argument. */
 static void term_tile(const struct kernel *k, const struct term *t, int skip,
                       struct rows Z, struct rows X, struct tile *w)
 {
-    if (skip < 0 && strips_of_terms(k, t, 1, Z, X, w->statistic))
+    if (skip < 0 && strips_of_terms(k, t, 1, Z, X, w->argument))
         return;
     const size_t size = (size_t)Z.n * X.n;
     int stationary = 0;
@@ -116,13 +116,13 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip,
     for (int i = 0; i < t->n_factors; i++)
         if (i != skip) {
             const struct factor *f = kernel_factor(k, t, i);
-            factor_statistic(f, Z, X, w->statistic);
-            stationary |= factor_split(f, size, w->statistic, w->exponent, w->times);
+            factor_argument(f, Z, X, w->argument);
+            stationary |= factor_split(f, size, w->argument, w->exponent, w->times);
         }
     if (stationary)
-        strip_finish(linalg_lanes(), (int)size, w->exponent, w->times, w->statistic);
+        strip_finish(linalg_lanes(), (int)size, w->exponent, w->times, w->argument);
     else
-        copy(size, w->times, w->statistic);
+        copy(size, w->times, w->argument);
 }
 
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
@@ -135,7 +135,7 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int add
                               rows = rows_tile(X, i, KERNEL_WIDE);
             term_tile(k, t, skip, some, rows, &w);
             for (int a = 0; a < rows.n; a++) {
-                const double *from = w.statistic + (size_t)a * some.n;
+                const double *from = w.argument + (size_t)a * some.n;
                 double *to = out + (size_t)(i + a) * Z.n + m;
                 if (add)
                     add_scaled((size_t)some.n, 1.0, from, to);
@@ -163,7 +163,7 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
         const struct factor *f = kernel_factor(k, t, i);
         if (i == skip || factor_is_constant(f))
             continue;
-        factor_self_statistic(f, X, s);
+        factor_self_argument(f, X, s);
         factor_split(f, n, s, none, out);
     }
 }

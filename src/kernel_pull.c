@@ -62,7 +62,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     const size_t size = (size_t)p->Z.n * p->X.n;
     const double *shape = factor_shape(f);
     if (profile->slope_reads_r2)
-        factor_statistic(f, p->Z, p->X, p->S);
+        factor_argument(f, p->Z, p->X, p->S);
     if (p->dtheta != NULL && profile->n_shape > 0) {
         profile->shape_slope((int)size, shape, k, p->S, p->w);
         p->dtheta[f->at + factor_n_metric(f)] += dot(size, p->w, p->K_bar);
@@ -96,7 +96,7 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     }
     if (p->dZ == NULL)
         return;
-    factor_statistic(f, p->Z, p->X, p->S);
+    factor_argument(f, p->Z, p->X, p->S);
     profile->value_slope((int)size, f->power, factor_shape(f), p->S);
     multiply(size, p->S, p->w);
     factor_pull(f, p->Z, p->X, p->w, p->dZ, NULL);
@@ -190,10 +190,10 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
             factor_own_self_slope(f, j, X, s);
             dtheta[f->at + j] += dot(n, s, rest);
         }
-        factor_self_statistic(f, X, s);
+        factor_self_argument(f, X, s);
         f->profile->value_slope(X.n, f->power, factor_shape(f), s);
         for (int j = f->profile->metric == METRIC_GROUP; j < f->d && dX != NULL; j++)
-            /* the derivative of s(x, x) is twice that of s(x, z) */
+            /* s(x, x) has twice the derivative of s(x, z) */
             for (int a = 0; a < X.n; a++)
                 dX[(size_t)f->column[j] * ld + a] +=
                     2.0 * s[a] * rest[a] * factor_input_slope(f, j, rows_from(X, a, 1));

@@ -68,7 +68,7 @@ static void add_factor(const struct kernel *k, const struct term *t, int i, int 
 {
     const struct factor *f = kernel_factor(k, t, i);
     const int size = Z.n * X.n;
-    factor_statistic(f, Z, X, s->S);
+    factor_argument(f, Z, X, s->S);
     if (factor_is_stationary(f)) {
         kernel_term(k, t, -1, 0, Z, X, s->values);
         f->profile->slope(size, factor_shape(f), s->values, s->S, s->w);
@@ -115,7 +115,7 @@ static struct jet factor_jet(const struct factor *f, int column, struct rows x)
     struct jet g = {1.0, 0.0, 0.0};
     double s, slope, curvature;
     if (!factor_is_constant(f)) {
-        factor_self_statistic(f, x, &s);
+        factor_self_argument(f, x, &s);
         slope = curvature = g.value = s;
         if (profile->value != NULL)
             profile->value(1, f->power, shape, &g.value);

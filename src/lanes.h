@@ -13,8 +13,8 @@
 
 struct lanes {
     int lanes;
-    /* Adds a term k of a kernel to T, and copies it to K.  S gets -2 d term / d r2 of each factor, one triangle
-     * after the other.  Numbers of one column of X are n apart. */
+    /* Adds a term k of a kernel to T, and copies the term to K.  S gets -2 d term / d r2 of each factor, one
+     * triangle after the other.  Numbers of one column of X are n apart. */
     void (*values)(const struct strip_kernel *k, int n, const double *X, double *T,
                    double *K, double *S);
     /* slope: out_a += sum_b S_ab ((x_a - x_b) rate)^2 u_b,   multiply: out += K u */

@@ -151,7 +151,7 @@ double laplace_evidence(const struct laplace *l)
     return l->variational ? -l->mode.psi : newton_evidence(&l->mode);
 }
 
-/* ---- residual variances, and slopes through W ------------------------------------------------- */
+/* ---- residual variances, and derivatives through W -------------------------------------------- */
 
 /* Returns the W that counts in the penalty: 0 if W is negative, because such a row has no information. */
 static double kept(double W)

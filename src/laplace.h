@@ -38,7 +38,7 @@ struct laplace {
     double *sums, *toward, *work;
 };
 
-/* The caller sets z (with L), sites, pass, `variational`, and all arrays above `sums` with those of the mode. */
+/* The caller sets z (with L), sites, pass, `variational`, all arrays above `sums`, and the arrays of the mode. */
 void laplace_open(struct laplace *l);
 
 /* Moves u to the mode, by newton_run(). */

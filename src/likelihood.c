@@ -51,7 +51,7 @@ int likelihood_neighbours(const struct likelihood *l, int t)
     return s;
 }
 
-/* With slopes 2, the information is estimated from every fourth run of 16 consecutive terms. */
+/* If `slopes` is 2, the information is estimated from every fourth run of 16 consecutive terms. */
 enum { sampled_terms = 16, sampled_of = 4 };
 
 static int has_information(const struct likelihood *l, int t)

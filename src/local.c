@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* largest number of kernel values of a block with all near rows */
+/* largest number of kernel values of a block with all rows in `near` */
 enum { most_near = 1 << 22 };
 
 /* ---- weights, a group at a time ------------------------------------------------------------- */

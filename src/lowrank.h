@@ -29,7 +29,7 @@ struct panel {
 };
 /* Returns q, or 0 without an auxiliary distribution. */
 int panel_columns(const struct panel *p);
-/* Returns the doubles of scratch for a block of n rows, 0 if nothing is computed. */
+/* Returns the doubles of scratch for a block of n rows, or 0 if the values are given. */
 size_t panel_size(const struct panel *p, int n);
 /* Returns Wt (q x n) = W' k(U, X_b) diag(scale). */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);

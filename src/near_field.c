@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 #define WAVE      4096 /* largest number of targets in a wave */
-#define FEW       64 /* the store has room for the neighbours of this number of targets */
+#define FEW       64 /* the store holds the neighbours of at least this number of targets */
 #define NEAR_ROWS 256 /* largest number of rows in a block */
 
 /* ---- the store ------------------------------------------------------------------------------ */
@@ -98,11 +98,11 @@ static const double *features_of(const struct near_field *f, const struct visit 
     return is_stored(f) ? f->store.A + M * (size_t)f->store.place[row] : v->A + M * i;
 }
 
-struct field_room field_room(const struct near_field *f, int n, double *work)
+struct field_scratch field_scratch(const struct near_field *f, int n, double *work)
 {
     const size_t M = (size_t)f->z.M, rows = (size_t)f->s + 1;
     const int columns = kernel_columns(f->z.model->kernel);
-    struct field_room r = {.R = work};
+    struct field_scratch r = {.R = work};
     r.near.z = &f->z;
     r.near.columns = columns;
     r.mean = r.R + M * n;
@@ -148,7 +148,7 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
     }
 }
 
-static void keep(const struct near_field *f, size_t row, const struct field_room *r,
+static void keep(const struct near_field *f, size_t row, const struct field_scratch *r,
                  const int *found, const double *R)
 {
     const size_t s = (size_t)f->s;
@@ -163,7 +163,7 @@ static void keep(const struct near_field *f, size_t row, const struct field_room
 }
 
 int field_condition(const struct near_field *f, const struct visit *v,
-                    struct field_room *r)
+                    struct field_scratch *r)
 {
     int failures = 0;
     for (int i = 0; i < v->block.n; i++) {
@@ -192,9 +192,9 @@ static int store_open(struct near_field *f)
     const double each = 8.0 * (double)(M + columns), per_target = f->s + 1.0;
     struct store *store = &f->store;
     int wave = least_of(f->targets.N, WAVE);
-    const int room =
+    const int space =
         least_of(f->rows.N, fmax((double)f->plan.memory / each, per_target * FEW));
-    store->capacity = least_of(room, per_target * f->targets.N);
+    store->capacity = least_of(space, per_target * f->targets.N);
     if (store->capacity < f->rows.N)
         wave = least_of(wave, store->capacity / (int)per_target);
     store->place = arena_ints(arena, (size_t)f->rows.N);

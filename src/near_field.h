@@ -47,18 +47,18 @@ struct near_field {
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets.  The sink's scratch is divided by field_room(). */
+/* Calls the sink with every block of targets.  The sink's scratch is divided by field_scratch(). */
 void field_run(struct near_field *f, struct sink sink);
 
 /* Returns the number of target i of the wave among all targets. */
 int field_row(const struct near_field *f, int i);
 
-struct field_room {
+struct field_scratch {
     double *R, *mean, *left, *y; /* of a block of targets */
     double *u, *work;            /* of one target */
     struct near near;
 };
-struct field_room field_room(const struct near_field *f, int n, double *work);
+struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
 /* Computes r (M x n), mean and residual variance of every target of a block.  Returns how many failed. */
 int field_condition(const struct near_field *f, const struct visit *v,
-                    struct field_room *r);
+                    struct field_scratch *r);

@@ -14,7 +14,7 @@ static void summing_add(const void *self, const struct visit *v)
     const struct near_posterior *p = self;
     const struct near_field *f = &p->field;
     const int M = f->z.M, n = v->block.n;
-    struct field_room r = field_room(f, n, v->work);
+    struct field_scratch r = field_scratch(f, n, v->work);
     double *G = v->sums, *Ay = G + (size_t)M * M, *yy = Ay + M,
            *more = G + stats_size(M, 0), *rate = r.left;
     more[FAILURES] += field_condition(f, v, &r);
@@ -70,7 +70,7 @@ static void predicting_add(const void *self, const struct visit *v)
     const struct near_field *f = &p->field;
     const int n = v->block.n;
     const size_t M = (size_t)f->z.M;
-    struct field_room r = field_room(f, n, v->work);
+    struct field_scratch r = field_scratch(f, n, v->work);
     v->sums[0] += field_condition(f, v, &r);
     for (int i = 0; i < n; i++) {
         const int row = field_row(f, v->block.first + i);

@@ -13,8 +13,8 @@ struct search {
     int *row;
 };
 
-/* Returns the positive one of two numbers, or 0 if neither is positive.  This is how far u lies outside an
- * interval; it is exact and has no branches. */
+/* Returns how far u lies outside an interval: the positive one of two numbers, or 0 if neither is positive.  The
+ * formula is exact and has no branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
@@ -236,8 +236,9 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row is far from the data: the ball around it up to its nearest row is empty, but would have many
- * rows if it were as dense as the shell between the nearest row and the n-th, which has n - 1 rows. */
+/* Returns 1 if a row is far from the data.  The ball around the row up to its nearest neighbour is empty.  The row
+ * is far if this ball would have many rows at the density of the shell from the nearest to the n-th neighbour,
+ * which has n - 1 rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

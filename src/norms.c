@@ -68,8 +68,9 @@ static void T1_add(const void *self, const struct visit *to)
     const struct piece p = piece_of(all, to->number);
     const double *v = g->v + p.start;
     double *Kv = to->work, *pair = Kv + g->inner,
-           *room = pair + pairs_size(g->inner, g->inner), *other = room + rows_size(g);
-    const struct block own = source_block(&g->rows, p.start + p.i, p.n, room);
+           *scratch = pair + pairs_size(g->inner, g->inner),
+           *other = scratch + rows_size(g);
+    const struct block own = source_block(&g->rows, p.start + p.i, p.n, scratch);
     double vKv = 0.0, vv = 0.0;
     kernel_diagonal(k, rows_of(&own), Kv);
     scale_columns(1, p.n, own.scale, Kv);
@@ -107,10 +108,10 @@ static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
     }
 }
 
-static struct block with_A(const struct grouping *g, int start, int n, double *room,
+static struct block with_A(const struct grouping *g, int start, int n, double *scratch,
                            double *A)
 {
-    const struct block b = source_block(&g->rows, start, n, room);
+    const struct block b = source_block(&g->rows, start, n, scratch);
     inducing_features(&g->z, &b, A);
     return b;
 }
@@ -124,9 +125,9 @@ static void T2_add(const void *self, const struct visit *to)
     const int M = g->z.M;
     const size_t inner = (size_t)g->inner, Mn = M * inner;
     double *A = to->work, *A_c = A + Mn, *AE = A_c + Mn, *E = AE + Mn,
-           *sums = E + inner * inner, *room = sums + inner, *other = room + rows_size(g),
-           largest = 0.0;
-    const struct block own = with_A(g, p.start + p.i, p.n, room, A);
+           *sums = E + inner * inner, *scratch = sums + inner,
+           *other = scratch + rows_size(g), largest = 0.0;
+    const struct block own = with_A(g, p.start + p.i, p.n, scratch, A);
     fill((size_t)M * p.n, 0.0, AE);
     fill((size_t)p.n, 0.0, sums);
     for (int j = 0; j < p.n_b; j += g->inner) {

@@ -43,7 +43,7 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
     return STATUS_OK;
 }
 
-/* slope = N/2 - (M - tr D^{-1})/2 - rss/(2 s2) - t/(2 s2),  D^{-1} = s2 (s2 I + G)^{-1} */
+/* The derivative in log s2 is N/2 - (M - tr D^{-1})/2 - rss/(2 s2) - t/(2 s2),  D^{-1} = s2 (s2 I + G)^{-1}. */
 static double vfe_value(const struct summary *summary, double rss, struct arena *arena,
                         double *slope)
 {

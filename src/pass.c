@@ -46,13 +46,13 @@ void pass_open(struct pass *p)
     p->thread = arena_take(p->plan.arena, (size_t)p->plan.threads * thread_size(p));
 }
 
-struct block pass_block(const struct pass *p, int b, double *room)
+struct block pass_block(const struct pass *p, int b, double *scratch)
 {
     const int start = b * p->plan.block, left = p->plan.N - start,
               n = left < p->plan.block ? left : p->plan.block;
     if (p->rows == NULL)
         return (struct block){.n = n, .first = start};
-    return source_block(p->rows, start, n, room);
+    return source_block(p->rows, start, n, scratch);
 }
 
 /* Returns the memory of block b: K = k(Z, X_b), then A and the scales of FITC. */
@@ -71,9 +71,9 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
 {
     struct visit v = {.number = b};
     double *made = made_of(p, b, slot);
-    double *room = p->thread + (size_t)(slot + 1) * thread_size(p) -
-                   (p->rows ? source_size(p->rows, p->plan.block) : 0);
-    v.block = pass_block(p, b, room);
+    double *scratch = p->thread + (size_t)(slot + 1) * thread_size(p) -
+                      (p->rows ? source_size(p->rows, p->plan.block) : 0);
+    v.block = pass_block(p, b, scratch);
     if (p->z != NULL) {
         v.K = made;
         v.A = A_of(p, made);

@@ -32,7 +32,7 @@ struct pass {
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
     int goes_on;        /* 1: adds to the sums of earlier passes */
     int beside; /* doubles for each row of kept blocks that are stored elsewhere */
-    /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether these are
+    /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether K and A are
      * computed. */
     int opened, kept, made;
     double *memory, *thread,
@@ -46,7 +46,7 @@ struct pass {
 void pass_open(struct pass *p);
 void pass_run(struct pass *p, struct sink sink);
 
-/* Returns block b of the rows, for sinks that read two blocks.  `room` is scratch of source_size(rows, plan.block). */
-struct block pass_block(const struct pass *p, int b, double *room);
+/* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block). */
+struct block pass_block(const struct pass *p, int b, double *scratch);
 /* Returns A of a block: the kept A, or A computed in the argument A (M x n). */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

@@ -9,6 +9,7 @@
  *
  * so a product of several factors needs one exp.  g is 0 only by underflow, so a product k of stationary factors has
  * the derivative k g'/g in the r2 of one factor.  Profiles that are not stationary have plain functions.
+ * In names, a slope is a derivative.
  *
  * METRIC_SCALED reads a column with the numbers of levels as if it were the 0/1 columns of these levels: different
  * levels are LEVELS_APART lengthscales apart.  Such a column has a negative rate, and derivatives in it are 0.
@@ -34,10 +35,10 @@ struct closed_form {
 struct profile {
     const char *name;
     enum metric metric;
-    int n_shape; /* number of shape parameters, which follow those of the metric */
+    int n_shape; /* number of shape parameters, which follow the metric's parameters */
     /* form for the vectorised code of strip.h, or NULL */
     const struct closed_form *closed;
-    /* A stationary profile has these functions.  split() updates n entries: exponent += ..., times *= .... */
+    /* The next functions are for stationary profiles.  split() updates n entries: exponent += ..., times *= .... */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);
     int slope_reads_r2; /* 1 if slope() and shape_slope() read r2 */
@@ -45,8 +46,8 @@ struct profile {
                   double *out); /* dk / dr2 */
     void (*shape_slope)(int n, const double *shape, const double *k, const double *r2,
                         double *out); /* dk / dlog shape */
-    /* Other profiles have these functions.  They replace n arguments s by g(s), dg / ds, d^2g / ds^2 and dg / dlog
-     * shape. value = NULL stands for g(s) = s, and value_curvature = NULL for 0. */
+    /* The next functions are for other profiles.  They replace n arguments s by g(s), dg / ds, d^2g / ds^2 and dg
+     * / dlog shape.  value = NULL stands for g(s) = s, and value_curvature = NULL for 0. */
     void (*value)(int n, int power, const double *shape, double *s);
     void (*value_slope)(int n, int power, const double *shape, double *s);
     void (*value_curvature)(int n, int power, const double *shape, double *s);

@@ -12,11 +12,11 @@ static int takes(int operation)
     return operation <= RESPONSE ? 0 : operation <= POWER ? 2 : 1;
 }
 
-/* Returns 1 if the program is valid.  `room` numbers of the array are left from its start on. */
-static int valid_program(const double *program, size_t room)
+/* Returns 1 if the program is valid.  The array ends `available` numbers after its start. */
+static int valid_program(const double *program, size_t available)
 {
     int depth = 0;
-    if (room < 2 || !(program[0] >= 1.0) || !(program[0] <= (double)(room - 1)))
+    if (available < 2 || !(program[0] >= 1.0) || !(program[0] <= (double)(available - 1)))
         return 0;
     const size_t n = (size_t)program[0];
     for (size_t i = 1; i <= n; i++) {

@@ -224,7 +224,7 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* Returns the same as cut_normal() in closed form, for a wide interval with a < 1 and b > -1.  There nothing
+/* Returns the result of cut_normal() in closed form, for a wide interval with a < 1 and b > -1, where nothing
  * cancels. */
 static struct site_value wide_normal(double a, double b)
 {

@@ -122,7 +122,7 @@ enum status softmax_mode(struct softmax *l, double enough, int maxit)
     return status == STATUS_OK && l->factor == FACTOR_EARLIER ? factor_here(l) : status;
 }
 
-/* ---- the covariance of phi, and slopes through W ---------------------------------------------------- */
+/* ---- the covariance of phi, and derivatives through W ------------------------------------------ */
 
 static void invert(struct softmax *l)
 {

@@ -28,7 +28,7 @@ struct softmax {
         FACTOR_NONE,
         FACTOR_EARLIER,
         FACTOR_HERE
-    } factor; /* C is no factor, the factor of H at an earlier u, or that of H at u */
+    } factor; /* whether C is no factor, the factor of H at an earlier u, or the factor of H at u */
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
     double penalty;
     double near;  /* decrement below which each step has its own H */
@@ -45,7 +45,7 @@ static inline int pair_of(int j, int k)
 struct class_rows {
     double *p, *mean, *g, *rest;
 };
-/* Divides `work` into these arrays. */
+/* Divides `work` into the arrays of struct class_rows. */
 struct class_rows class_rows_in(const struct softmax *l, int n, double *work);
 /* Computes C'p and g of row i of a block from its p.  `row` is its number among all rows. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);

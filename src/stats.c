@@ -2,7 +2,7 @@
 #include "stats.h"
 #include "linalg.h"
 
-/* The sums are G (lower triangle), Ay, AW, and these scalars. */
+/* The sums are G (lower triangle), Ay, AW and the scalars below. */
 enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
 
 size_t stats_size(int M, int q)

@@ -32,7 +32,7 @@ struct stats {
 /* Completes G from its lower triangle.  Fails if a sum is not finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* A sink that computes these sums. */
+/* A sink that computes the sums. */
 struct summing {
     const struct kernel *kernel;
     int M;

@@ -46,7 +46,7 @@ struct tree {
     double *width;   /* diagonal of each leaf's box [leaves] */
     int *row;        /* row at each position [n], from 0 */
     int *rank;       /* rank at each position [n], ascending in a leaf; or NULL */
-    int *least_rank; /* smallest rank in each node [nodes]; or NULL */
+    int *least_rank; /* smallest rank of each node [nodes]; or NULL */
     double *work;    /* scratch [n] */
 };
 

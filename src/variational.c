@@ -53,9 +53,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Tries the step t, to G + t toward and the u that belongs to it.  Takes it and returns 1 if the bound rises by a
- * quarter of what its derivative promises (at the top of a parabola it rises by a half), or by a quarter of a nat.
- * The bound is bounded above, so the latter happens only finitely often. */
+/* Tries the step t, to G + t toward and the u that belongs to it.  Takes the step and returns 1 if the bound rises
+ * enough.  Enough is a quarter of what its derivative promises (at the top of a parabola it rises by a half), or a
+ * quarter of a nat.  The bound is bounded above, so only finitely many steps bring a quarter of a nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
