@@ -2,6 +2,13 @@
 
 #include <stddef.h>
 
+#define PI 3.14159265358979323846
+
+static inline int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 /* A view of n rows of a matrix.  Column j begins at X + j ldx. */
 struct rows {
     int n;

@@ -16,8 +16,8 @@ struct divergence {
     struct inducing z; /* not needed for the constant */
     struct source rows;
     struct pass pass;
-    struct panel panel; /* with aux, without Wt */
-    double *T, *R;      /* L^{-1} W_m; W_x' - y' for the kept blocks */
+    struct panel panel; /* the auxiliary distribution, without Wt */
+    double *T, *R;      /* T = L^{-1} W_m; R = W_x' - y' for the kept blocks */
 };
 
 /* The caller sets z (without L), rows, panel and pass.plan.  The constant needs no inducing points. */

@@ -65,7 +65,7 @@ struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;
-    double s2, *U; /* result: p x p for each level */
+    double s2, *U; /* U is a result: p x p for each level */
 };
 size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);

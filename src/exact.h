@@ -9,7 +9,7 @@
  */
 #include "gram.h"
 
-/* The posterior of rows in memory, computed in passes over them. */
+/* The exact posterior of rows in memory, computed by passes over them. */
 struct exact {
     const struct model *model;
     struct pass pass;

@@ -3,8 +3,6 @@
 #include "factor.h"
 #include "simd.h"
 
-static const double pi = 3.14159265358979323846;
-
 int factor_is_stationary(const struct factor *f)
 {
     return f->profile->metric == METRIC_SCALED || f->profile->metric == METRIC_PERIODIC;
@@ -108,15 +106,15 @@ CLONES static void squared_distances(const struct factor *f, const struct rows *
     }
 }
 
-/* Computes the coordinates of x on a circle with circumference `period`. */
+/* Computes the coordinates of x on a circle with circumference `period`.  remainder() is exact. */
 void factor_on_circle(double x, double period, double *c, double *s)
 {
-    const double angle = 2.0 * pi * (remainder(x, period) / period); /* exact */
+    const double angle = 2.0 * PI * (remainder(x, period) / period);
     *c = cos(angle);
     *s = sin(angle);
 }
 
-/* 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2 */
+/* Computes squared distances of points on the circle: 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2. */
 static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
                            double *restrict S)
 {

@@ -18,10 +18,10 @@ struct factor {
     const int *column;  /* columns of the inputs in X [d], from 0 */
     const int *number;  /* [d] 1 for a column with numbers of levels, else 0; or NULL */
     int isotropic;      /* METRIC_SCALED: 1 if all inputs have one lengthscale */
-    int power;          /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
+    int power;          /* exponent of a polynomial; METRIC_GROUP: 1 with an intercept */
     enum levels levels; /* METRIC_LEVELS: kind of correlations */
     int n_parameters;
-    const double *parameter; /* all positive [n_parameters] */
+    const double *parameter; /* parameters, all positive [n_parameters] */
     /* METRIC_LEVELS, METRIC_GROUP: correlations or covariances, then their derivatives in the log parameters;
      * METRIC_PRODUCT: a centre and a rate for each input, or NULL */
     const double *table;

@@ -2,8 +2,6 @@
 #include "factor_pull.h"
 #include "simd.h"
 
-static const double pi = 3.14159265358979323846;
-
 /* g -= 2 sum_i w_i u_i / l with u = (x - z) / l, since d r2 / d z = -2 u / l.  The caller has doubled w. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
@@ -97,7 +95,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
                           const double *w, double *dZ, double *dtheta)
 {
     const double rate = fmin(factor_rate(f, 0), 1e145),
-                 turn = 2.0 * pi / factor_period(f);
+                 turn = 2.0 * PI / factor_period(f);
     const int M = Z.n, n = X.n;
     double c[FACTOR_ARC], s[FACTOR_ARC], of_period = 0.0, of_lengthscale = 0.0;
     for (int j = 0; j < f->d; j++)

@@ -1,7 +1,7 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Reads a model, its inducing points and its rows.  The caller sets the targets and results. */
+/* Returns a near_field with a model, its inducing points and its rows.  The caller sets the targets and results. */
 static struct near_field arg_field(const struct model *model, SEXP points, SEXP rows,
                                    SEXP s)
 {

@@ -1,3 +1,4 @@
+#include "block.h"
 #include "gemm.h"
 #include "simd.h"
 #include "vectors.h"
@@ -74,11 +75,6 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* Splits n into parts of about equal size, at most `most`.  Returns the size: a multiple of `of`, but for the last
  * part. */
 static int part(int n, int most, int of)
@@ -100,7 +96,7 @@ static void pack(const struct shape *shape, const struct side *s, int i, int n, 
                  int k, int width, double alpha, double *to)
 {
     for (; n > 0; i += width, n -= width, to += (size_t)width * k) {
-        const int have = least(width, n);
+        const int have = min_int(width, n);
         if (have < width)
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
@@ -166,7 +162,8 @@ static void add_tiles(const struct shape *s, const struct target *to, int i, int
     double tile[MOST_TILE];
     for (int c = 0; c < n; c += s->columns)
         for (int r = 0; r < m; r += s->rows) {
-            const int rows = least(s->rows, m - r), columns = least(s->columns, n - c);
+            const int rows = min_int(s->rows, m - r),
+                      columns = min_int(s->columns, n - c);
             if (to->lower && i + r + rows <= j + c)
                 continue;
             s->multiply(k, A + (size_t)r * k, B + (size_t)c * k, tile);
@@ -187,10 +184,10 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               wide = part(n, WIDE, s.columns);
     for (int j = 0; j < n; j += wide)
         for (int p = 0; p < k; p += deep) {
-            const int width = least(wide, n - j), depth = least(deep, k - p);
+            const int width = min_int(wide, n - j), depth = min_int(deep, k - p);
             pack(&s, &columns, j, width, p, depth, s.columns, alpha, b);
             for (int i = 0; i < m; i += high) {
-                const int height = least(high, m - i);
+                const int height = min_int(high, m - i);
                 if (lower && i + height <= j)
                     continue;
                 pack(&s, &rows, i, height, p, depth, s.rows, 1.0, a);
@@ -209,9 +206,9 @@ static void add_dots(const struct shape *s, int m, int n, int i, int j, double a
     const double *x[4], *y[MOST_DOTS];
     double tile[4 * MOST_DOTS];
     for (int r = 0; r < 4; r++)
-        x[r] = a[least(i + r, n - 1)];
+        x[r] = a[min_int(i + r, n - 1)];
     for (int c = 0; c < s->dot_columns; c++)
-        y[c] = a[least(j + c, n - 1)];
+        y[c] = a[min_int(j + c, n - 1)];
     s->dots(whole, x, y, tile);
     for (int c = 0; c < s->dot_columns && j + c < n; c++)
         for (int r = i < j + c ? j + c - i : 0; r < 4 && i + r < n; r++) {
@@ -246,16 +243,16 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L,
     const struct side rows = {L.x, L.row, L.column}, right = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* packs L before its diagonal tiles */
-        pack(s, &rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
+        pack(s, &rows, i, min_int(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
         used += i * s->columns;
     }
     for (int j = 0; j < n; j += s->rows) {
-        const int columns = least(s->rows, n - j);
+        const int columns = min_int(s->rows, n - j);
         const double *li = l;
         pack(s, &right, j, columns, 0, m, s->rows, 1.0, x);
         for (int i = 0; i < m; i += s->columns) {
             s->multiply(i, x, li, sum);
-            s->solve(least(s->columns, m - i), L.x + i * (L.row + L.column), L.row,
+            s->solve(min_int(s->columns, m - i), L.x + i * (L.row + L.column), L.row,
                      L.column, sum, x + i * s->rows);
             li += i * s->columns;
         }
@@ -277,7 +274,7 @@ void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t 
         return;
     const int deep = part(m, SOLVED, 1);
     for (int i = 0; i < m; i += deep) { /* B_i <- L_ii^{-1} (B_i - L_i. B) */
-        const int rows = least(deep, m - i);
+        const int rows = min_int(deep, m - i);
         const struct strided left = {L.x + i * L.row, L.row, L.column},
                              corner = {left.x + i * L.column, L.row, L.column},
                              solved = {B, row, column};

@@ -17,7 +17,7 @@
 #if KIND == 4
 #define COLUMNS 6
 #define EACH    EACH_6
-#elif KIND == 2 && defined(__aarch64__) /* 32 registers */
+#elif KIND == 2 && defined(__aarch64__) /* the processor has 32 registers */
 #define COLUMNS 12
 #define EACH    EACH_12
 #else
@@ -60,7 +60,8 @@ TARGET static void NAME(pack)(int width, int k, double alpha, const double *from
 {
     const int lanes = LANES_OF(VECTOR);
     for (int e = 0; e < k; e++, from += column, to += width)
-        for (int r = 0; r < width; r += lanes) { /* the last vector may repeat numbers */
+        for (int r = 0; r < width;
+             r += lanes) { /* the last vector may overlap the one before */
             const int at = r + lanes <= width ? r : width - lanes;
             *(VECTOR *)(to + at) = alpha * *(const VECTOR *)(from + at);
         }

@@ -9,7 +9,7 @@ struct inducing {
     const struct model *model;
     int M, columns; /* Z is M x columns, leading dimension M */
     const double *Z;
-    const double *L; /* M x M lower; NULL: A = K diag(scale) below */
+    const double *L; /* M x M lower, or NULL, see inducing_whiten() */
 };
 
 static inline struct rows points_of(const struct inducing *z)

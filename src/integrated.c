@@ -160,7 +160,7 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
         return STATUS_NOT_FINITE;
     solve_chol(q, 1, g->T, g->b);
     g->value = -0.5 * (rest[1] + chol_logdet(q, g->T) + rest[0] - dot(Q, v, g->b) +
-                       l->count * log(2.0 * 3.14159265358979323846));
+                       l->count * log(2.0 * PI));
     if (!isfinite(g->value))
         return STATUS_NOT_FINITE;
     l->u = NULL;

@@ -11,14 +11,14 @@
 #include "likelihood.h"
 
 struct decorrelated {
-    const struct effects *e; /* every row has its levels */
+    const struct effects *e; /* every row must have a level of each grouping */
     struct source rows;
     int s, step; /* largest number of neighbours; numbers in u for each t */
-    double sign; /* 1: u as above; -1: -u */
+    double sign; /* 1 if u is as above, -1 if the array has -u */
     /* row of each t [n], NULL for t; neighbours (s x n), -1 behind the last */
     const int *row, *near;
     const double *u, *d, *R; /* step x n, [n], M x n */
-    int whiten;              /* 1: Z Lam replaces Z */
+    int whiten;              /* 1 if Z Lam replaces Z */
 };
 
 /* Returns the doubles of the sums: P (upper triangle), v, |F y|^2 and sum log d. */
@@ -41,7 +41,7 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  */
 struct integrated {
     struct likelihood l;
-    const struct effects *e; /* every row has its levels */
+    const struct effects *e; /* every row must have a level of each grouping */
     double *u, *d, *given;   /* (s + 1) x count, [count], (s + 1) x count */
     double *T;               /* Cholesky factor of T, q x q */
     double *V, *b;           /* q x q, if derivatives are wanted; [q] */

@@ -169,7 +169,7 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
     fill(size, 0.0, half);
     kernel_pull(k, Z, Z, K, K_bar, rest, half, dtheta);
     if (dZ != NULL)
-        add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column of k(Z, Z) */
+        add_scaled(size, 2.0, half, dZ); /* each z_m is a row and a column of k(Z, Z) */
     kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 

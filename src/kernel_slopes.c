@@ -14,7 +14,7 @@ static int input_of(const struct factor *f, int column)
     return -1;
 }
 
-/* 2 pi / period */
+/* Returns 2 pi / period. */
 static double turn_of(const struct factor *f)
 {
     return 2.0 * acos(-1.0) / f->parameter[1];

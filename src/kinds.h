@@ -14,7 +14,7 @@
 #ifdef NAME
 
 #ifdef EXP_Q
-/* Returns times * exp(-a), or 0 where exp(-a) is denormal. */
+/* Returns times * exp(-a), or 0 if exp(-a) is denormal. */
 TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
 {
     const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;

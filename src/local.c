@@ -174,25 +174,19 @@ static void rows_add(const void *self, const struct visit *v)
 
 /* ---- bounds ----------------------------------------------------------------------------------- */
 
-static double sum_weights(const struct source *rows)
-{
-    double sum = 0.0;
-    for (int i = 0; i < rows->N; i++)
-        sum += weight_of(rows->scale, i);
-    return sum;
-}
-
 static void certify_points(const struct local *l, const struct local_bounds *to)
 {
     const struct posterior *p = l->posterior;
     const struct block *x = &l->rows_new;
     const int M = p->z.M, n = x->n;
     const size_t m = (size_t)M;
-    const double sum_w = sum_weights(&l->rows);
+    double sum_w = 0.0;
     struct arena *arena = l->pass.plan.arena;
     double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n),
            *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
            *hh = Aw + m * n;
+    for (int i = 0; i < l->rows.N; i++)
+        sum_w += weight_of(l->rows.scale, i);
     prior_variances(l, 0, n, prior);
     if (l->of.cross == NULL)
         inducing_features(&p->z, x, a);

@@ -31,7 +31,7 @@ struct local {
     struct source rows; /* data */
     /* the rows of the data that are in some S, selected by near.order */
     struct source near;
-    struct block rows_new; /* in the order of their groups */
+    struct block rows_new; /* new rows, in the order of their groups */
     struct functionals of;
     int n_c, n_groups;
     const int *start;      /* first new row of each group [n_groups + 1] */

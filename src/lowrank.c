@@ -2,11 +2,6 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-static struct rows rows_of_U(const struct lowrank *aux)
-{
-    return matrix_rows(aux->n_u, aux->U);
-}
-
 int panel_columns(const struct panel *p)
 {
     return p->aux == NULL ? 0 : p->aux->q;
@@ -24,7 +19,7 @@ const double *panel_rows(const struct panel *p, const struct block *b, double *w
     if (panel_size(p, 1) == 0)
         return p->Wt == NULL ? NULL : p->Wt + (size_t)b->first * p->aux->q;
     double *Wt = work + (size_t)aux->n_u * b->n;
-    kernel_cross(aux->kernel, rows_of_U(aux), rows_of(b), work);
+    kernel_cross(aux->kernel, matrix_rows(aux->n_u, aux->U), rows_of(b), work);
     mult_AtB(aux->q, aux->n_u, b->n, 1.0, aux->W, work, 0.0, Wt);
     scale_columns(aux->q, b->n, b->scale, Wt);
     return Wt;
@@ -46,7 +41,7 @@ struct sink panel_sink(const struct panel_values *self)
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T)
 {
-    kernel_cross(aux->kernel, points_of(z), rows_of_U(aux), K_zu);
+    kernel_cross(aux->kernel, points_of(z), matrix_rows(aux->n_u, aux->U), K_zu);
     mult_AB(z->M, aux->n_u, aux->q, 1.0, K_zu, aux->W, 0.0, T);
     inducing_whiten(z, aux->q, NULL, T, T);
 }
@@ -57,5 +52,6 @@ void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const dou
     double *K_bar = arena_take(arena, (size_t)z->M * aux->n_u),
            *rest = arena_take(arena, kernel_size(aux->kernel, z->M));
     mult_ABt(z->M, aux->q, aux->n_u, 1.0, Wm_bar, aux->W, 0.0, K_bar); /* Wm_bar W' */
-    kernel_pull(aux->kernel, points_of(z), rows_of_U(aux), K_zu, K_bar, rest, dZ, NULL);
+    kernel_pull(aux->kernel, points_of(z), matrix_rows(aux->n_u, aux->U), K_zu, K_bar,
+                rest, dZ, NULL);
 }

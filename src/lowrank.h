@@ -19,12 +19,12 @@ struct lowrank {
     const double *U;
     int q;              /* number of functions: rank + 1 */
     const double *W;    /* n_u x q */
-    const double *sign; /* [q] */
+    const double *sign; /* s_j [q] */
 };
 
 /* The values of an auxiliary distribution at the rows, given for all rows or computed block by block. */
 struct panel {
-    const struct lowrank *aux; /* NULL: no auxiliary distribution */
+    const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */
 };
 /* Returns q, or 0 without an auxiliary distribution. */

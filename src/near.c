@@ -43,7 +43,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
 
-/* r = a - A_S u */
+/* Computes r = a - A_S u. */
 INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;

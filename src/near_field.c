@@ -204,17 +204,6 @@ static int store_open(struct near_field *f)
     return wave;
 }
 
-/* Returns the plan of a wave of n targets, which threads share. */
-static struct plan plan_of_wave(const struct plan *like, int n)
-{
-    const int share = n / like->threads + (n % like->threads > 0);
-    struct plan plan = *like;
-    plan.block = least_of(plan.block, fmin(NEAR_ROWS, share > 0 ? share : 1));
-    plan.N = n;
-    plan.n_blocks = n / plan.block + (n % plan.block > 0);
-    return plan;
-}
-
 static void open_pass(struct pass *p, const struct plan *plan, const struct source *rows,
                       const struct inducing *z)
 {
@@ -239,7 +228,10 @@ static void field_open(struct near_field *f)
         f->wave.order = f->stored.order = &f->start; /* any order: rows are copied */
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
-    const struct plan wave = plan_of_wave(&f->plan, n);
+    const int share = n / f->plan.threads + (n % f->plan.threads > 0);
+    struct plan wave =
+        plan_for(&f->plan, n, least_of(f->plan.block, fmin(NEAR_ROWS, fmax(share, 1))));
+    wave.threads = f->plan.threads; /* the store may be filled in more blocks */
     f->most = n;
     if (f->s > 0) {
         open_pass(&f->find, &wave, &f->wave, NULL);

@@ -21,12 +21,12 @@ struct store {
 };
 
 struct near_field {
-    struct inducing z;           /* field_run() needs its L */
+    struct inducing z;           /* inducing points; field_run() needs their L */
     struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
     /* numbers of neighbours of targets far from the data and of others, at most rows.N */
     int s, few;
-    struct plan plan; /* for all targets */
+    struct plan plan; /* plan for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL for its nearest rows */
     const int *given;
     /* If the targets are functionals in place of f(x): their covariances with f at the neighbours (s x n), features

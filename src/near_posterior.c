@@ -43,9 +43,9 @@ static enum status finish(struct near_posterior *p)
     if (status == STATUS_OK)
         status = posterior_factor(&stats, 1.0, p->C, p->beta);
     if (status == STATUS_OK)
-        p->minus_log = 0.5 * (more[LOG_D] + chol_logdet(M, p->C) + stats.yy -
-                              dot((size_t)M, stats.Ay, p->beta) +
-                              p->field.rows.N * log(2.0 * 3.14159265358979323846));
+        p->minus_log =
+            0.5 * (more[LOG_D] + chol_logdet(M, p->C) + stats.yy -
+                   dot((size_t)M, stats.Ay, p->beta) + p->field.rows.N * log(2.0 * PI));
     return status;
 }
 

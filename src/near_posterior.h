@@ -18,7 +18,7 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
 /* Predicts means and both parts of the variances at new rows. */
 struct near_predicting {
-    struct near_field field; /* targets are the new rows, no ranks */
+    struct near_field field; /* its targets are the new rows, without ranks */
     const double *C, *beta;
     double *mean, *var_near, *var_far, failures;
 };

@@ -38,19 +38,14 @@ static struct pieces pieces_of(const struct grouping *g, int group_rows)
                            (N - 1) / group_rows * each + (last - 1) / g->inner + 1};
 }
 
-static int at_most(int n, int most)
-{
-    return n < most ? n : most;
-}
-
 static struct piece piece_of(const struct pieces *all, int b)
 {
     const struct grouping *g = all->g;
     struct piece p;
     p.start = b / all->each * all->group_rows;
-    p.n_b = at_most(g->rows.N - p.start, all->group_rows);
+    p.n_b = min_int(g->rows.N - p.start, all->group_rows);
     p.i = b % all->each * g->inner;
-    p.n = at_most(p.n_b - p.i, g->inner);
+    p.n = min_int(p.n_b - p.i, g->inner);
     return p;
 }
 
@@ -131,7 +126,7 @@ static void T2_add(const void *self, const struct visit *to)
     fill((size_t)M * p.n, 0.0, AE);
     fill((size_t)p.n, 0.0, sums);
     for (int j = 0; j < p.n_b; j += g->inner) {
-        const int m = at_most(p.n_b - j, g->inner), itself = j == p.i;
+        const int m = min_int(p.n_b - j, g->inner), itself = j == p.i;
         const struct block there = itself ? own : with_A(g, p.start + j, m, other, A_c);
         const double *A_j = itself ? A : A_c;
         pairs_unexplained(g->z.model->kernel, &own, &there, M, A, A_j, E);
@@ -178,7 +173,7 @@ static void norms_open(struct grouping *g)
     const int N = g->rows.N;
     struct arena *arena = g->pass.plan.arena;
     g->t2 = g->t2 > 0 ? even_groups(N, g->t2) : 0;
-    g->inner = g->t2 > 0 ? at_most(g->t2, g->pass.plan.block) : g->pass.plan.block;
+    g->inner = g->t2 > 0 ? min_int(g->t2, g->pass.plan.block) : g->pass.plan.block;
     g->pass.plan = plan_for(&g->pass.plan, N, g->inner);
     g->pass.rows = &g->rows;
     g->pass.z = &g->z;

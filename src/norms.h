@@ -16,13 +16,13 @@
 
 struct grouping {
     struct inducing z;
-    struct source rows; /* in their random order */
-    struct pass pass;   /* over blocks of `inner` rows */
+    struct source rows; /* data in random order */
+    struct pass pass;   /* pass over blocks of `inner` rows */
     const double *beta;
-    int t1, t2; /* rows in a group for T1 and for T2; 0: the bound is not computed */
+    int t1, t2; /* rows in a group for T1 and for T2; 0 if the bound is not wanted */
     int inner;  /* rows in a piece */
     double *v;  /* (y - A'beta) / s2 [N], in the random order */
-    double *Av; /* M numbers for each piece */
+    double *Av; /* A v of each piece, M numbers */
     /* for each piece: v'K v, sum w k(x, x) v^2, and the largest row sum of |E| */
     double *vKv, *vv, *largest;
     double *Psi;

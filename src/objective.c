@@ -62,7 +62,7 @@ static double vfe_value(const struct summary *summary, double rss, struct arena 
 /*
  * The pF objective under white noise around the mean of the exact posterior: nu has independent
  * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  (I) and (II) of the
- * proposition are then u tr E and u tr S, and with the mean's error measured in the norm whose
+ * proposition in the theory vignette are then u tr E and u tr S, and with the mean's error measured in the norm whose
  * kernel is the posterior covariance,
  *
  *     s2^2 d^2 + s2^2 y'(K + s2 I)^{-1} y = s2^2 c + u (t + tr(G D^{-2})),   N = I - D^{-1} = (s2 I + G)^{-1} G
@@ -119,7 +119,7 @@ static double pf_value(const struct summary *s, double rss, struct arena *arena,
 }
 
 static const struct objective objectives[] = {
-    /* name, aux, residuals, theta */
+    /* name, with_aux, with_residuals, with_theta */
     {"vfe", 0, 1, 1, vfe_factor, vfe_value},
     {"white", 0, 1, 0, white_factor, white_value},
     {"pf", 1, 0, 0, pf_factor, pf_value},

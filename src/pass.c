@@ -142,40 +142,24 @@ static void visit_block(const struct pass *p, int b, int slot)
     p->sink.add(p->sink.self, &v);
 }
 
-static void interrupt(const struct plan *plan)
-{
-    if (plan->interrupt != NULL)
-        plan->interrupt();
-}
-
 /* Gives a few consecutive blocks to a thread, because entering a parallel region costs more than a small block on a
  * busy machine. */
-static void visit_in_parallel(const struct pass *p)
+static void visit_all(const struct pass *p)
 {
     const struct plan *plan = &p->plan;
     const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
-    const int chunk = share < 4 ? share : 4;
+    const int chunk = plan->threads == 1 ? 1 : min_int(share, 4);
     for (int first = 0; first < plan->n_blocks; first += plan->threads * chunk) {
-        interrupt(plan);
+        if (plan->interrupt != NULL)
+            plan->interrupt();
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(plan->threads)
+#pragma omp parallel for schedule(static, 1)                                             \
+    num_threads(plan->threads) if (plan->threads > 1)
 #endif
         for (int i = 0; i < plan->threads; i++)
             for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
                 if (b < plan->n_blocks)
                     visit_block(p, b, i);
-    }
-}
-
-static void visit_all(const struct pass *p)
-{
-    if (p->plan.threads > 1) {
-        visit_in_parallel(p);
-        return;
-    }
-    for (int b = 0; b < p->plan.n_blocks; b++) {
-        interrupt(&p->plan);
-        visit_block(p, b, 0);
     }
 }
 

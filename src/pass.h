@@ -24,13 +24,13 @@ struct plan plan_for(const struct plan *like, int n, int block);
 
 struct pass {
     struct plan plan;
-    const struct source *rows; /* NULL: the sinks read items without rows */
-    /* NULL: neither K nor A is computed; z->L may be NULL (inducing_whiten) */
+    const struct source *rows; /* NULL if the sinks read items without rows */
+    /* NULL if neither K nor A is needed; z->L may be NULL */
     const struct inducing *z;
-    /* 1: row n has the weight w s2 / (s2 + w E_nn) (Snelson and Ghahramani 2006) */
+    /* 1 for the weights w s2 / (s2 + w E_nn) (FITC, Snelson and Ghahramani 2006) */
     int fitc;
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
-    int goes_on;        /* 1: adds to the sums of earlier passes */
+    int goes_on;        /* 1 if it adds to the sums of earlier passes */
     int beside; /* doubles for each row of kept blocks that are stored elsewhere */
     /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether K and A are
      * computed. */

@@ -4,7 +4,7 @@
 #include "responses.h"
 #include "program.h"
 
-/* log(1 + e^f) */
+/* Returns log(1 + e^f). */
 static double log_sum(double f)
 {
     return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));

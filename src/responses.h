@@ -32,7 +32,7 @@ struct response {
     struct site_value (*at)(double f, struct observed o); /* NULL if `average` is used */
     double (*majorant)(double f, struct observed o);      /* NULL if l is concave */
     double strip;
-    /* NULL: averages are computed by quadrature */
+    /* NULL if averages are computed by quadrature */
     struct site_value (*average)(double f, double v, struct observed o);
     int shapes; /* number of shape parameters; -1 if `shape` has programs (program.h) */
 };

@@ -18,9 +18,9 @@ void stats_add(const struct kernel *k, int M, int q, const struct block *b,
     double *ys = work, *diagonal = work + n;
 
     block_response(b, ys);
-    add_A_At(M, n, A, G);               /* G  += A A' */
-    mult_Ax(M, n, 1.0, A, ys, 1.0, Ay); /* Ay += A y */
-    if (q > 0)                          /* AW += A W_x */
+    add_A_At(M, n, A, G);
+    mult_Ax(M, n, 1.0, A, ys, 1.0, Ay);
+    if (q > 0)
         mult_ABt(M, n, q, 1.0, A, Wt, 1.0, AW);
     s[YY] += sum_squares((size_t)n, ys);
     s[ROWS] += n;

@@ -104,7 +104,7 @@ static double coordinate(const struct coordinate *at, double x, double centre)
     double u = (x - centre) * at->rate;
     if (at->period != 0.0) {
         const double turns = x / fabs(at->period),
-                     angle = 2.0 * 3.14159265358979323846 * (turns - floor(turns));
+                     angle = 2.0 * PI * (turns - floor(turns));
         u = at->rate * (at->period > 0.0 ? cos(angle) : sin(angle));
     }
     return u > FAR ? FAR : u < -FAR ? -FAR : u;

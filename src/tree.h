@@ -18,7 +18,7 @@
 struct coordinate {
     int column;
     double rate;   /* factor of x - x_1, or radius of the circle */
-    double period; /* 0 without; sine if < 0, cosine if > 0 */
+    double period; /* 0 without a period; the sine if < 0, the cosine if > 0 */
 };
 
 /* Returns the largest possible number of coordinates. */
@@ -26,7 +26,7 @@ int kernel_n_coordinates(const struct kernel *k);
 /* Fills at [n_coordinates] and returns their number.  Terms that share a column share its coordinates. */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);
 
-#define TWIG 3  /* levels of leaves below a twig */
+#define TWIG 3  /* number of levels below a twig */
 #define LEAF 64 /* largest number of rows in a leaf */
 #define TILE 16 /* rows of V that are read at once */
 

@@ -205,8 +205,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
         copy((size_t)lanes, w + last, u + column + lanes);
     for (int l = 0; l < lanes; l++) {
         const double d = D[l], e = w[last + l];
-        sum->value -=
-            times[l] * 0.5 * (log(2.0 * 3.14159265358979323846 * d) + e * e / d);
+        sum->value -= times[l] * 0.5 * (log(2.0 * PI * d) + e * e / d);
     }
     if (!isfinite(sum->value))
         return STATUS_NOT_FINITE;
