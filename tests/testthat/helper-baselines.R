@@ -1,7 +1,7 @@
 # Transcribes the other approximations as naively as helper-reference.R, and computes distances between processes by
 # brute force on finitely many points.
 
-# Returns FITC: row n has the additional noise E_nn = k(x_n, x_n) - Q_nn.
+# Returns the FITC posterior, in which row n has the additional noise E_nn = k(x_n, x_n) - Q_nn.
 ref_fitc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   q <- function(a, b) ref_q(a, b, z, kernel, jitter)
   lambda <- noise / ref_weights(weights, x) + kernel$variance - diag(q(x, x))

@@ -125,7 +125,7 @@ violated <- function(certificate, exact) {
   is.na(outside) | outside | !is.finite(certificate$mean_error)
 }
 
-# Returns columns mean and sd: error over bound, 1 if the bound is 0.
+# Returns the ratio of error to bound in columns mean and sd, or 1 if the bound is 0.
 tightness <- function(certificate, exact) {
   ratio <- function(error, bound) ifelse(bound > 0, error / bound, 0)
   cbind(mean = ratio(abs(certificate$mean - exact$mean), certificate$mean_error),

@@ -42,7 +42,7 @@ ref_log_density <- function(y, B) {
   -(length(y) * log(2 * pi) + sum(backsolve(R, y, transpose = TRUE)^2)) / 2 - sum(log(diag(R)))
 }
 
-# Returns the posterior in the form of a fit's.
+# Returns the posterior of a problem as posterior_of() returns that of a fit.
 effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, groupings = p$groupings)) {
   none <- list(rows = 0, ss = 0, constant = 0)
   rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0,

@@ -128,7 +128,7 @@ test_that("the paper's own bound holds, and says when it is vacuous", {
       root <- sqrt(p$kernel$variance)
       expect_lte(max(abs(at$fit - exact$fit)), root * exp(attr(b, "log_eps")))
       expect_lte(max(abs(at$se.fit - exact$se.fit)), root * exp(attr(b, "log_eps")))
-      # log_eps is the sum of its parts, with d_pF by its definition.
+      # Compare log_eps with the sum of its parts, where d_pF follows from its definition.
       nu <- ref_nu_subset(seq_len(n - out), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
       d <- sqrt(ref_pf(unname(fit$inducing), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, nu, p$weights,
                        fit$jitter, constant = TRUE)) / p$noise
@@ -183,7 +183,7 @@ test_that("the density ratio is estimated by importance sampling, with its effec
   one <- with_seed(1, error_bounds(subset_fit(p, 1:9), p$new, "fast", samples = 100))
   two <- with_seed(1, error_bounds(subset_fit(twice, 1:9), p$new, "fast", samples = 100))
   expect_equal(attributes(two)[-(1:3)], attributes(one)[-(1:3)], tolerance = 1e-5)
-  # Without other rows the ratio is 1.
+  # If the subset has all rows, the density ratio is 1.
   none <- attributes(error_bounds(subset_fit(p, 1:12), p$new, "fast", samples = 3))
   expect_equal(none[c("density_ratio_estimate", "density_ratio_ess")],
                list(density_ratio_estimate = 0, density_ratio_ess = 3))

@@ -129,7 +129,7 @@ test_that("so many levels that more points exceed the memory are certified with 
   fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, kernel = kernel, noise = 0.09, hyper = "fixed", m = 50,
                                 neighbours = 0))
   exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, like = fit), p$new, se.fit = TRUE))
-  # With this limit, 800 points and 400 effects (2.6 MB) are too many.
+  # This memory limit does not allow 800 points and 400 effects, which take 2.6 MB.
   inside <- with_options(list(pfdtc.max_memory = 1.5e6), suppressMessages(certify(fit, p$new)))
   expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
 })

@@ -1,7 +1,7 @@
 # Tests that certificates of classes and counts contain the exact GP's Laplace posterior by dense matrices.
 # bench/laplace-properties.R has 100,000 checks; here are the inequalities and the limits.
 
-# The tolerance 1e-7 is the last Newton step of the dense reference, 1e-12, amplified by W.
+# The dense reference ends at a Newton step of 1e-12, which W amplifies to at most 1e-7, the tolerance.
 expect_inside <- function(p, fit, effort, ...) {
   rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
   c <- certificate_of(fit, rows, effort, NULL, ...)

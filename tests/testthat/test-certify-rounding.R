@@ -89,7 +89,7 @@ test_that("errors of beta, and of the feature at the new row", {
     moved$norms$beta_error <- (p$s2 + p$G) * delta
     moved$posterior$beta <- p$posterior$beta + sign * delta
     expect_allowed(moved, info = paste("beta", sign))
-    # The computed k(z, x) belongs to another row, r above or below.
+    # The computed k(z, x) is that of another row, larger or smaller by r.
     r <- 1e-3
     moved <- p
     moved$norms$slack <- r

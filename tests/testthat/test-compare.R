@@ -79,7 +79,7 @@ test_that("certified_mean_error is the maximum of certify(), by one reference fo
   expect_identical(table$certified_mean_error, vapply(fits, certified, 0, shared))
   expect_lt(table$certified_mean_error[3], 1e-8)
 
-  # Other hyperparameters are another model, with its own reference.
+  # A fit with other hyperparameters has another exact GP, and so its own reference.
   other <- fit_by("gp_dtc", utils::modifyList(p, list(noise = 1)))
   mixed <- compare_fits(c(fits, list(other)), newdata = new)$certified_mean_error
   expect_identical(mixed, c(table$certified_mean_error, certified(other, with_fixed_seed(reference(other)))))

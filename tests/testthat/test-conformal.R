@@ -72,7 +72,7 @@ test_that("full conformal intervals cover what they say with wrong hyperparamete
     band <- predict(fit, new, interval = "conformal", level = 0.8)
     mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"])
   }))
-  # The average is exactly k / (n + 1) = 0.8, within three standard errors of 150 draws.
+  # The expected share is exactly k / (n + 1) = 0.8. Allow three standard errors of 150 draws.
   expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(150))
   expect_lt(sd(inside) / sqrt(150), 0.015)
 })
@@ -163,7 +163,7 @@ test_that("on real data intervals cover what they say, no wider than normal ones
     for (level in c(0.5, 0.95)) {
       band <- predict(fit, data[test, ], interval = "conformal", level = level)
       cover <- mean(band[, "lwr"] <= data$y[test] & data$y[test] <= band[, "upr"])
-      # The tolerance is three sds of the chance in scores and new rows.
+      # The tolerance is three sds of the coverage, from random scores and random new rows.
       expect_lt(abs(cover - level), 3 * sqrt(level * (1 - level) * (1 / length(train) + 1 / length(test))),
                 label = paste(name, level, cover))
       plain <- predict(fit, data[test, ], interval = "prediction", level = level)

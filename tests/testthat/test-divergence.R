@@ -105,7 +105,7 @@ test_that("the pF divergence is the proposition's, for every kind of auxiliary d
     for (pair in nu_pairs(p)) {
       expect_close(pf_divergence(fit, pair$nu), dense(pair$reference), 1e-6, label_of(p))
     }
-    # Any fit may be nu.
+    # Any fit may be the auxiliary distribution nu.
     other <- utils::modifyList(p, list(z = p$x[c(2, 5, 7), , drop = FALSE]))
     for (method in all_methods) {
       nu <- fit_by(method, other)
@@ -259,7 +259,7 @@ test_that("a tiny divergence keeps its digits", {
       jitter <- pfdtc_control(jitter = 0)
       fit <- do.call(gp_dtc, c(given, list(inducing = x + h, control = jitter)))
       truth <- known_divergence(h, s2, y)
-      # E = 1 - rho^2 has the digits that h^2 leaves of rounding in k; nu's variance has those of s2.
+      # Rounding of k has a relative error of 1e-15 / h^2 in E = 1 - rho^2, and of 1e-15 / s2 in nu's variance.
       expect_close(pf_divergence(fit, exact), truth, 1e-12 + 1e-15 / h^2 + 1e-15 / s2,
                    sprintf("s2 = %g, h = %g", s2, h))
     }

@@ -62,7 +62,7 @@ test_that("equal inputs and weights are in the allowance", {
 })
 
 test_that("the rounding of y - offset is in the allowance, merged rows included, with the data and without", {
-  # Here y - offset is off by 1e-6, and the noise sd is 0.06. The rows are equal, so that the difference of their
+  # The rounding error of y - offset is 1e-6, and the noise sd 0.06. The rows are equal, so that the difference of their
   # responses counts in full.
   for (seed in 1:8) {
     p <- with_seed(seed, list(y = -1e10 * (1 + stats::rnorm(2) * 1e-8), offset = stats::rnorm(2)))

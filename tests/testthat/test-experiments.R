@@ -51,7 +51,7 @@ test_that("there is a row a fit, with the columns of compare_fits()", {
   expect_identical(is.na(fits$divergence), fits$method != "pf")
   expect_identical(is.na(fits$divergence_exact), fits$method %in% c("sor", "subsample"))
   expect_true(all(fits$outside == 0))
-  # The results keep six digits.
+  # The file of results has six digits.
   expect_true(all(fits$certified_mean_error >= fits$max_mean * (1 - 1e-5)))
   expect_true(all(fits$certified_sd_error >= fits$max_sd * (1 - 1e-5)))
   expect_true(all(fits$certified_median >= fits$median_mean * (1 - 1e-5)))
@@ -115,7 +115,7 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
     trace_P <- experiment_code()$trace_of_inverse(exact)
     for (jitter in c(0, 1e-3)) {
       fit <- do.call(gp_dtc, c(args, list(inducing = p$z, control = pfdtc_control(jitter = jitter))))
-      # The difference is of sums some 1e3 times as large.
+      # The divergence is a difference of sums that are some 1e3 times as large.
       expect_equal(experiment_code()$divergence_from_exact(fit, exact, trace_P), pf_divergence(fit, exact),
                    tolerance = 1e-9)
     }

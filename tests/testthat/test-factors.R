@@ -22,7 +22,7 @@ test_that("a factor of more than 20 levels has one lengthscale, from 50 on with 
   }
   expect_message(read(50), "(1 | g)", class = "pfdtc_message_levels", fixed = TRUE)
   expect_silent(read(49))
-  # The kernel is that of columns with equal lengthscales.
+  # The kernel equals one with a column for each level and equal lengthscales.
   d <- with_levels_of(21)
   one <- suppressMessages(gp_exact(y ~ x + g, d, kernel = kernel_matern(lengthscale = c(0.4, 2), variance = 1),
                                    noise = 0.1, hyper = "fixed"))

@@ -85,7 +85,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
     tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
     own(data, z, model, ...)
   }
-  # Raise variances to a million times the learned ones, which does not end the search.
+  # With the standard error 1e3, no comparison ends the raising of variances before its limit.
   trial <- function(raised) {
     replaced <- list(near_posterior = noting, se_of_mean = function(x) 1e3,
                      near_trial = replace(near_trial, c("raised", "by"), list(raised, 100)))

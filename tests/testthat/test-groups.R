@@ -67,7 +67,7 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
   told <- testthat::capture_messages(predict(fit, new))
   expect_identical(length(told), 1L) # for both groups together
-  # A missing level is a missing value, except for the population.
+  # A missing level gives a missing prediction, except with re = FALSE.
   lacks <- transform(new, g = c("a", NA))
   missing <- suppressMessages(predict(fit, lacks, se.fit = TRUE))
   expect_identical(is.na(missing$fit), c("1" = FALSE, "2" = TRUE))

@@ -86,7 +86,7 @@ expect_usable <- function(got, info) {
   expect_true("pfdtc_warning_convergence" %in% got$warned, info = info)
   expect_identical(fit$convergence, 52L, info = info)
   expect_match(fit$message, "interrupted", info = info)
-  # Values of different rounds belong to different hyperparameters.
+  # Objectives of different rounds cannot be compared, because hyperparameters differ.
   trace <- fit$trace
   if (!is.null(trace$round)) trace <- trace[trace$round == max(trace$round), ]
   if (nrow(trace)) {

@@ -45,7 +45,7 @@ test_that("slopes of the Vecchia likelihood in the parameters of the additive ke
   expect_length(at$score, 8L)
   expect_identical(dim(at$information), c(8L, 8L))
   for (j in 1:8) expect_slope(at$score[j], function(v) value(replace(theta, j, v))$value, theta[j], j, 1e-8)
-  # With all earlier rows as neighbours it is the information of the density, tr(Ky^-1 D_j Ky^-1 D_l) / 2.
+  # With all earlier rows as neighbours the information is the exact one, tr(Ky^-1 D_j Ky^-1 D_l) / 2.
   all <- vapply(1:20, function(i) c(seq_len(i - 1L), integer(20L))[1:19], integer(19L))
   exact <- native_vecchia(list(x = x, y = d$y), list(kernel = k, noise = 0.1), 1:20, all)$information
   Ky <- function(theta) native_kernel_matrix(set_values(k, exp(theta[-8L])), x, x) + diag(exp(theta[8L]), 20)
@@ -118,7 +118,7 @@ test_that("noise that differs does not hide a sum from the choice of the transfo
   fit <- with_seed(1, suppressMessages(pfdtc(x[rows, ], y[rows], transform = "auto")))
   expect_null(fit$transform)
   expect_true(is_additive(fit$kernel))
-  # With that transform the RMSE is .18 sd; the noise is .05 sd.
+  # A Yeo-Johnson transform would give the RMSE .18 sd; the noise is .05 sd.
   expect_lt(sqrt(mean((predict(fit, x[-rows, ]) - f[-rows])^2)), 0.12 * stats::sd(f))
 })
 
@@ -169,7 +169,8 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "800 rows")
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "each input by itself")
-  # Other values of the kernel are weighted by the density of as many rows, not of rows given their neighbours.
+  # Other values of the kernel's parameters are weighted by the exact density of 800 rows, not by the Vecchia
+  # likelihood.
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])
   expect_lt(max(abs(apart)), 0.1) # half the sd of the noise
   expect_false(learned_density(fit)$exact) # certificates of the mixture need the evidence of all rows

@@ -197,7 +197,7 @@ test_that("a search that cannot begin is left out, which is told; other errors a
   expect_no_message(whole <- fit_without(function(...) FALSE))
   expect_message(smooth <- fit_without(composite), class = "pfdtc_message_search")
   expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
-  # Fail only with the few points of the first searches; then a linear mean on more points has no competitor.
+  # Kernels fail with the few points of the first searches only, so a linear mean on more points has no competitor.
   many <- function(kernel, points) points > laplace_sizes$few_points && has_one_factor(kernel)
   expect_message(few <- fit_without(many), class = "pfdtc_message_search")
   expect_true(has_one_factor(few$kernel))

@@ -28,7 +28,7 @@ test_that("likelihoods and their derivatives are those written down, and each ot
 })
 
 test_that("the probit's tail keeps its digits", {
-  # Compute x + 1 / (x + 2 / (x + ...)) at x = 30, and phi / Phi by R, whose logs keep their digits.
+  # Compare with the continued fraction x + 1 / (x + 2 / (x + ...)) at x = 30, and with phi / Phi by logs in R.
   site <- list(name = "probit", y = rep(1, 4), size = NULL, weight = NULL, offset = numeric(4), shape = NULL)
   z <- c(-4.999, -5.001, -30, -1e6)
   r <- exp(stats::dnorm(z, log = TRUE) - stats::pnorm(z, log.p = TRUE))

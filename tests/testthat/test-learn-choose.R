@@ -89,7 +89,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
                             "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))
   scales <- matrix(coef(fit)[c(1, 2, 4, 5)], 2)
   expect_true(all(scales[, 1] > 4 * scales[, 2]))
-  # The exact log marginal likelihood is that of the sum, and exceeds one scale's by more than its parameters cost.
+  # The exact log marginal likelihood of the sum exceeds that of one term by more than the additional parameters cost.
   sum_of <- dense_kernel(data$x, "matern32", scales[, 1], coef(fit)[[3]]) +
     dense_kernel(data$x, "matern32", scales[, 2], coef(fit)[[6]])
   R <- chol(sum_of + diag(fit$noise, 400))
@@ -236,12 +236,12 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   expect_output(print(summary(fit)), "linear mean +[+]")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3)) # priors decide: prior_share() is 1
   expect_identical(few$kernels$kernel[few$kernels$chosen], "linear mean")
-  # The value of the model that was found is not known.
+  # If the value of the model found is -Inf, the model is kept.
   cleaned <- data_from_matrix(as.matrix(circle$train[1:2]), circle$train$y)
   now <- list(label = "se", problem = line_problem(cleaned, "se"), value = -Inf, parameters = 3L)
   now$theta <- now$problem$unit
   expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
-  # The comparison that was made for the kernel is kept.
+  # The comparison with the exact likelihood, made for this kernel, is kept.
   now[c("value", "exact")] <- list(1e6, c(rows = 2000, gain = 1, se = 0.1))
   expect_identical(choose_line(now, open_settings(cleaned), list(value = 1e7))$exact, now$exact)
 })

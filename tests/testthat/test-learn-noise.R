@@ -43,7 +43,7 @@ test_that("the prior that allows little noise falls exponentially, with its slop
     expect_true(all(prior$information > 0))
   }
   expect_close(slow$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -2.753, 1e-3)
-  # The search of other fits keeps its normal prior.
+  # The search without the rule keeps its normal prior.
   expect_close(made$model$problem$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -log(1e-5)^2 / 8, 1e-12)
 })
 
@@ -57,7 +57,7 @@ test_that("little noise is chosen if it has two nats more of dense log likelihoo
     likelihood <- function(theta) dense_evidence(pool, "se", theta, list(center = 0))
     gain <- likelihood(got$theta) - likelihood(made$model$theta)
     if (got$problem$little_noise) expect_gt(gain, 2) else expect_identical(got$theta, made$model$theta)
-    # No start nearby reaches a higher value; otherwise the rule would have to choose it.
+    # No search from a nearby start reaches a higher value; otherwise the rule would have to choose its end.
     found <- stats::optim(replace(made$model$theta, 4, made$slow$unit[[4]] + log(1e-5)), function(theta) {
       tryCatch(-likelihood(theta) - made$slow$prior(theta)$value, error = function(e) 1e10)
     }, control = list(maxit = 1000))$par
@@ -126,7 +126,7 @@ test_that("twenty runs of a simulator are not taken for noise, and those with mu
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
     expect_true(all(is.finite(vcov(fit))))
   }
-  # Without this rule it is .28, with it .16; in the mean of ten maximin designs .20 and .09 (bench/simulators.R).
+  # The mean error is .16, and .28 without the rule. For ten maximin designs it is .09, and .20 (bench/simulators.R).
   expect_lt(mean(vapply(fits, error, 0)), 0.2)
   noisy <- learn(simulator_runs(20, noise = 15), transform = "auto")
   expect_null(attr(noisy$learned, "little_noise"))

@@ -115,8 +115,8 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
   at <- problem$vecchia(theta, rows, near)
   value <- function(theta) problem$vecchia(theta, rows, near)$value
   expect_gradient(value, theta, at$gradient)
-  # With all rows, merged, and all earlier rows as neighbours, it is the log density of the rows as given, up to half
-  # the logs of the weights.
+  # With all rows, merged, and all earlier rows as neighbours, the likelihood is the log density of the rows as given,
+  # up to half the logs of the weights.
   all_near <- problem$neighbours(theta, rows, length(rows) - 1)
   exact <- ref_exact(data$x[data$group, , drop = FALSE], (y - mean(y)) / stats::sd(y),
                      ref_kernel("se", 0.3, 0.8), 0.5)
@@ -217,8 +217,7 @@ test_that("in expectation the score is 0 at the truth and its variance the infor
   scores <- with_seed(9, replicate(3000, at(drop(crossprod(R, stats::rnorm(12))))$score))
   information <- at(p$y)$information
   expect_true(all(abs(rowMeans(scores)) < 5 * sqrt(diag(information) / 3000)))
-  # Scores are quadratic in normals: the variance of their squares is at most 14 times that of a square of the same
-  # size.
+  # Scores are quadratic in normal variables, so the variance of their squares is at most 14 v^2.
   v <- diag(information)
   expect_true(all(abs(stats::cov(t(scores)) - information) < 5 * sqrt(14 * outer(v, v) / 3000)))
 })
@@ -260,7 +259,7 @@ test_that("a factor read by the numbers of its levels has the value and the slop
     near <- native_neighbours(at[[2L]]$kernel, x, 9, rows = 1:61, rank = 1:61)
     exact <- function(p) native_exact_evidence(p[[1L]], p[[2L]])[c("value", "theta", "noise")]
     vecchia <- function(p) native_vecchia(p[[1L]], p[[2L]], 1:61, near)
-    # These are the same squares in another order.
+    # Squared distances are sums of the same squares in another order.
     expect_equal(exact(by), exact(at), tolerance = 1e-11, info = kernel$label)
     expect_equal(vecchia(by), vecchia(at), tolerance = 1e-11, info = kernel$label)
   }

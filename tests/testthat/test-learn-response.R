@@ -122,7 +122,7 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   })
   v <- found$trend$v
   exact <- log(stats::integrate(density, -6, 6, rel.tol = 1e-8)$value)
-  # The expected information replaces the curvature, which differs by its noise; the terms themselves are above 1.
+  # The expected information replaces the curvature, whose random difference changes terms above 1 by less than 0.4.
   expect_lt(abs(found$value - problem$prior(theta)$value - exact), 0.4)
   expect_gt(abs(log(v) + log(1 / found$trend$covariance)) / 2, 1)
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point

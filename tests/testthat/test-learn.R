@@ -73,7 +73,7 @@ test_that("the exact evidence is within two nats of the best of many exact searc
   skip_on_cran()
   cases <- list(smooth_data(100), wavy(100, noise = 0.3),
                 list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
-                # Only the noise can be learned.
+                # Only the noise can be learned from pure noise.
                 with_seed(4, list(x = matrix(stats::runif(150)), y = stats::rnorm(150))))
   for (i in quick(seq_along(cases))) {
     data <- cases[[i]]
@@ -98,7 +98,7 @@ test_that("waves that noise could explain are found", {
   })
   for (seed in 1:2) {
     for (kernel in list(NULL, kernel_se(), kernel_matern(3 / 2))) {
-      # The tolerance is four standard errors of a variance, and a third of the rows, which such a wavy f uses.
+      # The tolerance is four standard errors of a variance, and the share of rows that such a wavy f uses, a third.
       expect_lt(abs(log(learn(sine, kernel = kernel, seed = seed)$noise / 0.09)), 0.4)
       expect_lt(abs(log(learn(waves, kernel = kernel, seed = seed)$noise / 0.04)), 0.5)
     }
@@ -168,7 +168,7 @@ test_that("equal rows that contradict each other decide the noise, also where th
   fit <- learn(data)
   pure <- mean((data$y[1:60] - data$y[241:300])^2) / 2
   expect_lt(abs(log(fit$noise / pure)), 4 * sqrt(2 / 60))
-  # Two columns explain everything, so the noise is that within the groups, with about 80 degrees of freedom.
+  # Two columns identify the group, so the noise is the variance within groups, with about 80 degrees of freedom.
   crossed <- with_seed(7, list(x = as.matrix(expand.grid(1:3, 1:3))[rep(1:9, 10), ],
                                y = rep(stats::rnorm(9, sd = 3), 10) + stats::rnorm(90)))
   within <- sum(stats::residuals(stats::lm(crossed$y ~ factor(rep(1:9, 10))))^2) / 81
@@ -208,7 +208,7 @@ test_that("what is given is a start, what is fixed is held, a kernel that is giv
   expect_identical(nrow(fit$learned), 1L)
   expect_null(fit$kernels)
   expect_identical(fit$kernel$profile, "se")
-  # The fit is the best among those with these values.
+  # The fit has the largest likelihood among kernels with the given values.
   value <- function(u) dense_evidence(data, "se", replace(log(coef(fit)), c(1, 3), u), fit)
   mine <- log(coef(fit))[c(1, 3)]
   expect_lt(stats::optim(mine, value, control = list(fnscale = -1))$value, value(mine) + 0.3)
@@ -243,7 +243,7 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
   expect_null(lengthened(problem, end$theta))
   short <- replace(end$theta, 3, log(0.02)) # of an input that says nothing
   expect_identical(lengthened(problem, short), replace(short, 3, problem$unit[[3]] + log(3 * sqrt(3))))
-  # The search alone ends 50 nats below; its few steps leave up to four.
+  # Without longer lengthscales the search ends 50 nats lower; its few steps lose up to four.
   expect_gt(finish_starts(problem, list(short))[[1L]]$value, end$value - 4)
   # A given lengthscale is kept.
   s$free <- setdiff(s$free, "lengthscale.x3")

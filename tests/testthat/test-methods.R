@@ -61,7 +61,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_silent(three <- AIC(finer, other, k = 3))
   expect_equal(three, stats:::AIC.default(finer, other, k = 3))
 
-  # Other hyperparameters can be told apart only by references.
+  # Fits with other hyperparameters can be ordered only by references.
   near <- fit_fixed(p, maxit = 0, noise = 1.01 * coarse$noise)
   expect_warning(AIC(coarse, near), "reference\\(fit\\)", class = "pfdtc_warning_evidence")
   # An ELBO far below the log marginal likelihood puts the better model second.

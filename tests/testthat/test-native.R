@@ -3,7 +3,7 @@ test_that("block, threads and memory come from a control, or from options", {
   expect_identical(plain[c("block", "threads", "memory")], list(block = 512L, threads = 2L, memory = 1e6))
   chosen <- engine_control(2000, pfdtc_control(block = 100, threads = 2, memory = 7))
   expect_identical(chosen[c("block", "threads", "memory")], list(block = 100L, threads = 2L, memory = 7))
-  # A thread needs some hundred rows, and blocks are never longer than the rows.
+  # A second thread needs some hundred rows, and a block has at most as many rows as the data.
   expect_identical(engine_control(300, pfdtc_control(threads = 2))$threads, 1L)
   expect_identical(engine_control(600, pfdtc_control(threads = 8))[c("block", "threads")],
                    list(block = 300L, threads = 2L))

@@ -37,7 +37,7 @@ test_that("the row has the largest criterion on a fine grid, for every goal", {
     got <- next_points(fit, goal = goal, lower = 0, upper = 1, level = if (goal == "level") 0.05)
     expect_gte(got$criterion, max(cases[[goal]]) * (1 - 1e-6))
     expect_lt(min(abs(got$x - grid$x[cases[[goal]] >= 0.999 * max(cases[[goal]])])), 0.01)
-    # Candidates have the same criterion.
+    # The criterion at candidates is the same as within bounds.
     among <- next_points(fit, goal = goal, candidates = grid, level = if (goal == "level") 0.05)
     expect_equal(among$criterion, max(cases[[goal]]), tolerance = 1e-6)
     expect_identical(among$x, grid$x[which.max(cases[[goal]])])

@@ -47,7 +47,7 @@ test_that("that closed form is the pF divergence by its definition and the mean'
     nu <- ref_nu_white(share, p$x, p$y, p$kernel, p$noise, p$weights)
     off <- drop(ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights)$mean(p$x) - nu$mean(p$x))
     w <- ref_weights(p$weights, p$x)
-    # Compute the second part at Q = K, where the noise of the rows is not in Z.
+    # Compute the second part at Q = K.
     K <- outer(sqrt(w), sqrt(w)) * ref_k(p$kernel, p$x)
     inverse <- solve(diag(nrow(K)) + K / p$noise)
     least <- share * p$noise * trace_of(K %*% inverse %*% inverse)

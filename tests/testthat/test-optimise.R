@@ -288,7 +288,7 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   expect_length(calls, found$evaluations)
   expect_identical(calls[[found$evaluations]][c(1, 3)], c(found$evaluations, found$value))
 
-  # Test the line of run_minimise().
+  # Test the progress line of run_minimise().
   shown <- function(e) paste(utils::capture.output(e, type = "message"), collapse = "")
   search <- function() run_minimise(rosenbrock(3), pfdtc_control(maxit = 200, progress = TRUE), "inducing points")
   expect_identical(shown(search()), "")

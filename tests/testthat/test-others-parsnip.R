@@ -160,7 +160,7 @@ test_that("points, neighbours, kernel and noise are tuned: scores are those of f
     expect_equal(got$mean[got$inducing_points == grid$inducing_points[i]],
                  rmse(kernel = kernel, noise = 0.4, m = grid$inducing_points[i], neighbours = grid$neighbors[i]))
   }
-  # Parameters have ranges without a grid.
+  # Parameters have default ranges.
   expect_identical(nrow(dials::grid_regular(from("tune", "extract_parameter_set_dials")(spec), levels = 2)), 4L)
 
   kernels <- from("tibble", "tibble")(kernel = list(kernel_se(1.3, 2), kernel_matern(1 / 2, 0.1, 2)),

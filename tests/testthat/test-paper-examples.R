@@ -12,7 +12,7 @@ test_that("KL = delta allows an error of sqrt(exp(2 delta) - 1) of the approxima
     error <- sqrt(expm1(2 * delta))
     exact_sd <- exp(delta)                                  # the approximation's is 1
     expect_equal(kl_normal(error, 1, 0, exact_sd), delta, tolerance = 1e-9)
-    # No exact sd gives a larger error the same divergence.
+    # A larger error has a larger divergence, whatever the exact sd is.
     sds <- exp(seq(-3, 3, length.out = 2001)) * exact_sd
     expect_gte(min(kl_normal(error, 1, 0, sds)), delta * (1 - 1e-9))
     expect_gt(min(kl_normal(1.001 * error, 1, 0, sds)), delta)

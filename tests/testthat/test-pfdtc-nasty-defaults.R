@@ -70,7 +70,7 @@ test_that("values given as starts lead away from where nothing is", {
   plain <- learn_all(data$x, data$y, kernel = kernel_se())
   absurd <- learn_all(data$x, data$y, kernel = kernel_se(c(1e-30, 1e-30), 1e-10), noise = 1e10)
   expect_lt(abs(absurd$evidence - plain$evidence), 2)
-  # Moderate values are the only start; fixed values stay, absurd or not.
+  # Moderate given values are the only start. Fixed values stay, absurd or not.
   near <- learn_all(data$x, data$y, kernel = plain$kernel, noise = plain$noise)
   expect_identical(nrow(near$learned), 1L)
   fixed <- with_seed(1, pfdtc(data$x, data$y, noise = 1e-9, control = pfdtc_control(progress = FALSE, fix = "noise")))

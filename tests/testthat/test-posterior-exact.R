@@ -100,7 +100,7 @@ test_that("nasty problems: finite, and the reference's", {
     p <- nasty_problems()[[name]]
     fit <- fit_by("gp_exact", p)
     ref <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
-    # Both solve with K + s2 / w, which keeps as many digits as its condition number allows.
+    # Package and reference solve with K + s2 / w, and keep as many digits as its condition number allows.
     w <- ref_weights(p$weights, p$x)
     lost <- 1e-15 * (nrow(p$x) * p$kernel$variance + max(p$noise / w)) / min(p$noise / w)
     got <- predict(fit, p$new, se.fit = TRUE)

@@ -48,7 +48,7 @@ test_that("levels that the smooth part reads too are left in the kernel, with it
     terms <- predict(one, new, type = "terms")
     expect_equal(rowSums(terms) + attr(terms, "constant"), unname(predict(one, new)), tolerance = 1e-8,
                  ignore_attr = TRUE)
-    # If all rows are points or neighbours, it is exact up to the jitter, 1e-8 of the prior variance over the noise.
+    # If all rows are points or neighbours, the prediction is exact up to the jitter, 1e-8 of prior variance over noise.
     if (neighbours != 7) expect_equal(unname(predict(one, new)), unname(exact), tolerance = 1e-5)
   }
 })

@@ -68,7 +68,8 @@ test_that("certificates contain the mixture of dense posteriors, weighted by the
       fit$reference <- if (effort == "reference") reference(fit, m2 = 28)
       got <- certify(fit, new, effort = effort, hyper_uncertainty = TRUE)
       label <- paste(name, effort)
-      # A point at the end of its range, which only the package keeps to, has the weight 1e-9.
+      # The package keeps hyperparameters within their ranges, and the reference does not; such a point has the weight
+      # 1e-9.
       between <- function(lower, v, upper) expect_true(all(lower <= v + 1e-8 & v <= upper + 1e-8), label)
       between(got$mean_lower, true$mean, got$mean_upper)
       between(got$sd_lower, sqrt(diag(true$cov)), got$sd_upper)
@@ -111,7 +112,7 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   expect_equal(-largest_mixture_mean(-means, at(low, high)), apply(means %*% t(corners), 1, min))
   expect_equal(at(low, high)$upper, unname(apply(corners, 2, max)))
   expect_equal(at(low, high)$lower, unname(apply(corners, 2, min)))
-  # With brackets of thousands of nats, any part may have all the weight.
+  # If log densities are known to thousands of nats only, any part may have all the weight.
   expect_equal(largest_mixture_mean(means, at(c(-2000, -1000, -1500), c(0, 1000, 500))), c(4, 0))
 })
 

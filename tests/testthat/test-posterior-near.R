@@ -97,7 +97,7 @@ test_that("rows far from the data have more neighbours: dense formula, jointly, 
     expect_identical(diag(cov), got$var_near + got$var_far)
     view <- near_view(got$near, got$data, p$z, new_model(got$kernel, p$noise))
     far <- c(far, sum(predict_given(view, p$new, keep = TRUE)$rows[4, ] > 0L))
-    # Write f as a functional.
+    # Compute values of f by the code for other functionals.
     at <- functionals_near(view, replace(values_at(got$kernel, p$new), "kind", "terms"))
     expect_close(predict_given(view, p$new, at)$mean, got$mean, 1e-9, label_of(p))
   }
@@ -127,7 +127,7 @@ test_that("what cannot be factorised is a condition", {
   expect_error(native_near(p$z, list(x = p$x, y = p$y),
                            new_model(complete_kernel(package_kernel(p$kernel), p$x), p$noise), 3, 1:13, 0, most = 0),
                class = "pfdtc_error_numerical")
-  # With equal rows and no noise, the noise is raised to rounding: predictions are finite, and are the data's means.
+  # With equal rows and almost no noise, the noise is raised to the size of rounding. Predictions are the data's means.
   p <- problem("matern32", n = 8, m = 2, noise = 1e-300)
   p$x <- p$x[rep(1:4, 2), ]
   p$y <- p$y[rep(1:4, 2)]

@@ -45,7 +45,8 @@ test_that("a ratio is that of the odds, the means or the hazards given the poste
   expect_equal(ratio(n)$ratio, exp(f(n)))
   doubled <- ratios(n, transform(new, e = 2), than)
   expect_equal(doubled$ratio, 2 * ratio(n)$ratio)
-  # Hazards are h(t) = (t e^-f)^(1 / s) / (s t), and odds those of an event at any time.
+  # The hazard is h(t) = (t e^-f)^(1 / s) / (s t). Odds are for an event before a time, and their ratio is the same for
+  # all.
   w <- fixed_fit(t ~ x, weibull(0.5))
   expect_equal(ratio(w)$ratio, exp(-f(w) / 0.5))
   expect_identical(attr(ratio(w), "of"), "hazard ratio")
@@ -53,13 +54,13 @@ test_that("a ratio is that of the odds, the means or the hazards given the poste
   odds <- function(rows) stats::plogis((log(1.7) - predict(l, rows)) / 0.5)
   expect_equal(ratio(l)$ratio, unname(odds(new) / (1 - odds(new)) * (1 - odds(than)) / odds(than)))
   expect_identical(attr(ratio(fixed_fit(t ~ x, lognormal(0.5))), "of"), "time ratio")
-  # The interval is that of the difference, and the certified interval contains it.
+  # The interval comes from the difference of f, and the certified interval contains it.
   d <- linear_functional(w, rbind(c(1, 0, -1), c(0, 1, -1)), rbind(new, than))
   z <- stats::qnorm(0.95)
   both <- ratio(w, level = 0.9, certified = TRUE, effort = "fast")
   expect_equal(both$lwr, exp(-(d$mean + z * d$sd) / 0.5))
   expect_true(all(both$lwr_certified <= both$lwr & both$upr <= both$upr_certified))
-  # The ratio is more certain if the rows are close.
+  # The ratio has a shorter interval if the two rows are close.
   expect_lt(with(ratios(w, data.frame(x = 1.99, e = 1), than), log(upr / lwr)), with(both, min(log(upr / lwr))))
 })
 

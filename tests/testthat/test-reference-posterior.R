@@ -102,7 +102,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   expect_lt(mean(with$sd_upper[rows]), mean(without$sd_upper[rows]))
   expect_identical(attr(without, "m2"), 30L)
   expect_identical(attr(with, "m2"), 40L)
-  # Test points are added only where the reference is uncertain.
+  # Points are added only at rows to predict where the reference is uncertain.
   all_rows <- reference(made$fit, 200)
   expect_length(pivots(all_rows, made$p$x), 0)
 })

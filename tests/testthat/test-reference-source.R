@@ -47,7 +47,7 @@ test_that("a reference by passes is that of the rows in memory, and certifies wh
     fit$reference <- reference(fit, m2 = 30, data = in_blocks(d, sizes))
     certificate <- expect_silent(certify(fit, new))
     expect_certified(certificate, exact)
-    # It is as close as with one block, except for smaller groups.
+    # The certificate is almost as narrow as with one block; the difference is due to smaller groups.
     expect_lt(median(certificate$mean_error, na.rm = TRUE),
               4 * median(certify(fit, new, reference = whole)$mean_error, na.rm = TRUE))
   }

@@ -261,7 +261,7 @@ test_that("near noise-free data certify() and refine() go to the exact posterior
   by <- certify(fit, p$new)
   expect_lte(max(by$mean_upper - by$mean_lower), 1.01 * max(own$mean_upper - own$mean_lower))
   expect_lte(max(by$sd_upper - by$sd_lower), 1.01 * max(own$sd_upper - own$sd_lower))
-  # Without it the certificate is almost useless.
+  # Without kriging the certificate is almost useless.
   expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
 })
 

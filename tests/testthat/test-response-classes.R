@@ -156,7 +156,7 @@ test_that("leave-one-out is the posterior without the row's site", {
   dense <- ref_classes(prior, case$class, numeric(3))
   row <- 7
   own <- row + 40 * (0:2)
-  # The site of the row is Gaussian: remove its curvature and its gradient at the mode.
+  # The row enters Laplace's posterior as a Gaussian term: remove its curvature and its gradient at the mode.
   W <- dense$W
   W[own, own] <- 0
   to <- c(dense$W %*% c(dense$f)) + c(dense$g)

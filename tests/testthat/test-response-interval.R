@@ -56,7 +56,7 @@ test_that("probabilities of ordered classes are averages over f, and classes the
     }
     direct <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 1)))
     square <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 2)))
-    # The rule over 6.5 sd omits 1e-10.
+    # The rule covers 6.5 sds and omits a probability of 1e-10.
     expect_equal(unname(P$fit), direct, tolerance = 1e-7)
     expect_equal(unname(P$se.fit), sqrt(square - direct^2), tolerance = 1e-6)
     expect_equal(rowSums(P$fit), c(`1` = 1, `2` = 1, `3` = 1, `4` = 1), tolerance = 1e-9)

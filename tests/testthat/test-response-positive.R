@@ -81,7 +81,7 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   given <- pfdtc(y ~ x, d, family = tweedie(coef(fit)[["p"]]), kernel = kernel_se())
   expect_identical(names(coef(given))[4], "phi")
   expect_match(utils::capture.output(print(given))[1], "Tweedie")
-  # The optimum is the same; a search ends if two steps gain less than .001, a few thousandths from it.
+  # Both fits have the same optimum. A search ends a few thousandths from it, if two steps gain less than .001.
   expect_lt(abs(given$evidence - fit$evidence), 0.01)
   # vcov() has the shape parameters, and family() of a fit can be used again.
   expect_true(all(c("log(phi)", "log(p)") %in% rownames(stats::vcov(fit))))

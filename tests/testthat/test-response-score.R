@@ -54,7 +54,7 @@ test_that("the CRPS of large counts with a wide mean is that of the log-normal d
     exact <- y * (2 * stats::pnorm(z) - 1) -
       2 * exp(18 + s^2 / 2) * (stats::pnorm(z - s) + stats::pnorm(s / sqrt(2)) - 1)
     found <- response_crps(response, y, list(mean = 18, var = s^2, size = 1))
-    # The numbers in the sum grow by 12 %, and it omits a millionth of the distribution.
+    # The sum has numbers at steps of 12 %, and omits a millionth of the distribution.
     expect_equal(found, exact, tolerance = 5e-3)
   }
 })

@@ -228,7 +228,7 @@ test_that("responses far from 0 cost neither digits nor steps", {
   at <- function(far, ...) with_seed(1, pfdtc(y ~ x, transform(data, y = y + far), family = student(), ...))
   fit <- at(0)
   far <- at(1e8)
-  # y itself keeps 1e-8 of its last digits.
+  # Around 1e8, y has digits down to 1e-8.
   expect_equal(coef(far), coef(fit) + 1e8 * (names(coef(fit)) == "mean"), tolerance = 1e-5)
   expect_equal(far$evidence, fit$evidence, tolerance = 1e-6)
   expect_lte(far$factors$steps, fit$factors$steps)

@@ -91,7 +91,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     }
     expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
     if (is.null(response$shape)) next
-    # Compare derivatives in the logs of the shape parameters, l with its constant, at fixed f of the user.
+    # Compare derivatives in the logs of the shape parameters, with the user's f fixed; l includes its constant.
     sites <- list(y = c(if (response$reads %in% c("positive", "ordered", "times")) 1 else 0, 2, 4),
                   size = if (has_ends(response)) c(1, 3, Inf) else rep(1, 3), offset = numeric(3))
     at <- function(s) if (response$link_name == "identity") rep(0.4, 3) else s$offset

@@ -214,7 +214,7 @@ test_that("dates and times of a source are the inputs that they are in a data fr
     of <- function(data) {
       pfdtc(f, data, kernel = kernel_se(c(40, 3), 1), noise = 1e-3, hyper = "fixed", m = 90, neighbours = 0)
     }
-    # With all rows as points both are exact to rounding, with a condition of 1e3.
+    # With all rows as points both fits are exact to rounding, times a condition number of 1e3.
     expect_equal(predict(of(in_blocks(d)), d[c(1, 50, 90), ]), predict(of(d), d[c(1, 50, 90), ]), tolerance = 1e-6)
   }
 })

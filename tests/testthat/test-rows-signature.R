@@ -141,7 +141,7 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   held <- boston[-i, ]
   expect_message(fit <- pfdtc(medv ~ ., s, control = list(progress = FALSE)), "copies", class = "pfdtc_message_copies")
   expect_no_message(once <- pfdtc(medv ~ ., unique(s), control = list(progress = FALSE)))
-  # The noise share is as without copies; with each copy as new information it was 1.2e-5.
+  # The noise share is the same as without copies. It was 1.2e-5 with each copy as new information.
   expect_gt(fit$noise / stats::var(s$medv), 0.01)
   expect_equal(fit$noise, once$noise, tolerance = 0.5) # the response's units differ a little
   coverage <- function(fit) {

@@ -163,7 +163,7 @@ test_that("points are chosen anew where that tells more, and stay otherwise", {
 test_that("a fit of a source beside near rows grows: all of them, or a sample of which the new rows take their share", {
   d <- growing_rows()
   new <- d[c(1:4, 150:158), ]
-  # All rows are kept as neighbours, so the fit is as in memory, in the same order.
+  # All rows are kept as neighbours, so the fit equals that of the same rows in memory, in the same order.
   for (more in list(d[101:160, ], d[90:110, ])) { # and equal ones
     first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
     expect_null(first$data)

@@ -1,4 +1,4 @@
-# Returns a source's blocks, bound together.
+# Returns the rows of all blocks of a source.
 all_rows_of <- function(source) source_pass(source, function(block) block, rbind)
 
 a_fit <- function(data) {

@@ -71,7 +71,7 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
     expect_false(is.unsorted(rows$r))
     counts[rows$r] <- counts[rows$r] + 1
   }
-  # It is chi squared with 59 degrees of freedom, or less without replacement: beyond 110 once in ten thousand times.
+  # The sum is chi squared with 59 degrees of freedom, or smaller. It exceeds 110 once in ten thousand times.
   expect_lt(sum((counts - times / 5)^2 / (times / 5)), 110)
 })
 
@@ -235,7 +235,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   # The order of rows is random, but has no effect if all rows are neighbours.
   expect_equal(predict(fixed_fit(in_blocks(d), neighbours = 300), d[1:5, ], se.fit = TRUE),
                predict(fixed_fit(d, neighbours = 300), d[1:5, ], se.fit = TRUE), tolerance = 1e-7)
-  # With fewer neighbours, compare with the points as in FITC, and u, r of the kept rows, densely.
+  # With fewer neighbours, compare with dense algebra: FITC's posterior on the points, and u and r of the kept rows.
   old <- options(pfdtc.sample = 50)
   on.exit(options(old), add = TRUE)
   some <- fixed_fit(in_blocks(d), neighbours = 7)
@@ -320,7 +320,7 @@ test_that("points are moved on all rows of a source where more than its sample i
     expect_gt(passes$n, 2 + 2 * nrow(by_passes$trace))
     expect_equal(by_passes$source$passes, passes$n)
   }
-  # Compare derivatives in the hyperparameters too.
+  # Compare the derivatives in the hyperparameters, too.
   call <- quote(f(formula = y ~ a + b, weights = w))
   part <- data_from_source(in_blocks(d), call, environment(), TRUE, TRUE, 80)
   data <- data_from_formula(quote(f(formula = y ~ a + b, data = d, weights = w)), environment())

@@ -125,7 +125,8 @@ test_that("collinear inputs are borne", {
   data <- transform(plane(60), twice = 2 * a)
   one <- pfdtc(y ~ a + b, data, kernel = kernel_se())
   both <- pfdtc(y ~ a + twice + b, data, kernel = kernel_se())
-  # exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)): the likelihood depends on this sum only, and the weak prior on the shares.
+  # The kernel is exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)). The likelihood depends on this sum only, and the weak prior on
+  # its parts.
   kernel <- both$kernel
   share <- sqrt(2 / (1 / kernel$lengthscale[1]^2 + 4 / kernel$lengthscale[2]^2))
   kernel$lengthscale[1:2] <- c(share, 2 * share)
