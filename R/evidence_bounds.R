@@ -13,8 +13,8 @@
 #'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
 #'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. `heading` has the conclusions.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours its value can lie
-#'   outside.
+#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours the value of [logLik()]
+#'   can lie outside the bounds.
 #'
 #' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
 #' difference lies between `at_least` and `at_most`. If both have the same sign, it is certain which fit has the larger

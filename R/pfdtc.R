@@ -42,10 +42,10 @@
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control options of the computation, see [pfdtc_control()].
-#' @param keep_data keep the rows, which some methods need?
+#' @param keep_data keep the rows in the fit? Some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
 #'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
-#' @param ... arguments of the other method, by name.
+#' @param ... for a formula, arguments of the default method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. `posterior` is `"exact"`, `"far"`
 #'   (inducing points) or `"far + near"` (with neighbours), and `because` gives a reason for each choice.
 #' @details
