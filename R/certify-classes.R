@@ -88,7 +88,7 @@ with_class_weights <- function(b, e, average) {
   b
 }
 
-# Returns bounds for contrasts (rows of `gamma`) at points with covariances S at alpha W and at beta W, residual prior
+# Returns bounds on contrasts (rows of `gamma`) at points with covariances S at alpha W and at beta W, residual prior
 # variance `left` and prior variance: list(e, sd_lower, sd_upper), a column for each contrast.
 contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
   size <- rowSums(gamma^2)
@@ -164,7 +164,7 @@ pair_certificate <- function(b, x) {
 
 # Returns bounds on the probabilities averaged over the exact posterior, a column for each class: list(share,
 # share_lower, share_upper). With `reach` o, the largest distance between modes of pairs with the class, and D a bound
-# of the sum of |eigenvalues| by which covariances of contrasts differ,
+# on the sum of |eigenvalues| by which covariances of contrasts differ,
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 #

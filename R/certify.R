@@ -108,7 +108,7 @@ plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, o
 
 # Returns the certificate of a fit at rows in the form of new_rows(), as the data frame that certify() returns. A
 # mixture adds two attributes: `weights` has a row for each part (weight and its bounds), and `noise` is an upper bound
-# of the noise variance of the exact mixture.
+# on the noise variance of the exact mixture.
 certificate_of <- function(fit, new, effort = "reference", reference = fit$reference, m2 = NULL, test_points = NULL,
                            max_seconds = 10, p = posterior_of(fit)) {
   started <- proc.time()[["elapsed"]]

@@ -83,7 +83,7 @@ response_norm <- function(fit) {
 # The norms of M^{-1} follow from M^{-1} <= diag(d / v). If the bound is then above 0.01, |M^{-1}|_F is computed, whose
 # columns err by a factor 1 + N |M^{-1}|_2. The solution alpha is exact for another such Delta: y'alpha errs by at most
 # N |D^{1/2} alpha| |D^{1/2} A y|, and |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. s2 W^{-1} <= K + s2 W^{-1}
-# always holds, and the determinant of the latter is at most that of D.
+# always holds, and det(K + s2 W^{-1}) <= det D.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))

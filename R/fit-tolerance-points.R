@@ -89,7 +89,7 @@ points_yardstick <- function(job, fit, worth) {
 }
 
 # Tries the first m points of the reference until the smallest m with an error of at most `goal`, which all points meet,
-# is known to 5 %. at(m) returns mean and sd of f. Returns that m, all candidates, and the slope of -log error in log m.
+# is known to 5 %. at(m) returns mean and sd of f. Returns that m, all candidates, and -d log error / d log m.
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()

@@ -78,8 +78,8 @@ sums_of_values <- function(p, fun) {
 #   P = I + sum r r' / d,    P beta = sum r y~ / d
 #
 # (not scaled by the roots of the weights). Let the noise of row g increase by delta = s2 / W' - s2 / W, to infinity for
-# a row that is left out. Then d of row g changes, and so do the terms of rows with g in their lists. With t = N^{-1}
-# e_g, the column of g, and kappa = 1 / (1 / delta + t_g),
+# an omitted row. Then d of row g changes, and so do the terms of rows with g in their lists. With t = N^{-1} e_g, the
+# column of g, and kappa = 1 / (1 / delta + t_g),
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
