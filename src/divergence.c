@@ -91,7 +91,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* The sum is C(X). */
+/* Adds the part of a block to the sum C(X). */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;

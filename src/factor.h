@@ -14,7 +14,7 @@
 
 struct factor {
     const struct profile *profile;
-    int d; /* number of inputs; METRIC_LEVELS: of levels; METRIC_GROUP: 1 + design columns */
+    int d; /* number of inputs; levels (METRIC_LEVELS); 1 + design columns (METRIC_GROUP) */
     const int *column;  /* columns of the inputs in X [d], from 0 */
     const int *number;  /* [d] 1 for a column with numbers of levels, else 0; or NULL */
     int isotropic;      /* METRIC_SCALED: 1 if all inputs have one lengthscale */

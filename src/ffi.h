@@ -1,6 +1,6 @@
 #pragma once
 
-/* The entry points that R calls by .Call.  Arguments of the same name are the same everywhere:
+/* The entry points that R calls by .Call ("doors" in CONTRIBUTING.md).  Equal names of arguments mean the same:
  *   model      list(kernel, noise, jitter)
  *   points     a model with inducing points z
  *   posterior  points with L, C and beta, and with G if the entry point says so

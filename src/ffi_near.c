@@ -12,7 +12,7 @@ static struct near_field arg_field(const struct model *model, SEXP points, SEXP 
     return f;
 }
 
-/* Creates the elements u and rows, with the neighbours of every target (near_field.h). */
+/* Creates the elements u (weights of neighbours, near.h) and rows (their numbers) for every target. */
 static void pack_kept(SEXP result, struct near_field *f)
 {
     f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);

@@ -75,8 +75,8 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-/* Splits n into parts of about equal size, at most `most`.  Returns the size: a multiple of `of`, but for the last
- * part. */
+/* Splits n into parts of about equal size, at most `most`.  Returns the size of all parts but the last, a multiple
+ * of `of`. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;

@@ -152,7 +152,7 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
         return status;
     g->F = (struct decorrelated){g->e,          *l->rows, l->s, l->s + 1, -1.0, l->row,
                                  l->neighbours, g->u,     g->d, NULL,     1};
-    g->F.rows.scale = NULL; /* weights are in the noise */
+    g->F.rows.scale = NULL; /* the noise has the weights, so rows have no scales */
     pass_run(&l->pass, decorrelated_sink(&g->F, sums));
     copy(Q * Q, sums, g->T);
     copy(Q, v, g->b);

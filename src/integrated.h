@@ -44,7 +44,7 @@ struct integrated {
     const struct effects *e; /* every row must have a level of each grouping */
     double *u, *d, *given;   /* (s + 1) x count, [count], (s + 1) x count */
     double *T;               /* Cholesky factor of T, q x q */
-    double *V, *b;           /* q x q, if derivatives are wanted; [q] */
+    double *V, *b;           /* V (q x q) if derivatives are wanted; b [q] */
     double value;
     struct decorrelated F; /* set by integrated_run() */
 };

@@ -85,7 +85,7 @@ static void weigh(int n_c, int g, double s2, struct group s, double *W,
         k_most = fmax(k_most, K[(size_t)r * n_c + r]);
     double jitter = k_most * (n_c + 16.0) * DBL_EPSILON;
     int failed = chol_shifted(n_c, K, s2, C);
-    for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* bounds hold for any w */
+    for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* any w gives valid bounds */
         failed = chol_shifted(n_c, K, s2 + jitter, C);
     copy((size_t)n_c * g, k_S, W);
     if (failed)

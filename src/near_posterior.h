@@ -10,7 +10,7 @@ struct near_posterior {
     struct near_field field; /* its targets are the rows, with ranks       */
     struct model *model; /* model of the inducing points, whose jitter may be raised */
     double *L, *C, *beta;
-    double *d;        /* d of every row [N], or NULL */
+    double *d; /* conditional variances of the rows and their noise, d [N]; or NULL */
     double minus_log; /* minus the log density of the scaled y */
     double *sums;
 };

@@ -120,7 +120,7 @@ static size_t stride_of(const struct pass *p)
     return (s->n_sums + s->per_row * (size_t)p->plan.block + s->more + 7) / 8 * 8;
 }
 
-/* Returns the sums of thread i, or of block i. */
+/* Returns the sums of thread i or, if the sink adds by block, of block i. */
 static double *sums_of(const struct pass *p, int i)
 {
     if (i == 0)

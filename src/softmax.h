@@ -1,6 +1,6 @@
 #pragma once
 
-/* Finds the mode of softmax_rows.h, and its log marginal likelihood. */
+/* Finds the mode of the posterior in softmax_rows.h, and its log marginal likelihood. */
 #include "softmax_rows.h"
 
 /* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and inducing points. */

@@ -264,7 +264,7 @@ static const double *input(const struct tree *t, const struct source *rows, int 
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* Computes U again, leaf by leaf. */
+/* Computes U in the order of the tree, leaf by leaf. */
 static void fill_leaves(struct tree *t, const struct source *rows)
 {
     double *u = t->U;
