@@ -193,7 +193,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (is_time(y) || is_dates_as_text(y)) {
     reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
-    "The model has Gaussian noise. For two classes use family = binomial()."
+    "The model has Gaussian noise. For two classes use family = binomial(), for several family = multinomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
   }

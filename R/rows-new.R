@@ -78,7 +78,8 @@ rows_by_formula <- function(frame, newdata, re) {
             hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
-  if (!re) rows[setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))] <- NA
+  groups <- if (!re) setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))
+  for (name in groups) rows[[name]] <- rep(NA, nrow(rows))
   check_columns(frame$required, names(rows))
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))

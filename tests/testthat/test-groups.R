@@ -56,6 +56,7 @@ test_that("effects, their covariances and population predictions are those of de
   new <- data.frame(x = c(0.2, 0.9), w = 1:2, g = c("a", "none"), h = "new")
   k <- ref_composite(dense$smooth, fit$data$x, cbind(new$x, new$w, 0, 0))
   at <- expect_silent(predict(fit, new[c("x", "w")], re = FALSE, se.fit = TRUE))
+  expect_length(predict(fit, new[0L, c("x", "w")], re = FALSE), 0L)
   expect_equal(unname(at$fit), fit$center + drop(t(k) %*% B %*% r), tolerance = 1e-9)
   prior <- ref_composite(dense$smooth, cbind(new$x, new$w, 0, 0))
   expect_equal(unname(at$se.fit)^2, diag(prior) - colSums(k * (B %*% k)), tolerance = 1e-8)
