@@ -1,16 +1,18 @@
 #pragma once
 
 /*
- * Certificates: bounds on the distance between the exact GP and a posterior on inducing points.  With E = K - A'A, B =
- * A'A + s2 I, |u|_E^2 = u'E u, v = (y - A'beta) / s2, w = (K + s2 I)^{-1} y, C_x = (s2 I + G)^{-1} a, h_x = A'C_x, any
- * eta >= |h_x|_E and lam >= |E|_2 (proofs in the theory vignette):
+ * Certificates: bounds on the distance between the exact GP and a posterior on inducing points.  The theory vignette
+ * has the proofs.  With
+ *
+ *     E = K - A'A,   B = A'A + s2 I,   |u|_E^2 = u'E u,   v = (y - A'beta) / s2,   w = (K + s2 I)^{-1} y,
+ *     C_x = (s2 I + G)^{-1} a,   h_x = A'C_x,   any eta >= |h_x|_E,   any lam >= |E|_2:
  *
  *     |mean_DTC(x) - mean_exact(x)| <= (sqrt(E(x,x)) + eta) |w|_E
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
  *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
  *
- * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is var_SoR + p'(I +
- * R_X'B^{-1}R_X)^{-1} p.  If h_x'e_x and e_x'B^{-1}e_x are known,
+ * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is
+ * var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p.  If h_x'e_x and e_x'B^{-1}e_x are known,
  *
  *     |p|^2 = E(x,x) - 2 h_x'e_x + |h_x|_E^2,
  *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
@@ -72,10 +74,12 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
  *
- * Allowances for rounding: with tau = slack k max w_n, (1 - tau / s2) B is below K + s2 I, and the exact variance has
- * an error of at most slack k + tau |w_exact|^2, where s2 |w_exact|^2 <= J.  With units = (4 + 2 sqrt(n_c) + n_c / 64)
- * eps, h has an error of units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|, and J of units k (1 + sum_S
- * sqrt(w_n) |w|)^2.
+ * Allowances for rounding, with tau = slack k max w_n and units = (4 + 2 sqrt(n_c) + n_c / 64) eps:
+ *
+ *     (1 - tau / s2) B is below K + s2 I,
+ *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
+ *     h has an error of at most units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|,
+ *     J has an error of at most units k (1 + sum_S sqrt(w_n) |w|)^2.
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR */

@@ -26,8 +26,8 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a, s = the derivative
-     * of F in f through W and E at a fixed u, and p = a'zeta with zeta = H^{-1} A s. */
+    /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a and p = a'zeta
+     * with zeta = H^{-1} A s.  s is the derivative of F in f through W and E at a fixed u. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     struct newton mode;
     double *G; /* A W A', M x M */

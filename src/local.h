@@ -17,9 +17,9 @@ struct kriging { /* sums of one x, as computed; w1: sum over S of scale |w| */
     double J, wh, ww, w1;
 };
 
-/* Functionals of f that replace f at the new rows, unless cross is NULL: covariances with f at the rows (N x n_new)
- * and with the whitened inducing variables (M x n_new), prior variances, sizes (certify.h), and number of terms in
- * an entry of cross. */
+/* Functionals of f that replace f at the new rows, unless cross is NULL.  cross: covariances with f at the rows (N
+ * x n_new); features: covariances with the whitened inducing variables (M x n_new); prior: variances; size: see
+ * certify.h; terms: number of terms in an entry of cross. */
 struct functionals {
     const double *cross, *features, *prior, *size;
     int terms;
