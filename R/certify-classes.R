@@ -229,6 +229,7 @@ certify_classes <- function(fit, new, effort, m2) {
   inside <- found$inside
   mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
   error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
+  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # as in predict()
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
     at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
     one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),
@@ -242,7 +243,8 @@ certify_classes <- function(fit, new, effort, m2) {
   if (!is.null(new$names)) out$row <- new$names[out$row]
   row.names(out) <- NULL
   structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
-            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label, moved = TRUE,
+            seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
+            moved = max(0, abs(class_moments(plain)$mean - fitted$share)),
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 

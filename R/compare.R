@@ -162,12 +162,17 @@ likelihoods_of <- function(fits) {
   c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
 }
 
+# Returns a sentence for fits with different numbers of rows.
+other_rows_sentence <- function(name, nobs) {
+  sprintf("%s compares fits of the same responses: these have %s rows.", name,
+          list_quoted(format(unique(nobs), trim = TRUE), quote = ""))
+}
+
 compare_criterion <- function(fits, labels, name, penalty) {
   ll <- likelihoods_of(fits)
   nobs <- ll$nobs
   if (length(unique(nobs[!is.na(nobs)])) > 1L) {
-    warn_evidence(sprintf("%s compares fits of the same responses: these have %s rows.", name,
-                          list_quoted(format(unique(nobs), trim = TRUE), quote = "")))
+    warn_evidence(other_rows_sentence(name, nobs))
   }
   of <- function(value) -2 * value + penalty(nobs) * ll$df
   out <- of(ll$value)
@@ -208,7 +213,14 @@ anova.gp_fit <- function(object, ...) {
   refuse_if(length(fits) < 2L, "...", "empty", "one or more further fits of the same data",
             hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
+  nobs <- vapply(fits, stats::nobs, 0)
   for (i in seq_along(fits)[-1L]) {
+    if (nobs[i] != nobs[1L]) {
+      abort_input(labels[i], "a fit of other rows", sprintf("a fit of the same rows as %s", labels[1L]),
+                  message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", nobs)),
+                  hint = if (any(lengths(lapply(fits, `[[`, "na.action"))))
+                    "Rows with missing values are left out. Fit all models with subset = complete.cases(<inputs>).")
+    }
     if (!same_response(fits[[1L]], fits[[i]])) {
       abort_input(labels[i], "a fit of a different response", sprintf("a fit of the same response as %s", labels[1L]),
                   hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",

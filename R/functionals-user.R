@@ -182,16 +182,17 @@ response_slopes <- function(fit, new) {
 
 # Returns the rows over which an average is taken by default.
 rows_to_average <- function(fit, most = 200L) {
-  rows <- stats::model.frame(fit)
-  rows <- rows[evenly(nrow(rows), most), , drop = FALSE]
-  if (is.null(fit$terms)) return(rows[-1L])
+  held <- kept_variables(fit)
+  rows <- held %||% stats::model.frame(fit)
+  few <- function(rows) rows[evenly(nrow(rows), most), , drop = FALSE]
+  if (is.null(fit$terms)) return(few(rows)[-1L])
   inputs <- fit$frame$required
-  if (all(inputs %in% names(rows))) return(rows[inputs])
-  # Functions of variables, and offsets, have their variables in the data only.
+  if (all(inputs %in% names(rows))) return(few(rows)[inputs])
+  # An older fit, or a fit without its rows, finds variables inside of functions in the data only.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "missing", "given",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
-  as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
+  as.data.frame(data)[match(row.names(few(rows)), row.names(data)), inputs, drop = FALSE]
 }
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------

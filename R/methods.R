@@ -195,20 +195,8 @@ model.frame.gp_fit <- function(formula, ...) {
     return(data.frame(y = unname(given_response(data)), rows$x[rows$index, , drop = FALSE],
                       row.names = names(data$response), check.names = FALSE))
   }
-  call <- formula$call
-  parts <- match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L)
-  call <- call[c(1L, parts)]
-  call[[1L]] <- quote(stats::model.frame)
-  call$formula <- formula$terms
-  call$drop.unused.levels <- TRUE
-  if (!is.null(formula$source)) { # the rows that the fit has kept
-    training_data(formula)
-    source <- eval(call$data, environment(call$formula))
-    call$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
-  }
   given <- list(...)
-  call[names(given)] <- given
-  eval(call, environment(call$formula), parent.frame())
+  (if (!length(given)) kept_frame(formula)) %||% frame_by_name(formula, given, parent.frame())
 }
 
 #' @rdname gp_fit-methods
@@ -332,7 +320,8 @@ labels.gp_fit <- function(object, ...) {
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
-  if (length(term) > 1L) return(without_zero_df(NextMethod()))
+  drop_each <- utils::getS3method("drop1", "default")
+  if (length(term) > 1L) return(without_zero_df(drop_each(on_kept_rows(object), scope, ...)))
   table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
   structure(table, class = c("anova", "data.frame"),
             heading = c("Single term deletions", "\nModel:", deparse(stats::formula(object))))
@@ -361,7 +350,13 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   }
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
-  call <- as.call(c(as.list(call), extras[!known]))
+  call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
+  if (!"data" %in% names(extras) && is_data_lost(object, call, parent.frame())) {
+    held <- kept_variables(object)
+    if (is.null(held)) refuse_lost_data(object, call$data)
+    call <- with_kept_rows(call, held)
+    if (missing(formula.)) call$formula <- stats::formula(object)
+  }
   if (!isTRUE(evaluate)) return(call)
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }

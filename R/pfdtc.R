@@ -188,11 +188,14 @@ likelihood_asked <- function(args, given) {
 # Fits cleaned data. `data$family` is the family that the response implies, if any.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
-  data$family <- NULL
+  kept <- data$kept
+  data[c("family", "kept")] <- NULL
   fit_with <- function(family) {
     fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
   }
-  if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
+  fit <- if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
+  if (!is.null(fit$data)) fit$data$kept <- kept
+  fit
 }
 
 # Fits the rows of a source. Rows are kept only if a data frame with as few rows would be fitted exactly.

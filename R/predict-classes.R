@@ -6,10 +6,11 @@ say_chances <- function(response, f, ask) {
   at <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
     class_chances(response, f, ask$se.fit)
   colnames(at$mean) <- if (latent) response$levels[-1L] else response$levels
-  c(list(fit = at$mean, sd = at$sd), if (ask$interval != "none") {
-    if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
-      (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
-  })
+  if (ask$interval == "none") return(list(fit = at$mean, sd = at$sd))
+  ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
+    (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
+  # an averaged probability can be outside of the probabilities at the ends of f
+  list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
 
 # Returns list(mean, sd) with a column for each class: the averaged probability and, on request, its sd; NA for unknown

@@ -112,7 +112,19 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   if (ask$type == "class") return(say_class(fit, response, f, rows$names, ask))
   say <- if (has_labels(response) || is_ordered(response) && ask$type == "response") say_chances else
     if (ask$type %in% c("survival", "quantile")) say_columns else response_say
-  in_shape(say(response, f, ask), rows$names, ask)
+  said <- say(response, f, ask)
+  if (ask$certified && !is.null(fit$factors$shift)) message_if_moved(fit, response, rows, ask, say, said)
+  in_shape(said, rows$names, ask)
+}
+
+# Sends a message if the certified prediction, which is about the mode of f, differs from the prediction without.
+message_if_moved <- function(fit, response, rows, ask, say, said) {
+  ask[c("certified", "interval", "se.fit", "full_cov")] <- list(FALSE, "none", FALSE, FALSE)
+  by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, ask), ask)$fit), na.rm = TRUE))
+  if (!(by > 5e-4)) return()
+  tell_classed("certified", sprintf(paste(
+    "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
+    "which is about the posterior mean."), format(signif(by, 2))))
 }
 
 # Predicts at the rows of a source block by block, or at the locations of a spatial object, which then has predictions.

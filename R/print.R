@@ -276,8 +276,10 @@ certificate_fields <- function(x) {
     Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
       paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
-              if (isTRUE(attr(x, "moved"))) paste("predict() moves f from the mode to the posterior mean, so that its",
-                                                  "probabilities differ from these.")), collapse = " ")
+              if (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved"))) {
+                paste0("predict() is about the posterior mean of f: its probabilities differ from these",
+                       if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
+              }), collapse = " ")
     },
     Claims = attr(x, "claims"),
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),

@@ -225,8 +225,9 @@ check_new_levels <- function(variables, x) {
   x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # see group_codes()
   new <- sum(rowSums(x[, columns, drop = FALSE] < 0) > 0, na.rm = TRUE)
   if (!new) return(x)
-  tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is that",
-                                           "of the population, with the variance of the levels added."),
+  tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is",
+                                           "averaged over levels, whose variance is added. re = FALSE predicts for a",
+                                           "level with effect 0."),
                                      count_of(new, "row"), "`newdata`", if (new == 1L) "has" else "have"))
   x
 }

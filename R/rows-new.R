@@ -167,7 +167,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
     read <- read_response(fit$likelihood, known_classes(fit, rows$response), rows$w, rows$name, n)
     list(response = read$response, w = read$weight, y = read$y, size = read$size)
   }
-  given <- c(rows[c("x", "offset")], given, rows[intersect(c("labels", "variables"), names(rows))])
+  given <- c(rows[c("x", "offset")], given, rows[intersect(c("labels", "variables", "frame"), names(rows))])
   if (!is.null(fit$noise_trend)) given$w <- (given$w %||% 1) / noise_factor(fit$noise_trend, given$x)
   if (!is.null(fit$transform)) {
     if (fit$transform$kind == "log") check_positive_response(given$response, "newdata")
@@ -188,7 +188,10 @@ formula_rows_again <- function(fit, newdata, asked) {
   labels <- row.names(mf)
   mf <- check_new_variables(mf, fit$frame$variables)
   variables <- with_levels_of(fit$frame$variables, mf)
-  c(rows_of_frame(mf, variables, labels, "newdata"), list(labels = labels, variables = variables))
+  frame <- if (!is.null(fit$data$kept)) {
+    list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, list(data = newdata), environment(fit$terms)))
+  }
+  c(rows_of_frame(mf, variables, labels, "newdata"), list(labels = labels, variables = variables, frame = frame))
 }
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
+  data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, call, envir))
   data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
   data
 }
@@ -84,11 +85,31 @@ check_formula <- function(call, envir) {
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
+  refuse_survival_terms(formula)
   around <- environment(formula) # lacks sphere() if the package is not attached
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
   formula
+}
+
+# Refuses the special terms of coxph(), which model.frame() would evaluate to an input.
+refuse_survival_terms <- function(formula) {
+  special <- c("strata", "cluster", "frailty", "tt")
+  find <- function(term) {
+    if (!is.call(term)) return(NULL)
+    name <- if (is_call_of(term, special)) as.character(term[[1L]]) else
+      if (is.call(term[[1L]]) && identical(term[[1L]][[2L]], quote(survival))) as.character(term[[1L]][[3L]])
+    if (isTRUE(name %in% special)) return(term)
+    for (part in as.list(term)[-1L]) if (!missing(part) && !is.null(found <- find(part))) return(found)
+  }
+  found <- find(formula[[length(formula)]])
+  if (is.null(found)) return()
+  of <- if (length(found) > 1L) deparse1(found[[2L]]) else "g"
+  abort_input("formula", sprintf("one with %s", deparse1(found)), "a sum of inputs and groups",
+              message = sprintf("`formula` has %s, a term of survival's models.", deparse1(found)),
+              hint = if (grepl("tt", deparse1(found[[1L]]), fixed = TRUE)) sprintf("Use `%s` as an input.", of) else
+                sprintf("Write (1 | %s) for an effect of each level, or use `%s` as an input.", of, of))
 }
 
 # Evaluates the call of model.frame() in `parts`. An error names the argument that caused it.
@@ -224,10 +245,6 @@ data_variables <- function(frame, terms, call, envir) {
     !is.function(value) && NROW(value) == rows
   }, NA)
   c(columns, rest[full])
-}
-
-needed_variables <- function(frame) {
-  union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
 }
 
 # Returns the part of `data` that a fit keeps to read newdata. A fit without its data also loses the environment of the

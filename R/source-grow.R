@@ -49,7 +49,9 @@ add_rows <- function(fit, newdata) {
   if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups have the levels of the new rows
   if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, given), 1))
   rows <- extended_rows(rows_of_data(fit$data), given)
-  fit_of_data(fit, data_of_rows(fit$data, rows, fit), sum(given$keep))
+  data <- data_of_rows(fit$data, rows, fit)
+  data["kept"] <- list(kept_with_rows(fit, given$frame, data))
+  fit_of_data(fit, data, sum(given$keep))
 }
 
 #' @rdname add_rows
@@ -67,6 +69,7 @@ drop_rows <- function(fit, rows) {
   kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
   data <- data_of_rows(fit$data, kept, fit)
   data["na_action"] <- fit["na.action"] <- list(NULL) # na.action has numbers of the old rows
+  data["kept"] <- list(kept_without_rows(fit$data$kept, rows))
   fit_of_data(fit, data, -length(rows))
 }
 

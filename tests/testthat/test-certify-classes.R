@@ -189,3 +189,18 @@ test_that("ordered classes have sets, by their probability and conformal", {
   best <- max.col(P, "first")
   expect_identical(unclass(unname(conformal))[1:24], c(P >= own[ceiling(0.9 * 41)] | col(P) == best))
 })
+
+test_that("the certificate and a certified prediction say how far they are from predict()", {
+  kernel <- kernel_se(c(2, 1), 20)
+  fit <- with_seed(1, pfdtc(Species ~ Petal.Length + Petal.Width, iris, kernel = kernel, hyper = "fixed"))
+  said <- certify(fit, iris[c(1, 60), ], effort = "fast")
+  plain <- predict(fit, iris[c(1, 60), ], type = "response")
+  far <- max(abs(matrix(said$response, 2, byrow = TRUE) - plain))
+  expect_equal(attr(said, "moved"), far)
+  expect_output(print(said), "differ from these by up to")
+  expect_message(inside <- predict(fit, iris[c(1, 60), ], type = "response", interval = "credible", certified = TRUE),
+                 "certified prediction", class = "pfdtc_message_certified")
+  expect_equal(max(abs(t(inside[, "fit", ]) - t(plain))), far)
+  every <- predict(fit, iris, type = "response", interval = "credible", level = 0.1)
+  expect_true(all(every[, "lwr", ] <= every[, "fit", ] & every[, "fit", ] <= every[, "upr", ]))
+})

@@ -81,3 +81,9 @@ test_that("families of the same counts are compared by their brackets, with dens
   expect_input_error(anova(one, update(one, weights = wt)), "update")
   expect_identical(nrow(anova(with(noise = 1), with(family = student(4, 1)))), 2L)
 })
+
+test_that("anova() of fits of other rows says so", {
+  one <- function(formula) gp_exact(formula, airquality, kernel = kernel_se(30, 900), noise = 500, hyper = "fixed")
+  expect_error(anova(one(Ozone ~ Wind), one(Ozone ~ Solar.R)), "these have 116 and 111 rows.*complete.cases",
+               class = "pfdtc_error_input")
+})

@@ -277,3 +277,13 @@ test_that("a subset that is text, an empty subset and a response of several colu
   expect_error(pfdtc(EuStockMarkets ~ seq_len(1860)), "[, \"DAX\"]", fixed = TRUE, class = "pfdtc_error_input")
   expect_error(pfdtc(EuStockMarkets), "pfdtc(EuStockMarkets[, \"DAX\"])", fixed = TRUE, class = "pfdtc_error_input")
 })
+
+test_that("terms of survival's models are refused with the way on", {
+  skip_if_not_installed("survival")
+  lung <- survival::lung
+  for (term in c("strata(inst)", "survival::cluster(inst)", "frailty(inst)", "log(frailty(inst))")) {
+    formula <- stats::as.formula(paste("time ~ age +", term))
+    expect_error(pfdtc(formula, lung), "Write \\(1 \\| inst\\)", class = "pfdtc_error_input")
+  }
+  expect_error(pfdtc(time ~ tt(age), lung), "Use `age` as an input", class = "pfdtc_error_input")
+})

@@ -1,0 +1,80 @@
+kept_case <- function(...) {
+  df <- mtcars
+  df$f <- factor(df$cyl)
+  df$text <- ifelse(df$am == 1, "a", "b")
+  pfdtc(mpg ~ log(wt) + hp + f + text, df, weights = qsec, offset = drat, kernel = kernel_se(), plain = TRUE,
+        subset = gear < 5, control = pfdtc_control(restarts = 1), ...)
+}
+
+test_that("a fit holds its model frame, and changes of the data by name change nothing", {
+  fit <- with_seed(1, kept_case())
+  home <- environment(fit$terms)
+  lm_frame <- model.frame(fit$terms, home$df, weights = qsec, offset = drat, subset = gear < 5)
+  expect_equal(model.frame(fit), lm_frame, ignore_attr = TRUE)
+  expect_identical(row.names(model.frame(fit)), row.names(lm_frame))
+  averaged <- partial_dependence(fit, "wt")
+  augmented <- generics::augment(fit)
+  home$df$wt <- home$df$wt * 100
+  home$df <- home$df[32:1, ]
+  expect_identical(partial_dependence(fit, "wt"), averaged)
+  expect_identical(generics::augment(fit), augmented)
+  expect_equal(model.frame(fit), lm_frame, ignore_attr = TRUE)
+  expect_error(model.frame(fit, by = quote(carb)), "its rows have changed", class = "pfdtc_error_input")
+  # columns of the cleaned data are not stored again
+  expect_false(any(c("mpg", "log(wt)", "hp") %in% names(fit$data$kept$columns)))
+})
+
+test_that("a saved fit answers in a session that has no such data", {
+  fit <- with_seed(1, kept_case())
+  averaged <- partial_dependence(fit, "wt")
+  dropped <- with_seed(1, drop1(fit))
+  assign("df", stats::df, environment(fit$terms)) # what a new session finds under this name
+  expect_identical(partial_dependence(fit, "wt"), averaged)
+  expect_identical(with_seed(1, drop1(fit)), dropped)
+  again <- with_seed(1, update(fit, . ~ . - hp))
+  expect_equal(c(again$evidence, nobs(again)), c(extractAIC(again)[2L] / -2 + again$df, nobs(fit)))
+  expect_identical(again$nobs, fit$nobs)
+  expect_equal(extractAIC(again)[2L], dropped["hp", "AIC"])
+  slim <- with_seed(1, kept_case(keep_data = FALSE))
+  expect_null(slim$data)
+  expect_error(model.frame(slim), "does not hold its rows", class = "pfdtc_error_input")
+})
+
+test_that("a saved fit answers in a fresh process", {
+  skip_on_cran()
+  file <- tempfile(fileext = ".rds")
+  on.exit(unlink(file))
+  df <- mtcars
+  fit <- pfdtc(mpg ~ log(wt) + hp, df, kernel = kernel_se(4, 30), noise = 5, hyper = "fixed", plain = TRUE)
+  environment(fit$terms) <- globalenv()
+  saveRDS(fit, file)
+  code <- sprintf(".libPaths(%s); library(pfdtc); fit <- readRDS(%s); cat(partial_dependence(fit, 'wt', at = 3)$mean,
+                  nrow(drop1(fit)), nrow(generics::augment(fit)), class(update(fit, noise = 6))[1])",
+                  deparse1(.libPaths()), deparse1(file))
+  script <- tempfile(fileext = ".R")
+  writeLines(code, script)
+  said <- system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", script), stdout = TRUE, stderr = FALSE)
+  said <- strsplit(utils::tail(said, 1L), " ")[[1L]]
+  expect_equal(as.numeric(said[1]), partial_dependence(fit, "wt", at = 3)$mean, tolerance = 1e-6)
+  expect_identical(said[-1], c("3", "32", "pfdtc"))
+})
+
+test_that("drop1() refits the rows of the whole model where values are missing", {
+  d <- airquality
+  fit <- with_seed(1, pfdtc(Ozone ~ Solar.R + Wind + Temp, d, kernel = kernel_se(), plain = TRUE,
+                            control = pfdtc_control(restarts = 1)))
+  dropped <- with_seed(1, drop1(fit))
+  complete <- d[complete.cases(d[c("Ozone", "Solar.R", "Wind", "Temp")]), ]
+  alone <- with_seed(1, drop1(update(fit, data = complete)))
+  expect_equal(dropped$AIC, alone$AIC, tolerance = 1e-3) # the optimiser's random starts differ
+  expect_true(all(is.finite(dropped$AIC)))
+})
+
+test_that("rows that are added to or dropped from a fit are those of its model frame", {
+  fit <- gp_exact(dist ~ log(speed), cars[1:40, ], kernel = kernel_se(1, 900), noise = 200, hyper = "fixed")
+  whole <- add_rows(fit, cars[41:50, ])
+  expect_equal(model.frame(whole), model.frame(dist ~ log(speed), cars), ignore_attr = TRUE)
+  expect_equal(nrow(partial_dependence(whole, "speed", at = 10)), 1L)
+  less <- drop_rows(whole, 3:5)
+  expect_equal(model.frame(less), model.frame(dist ~ log(speed), cars[-(3:5), ]), ignore_attr = TRUE)
+})
