@@ -144,7 +144,7 @@ BIC.gp_fit <- function(object, ...) {
 # Returns -2 log likelihood + k df, with the value of logLik() and not its bounds.
 criterion_of <- function(fit, k) {
   fit <- check_any_fit(fit, "object")
-  if (!has_own_likelihood(fit)) return(k * fit$df - 2 * fit$evidence)
+  if (!has_own_likelihood(fit)) return(k * fit$df - 2 * largest_evidence(fit))
   ll <- stats::logLik(fit)
   k * attr(ll, "df") - 2 * as.double(ll)
 }

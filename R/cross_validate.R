@@ -56,7 +56,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   })
   # Omit the CRPS of single trials, which is the Brier score.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
-             if (response$reads %in% c("classes", "labels")) c("brier", "accuracy"), "cover50", "cover95")
+             if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
     data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)
   }
@@ -175,6 +175,7 @@ make_folds <- function(fit, data, folds, by) {
     together <- replace(seq_len(n) + max(together), weights_given(data) > 0, together)
     together <- match(together, unique(together))
   }
+  if (is.null(by)) message_if_tables(fit, data)
   group <- together %||% seq_len(n)
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "a single group", "at least two groups")
@@ -208,6 +209,20 @@ groups_by <- function(fit, by, n) {
   }
   value <- of_rows(fit, by, n, "by")
   match(value, unique(value))
+}
+
+# Sends a message if the rows are those of a table of counts: classes with whole weights, and equal inputs in several
+# rows. A fold then leaves out a class at inputs whose other classes stay.
+message_if_tables <- function(fit, data) {
+  response <- response_of(fit)
+  w <- weights_given(data)
+  counted <- any(w > 1) && all(w == round(w)) && (has_labels(response) || is_ordered(response))
+  if (!counted || is.null(same <- equal_rows(data$x))) return()
+  names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
+  tell_classed("equal_inputs", sprintf(paste(
+    "%d of %d rows have the inputs of another row, and weights count cases: the other classes at the same inputs stay",
+    "in the fit, and the class left out has too small a probability. Leave such rows out together: by = ~ %s."),
+    length(same) - max(same), length(same), paste(names, collapse = " + ")))
 }
 
 # Checks that `value` has an element for each row of the data, and removes those of rows that na.action dropped.

@@ -313,7 +313,10 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
     list(logit = c("odds ratio" = 1), log = c("ratio of means" = 1))[[response$link_name]]
   refuse_if(is.null(kind), "fit", sprintf("a fit with family %s", response$label),
             "one whose link is the logit or the log")
-  if (!is.data.frame(newdata)) abort_input("newdata", describe(newdata), "a data frame")
+  if (missing(newdata) || !is.data.frame(newdata)) {
+    abort_input("newdata", if (missing(newdata)) "missing" else describe(newdata), "a data frame")
+  }
+  if (missing(than)) abort_input("than", "missing", "a data frame with the rows to compare `newdata` with")
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
             describe(than), "a data frame like `newdata`, of one row or of as many")

@@ -206,6 +206,12 @@ check_exact <- function(exact, fits, caller = NULL) {
     abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact), "a fit by gp_exact()",
                 hint = hint)
   }
+  if (!is.null(caller) && !all(vapply(fits, same_model, NA, exact))) {
+    abort_input("exact", "a fit of another model", "a fit of the same model as `fits`",
+                message = sprintf("`exact` is a fit of another model. %s() compares approximations of one exact GP.",
+                                  caller),
+                hint = "For fits of different models use anova(), AIC() or cross_validate().")
+  }
   for (fit in fits) check_same_model(exact, fit, "exact", "fit")
   exact
 }

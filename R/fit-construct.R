@@ -73,6 +73,7 @@ construct_exact <- function(data, learned, s, state) {
     }, otherwise = done)
   }
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
+  if (!is.null(done$learned)) attr(done$learned, "below") <- below_maximum(done, used, posterior)
   n <- nrow(data$x)
   as_points <- method_traits(s)$chooses
   new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
@@ -82,6 +83,15 @@ construct_exact <- function(data, learned, s, state) {
   }, list(factors = posterior, evidence = evidence_of("exact", done$model, used, posterior),
           small_n = if (!some && length(s$learn$free)) small_n_check(
             new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior)))))
+}
+
+# Returns by how much the log marginal likelihood at the variances of the fit is below that at the variances before they
+# were multiplied by the factor c for few rows; 0 without such a factor. With K = c K1 for n rows,
+#   log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
+below_maximum <- function(done, rows, posterior) {
+  factor <- attr(done$learned, "factor") %||% 1
+  quadratic <- sum(rows$y * posterior$alpha) + rows$shift$ss / done$model$noise
+  (rows$n * log(factor) - (factor - 1) * quadratic) / 2
 }
 
 # Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.

@@ -140,6 +140,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     if (!good) abort_input("newdata", describe(newdata), "a data frame")
     as.data.frame(newdata)
   }
+  refuse_if(missing(variable), "variable", "missing", sprintf("one of %s", list_quoted(names(rows))))
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
   refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
             describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
@@ -198,14 +199,15 @@ rows_to_average <- function(fit, most = 200L) {
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------
 
 # Returns list(mean, var) of the terms of f at the rows of x, a column for each term, in units of y without the centre.
-term_values <- function(fit, x) {
+term_values <- function(fit, x, mean_only = FALSE) {
   kernel <- with_own_terms(fit$kernel)
   names <- if (has_one_factor(kernel)) {
     leaf_name(utils::modifyList(fit$kernel, list(of = fit$frame$columns[fit$kernel$inputs])))
   } else {
     term_names(kernel)
   }
-  at <- posterior_at(posterior_of(fit), terms_at(kernels_of_terms(model_of(fit)$kernel), x))
+  fun <- terms_at(kernels_of_terms(model_of(fit)$kernel), x)
+  at <- posterior_at(posterior_of(fit), c(fun, list(mean_only = mean_only)))
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
@@ -221,7 +223,7 @@ term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]
   if (nrow(x) < 2L) return(NULL)
-  spread <- apply(term_values(fit, x)$mean, 2L, stats::var)
+  spread <- apply(term_values(fit, x, mean_only = TRUE)$mean, 2L, stats::var)
   spread / sum(spread)
 }
 
@@ -234,7 +236,7 @@ input_shares <- function(fit) {
   if (is.null(groups)) groups <- fit$frame$columns
   inputs <- split(seq_along(groups), factor(groups, unique(groups)))
   G <- length(inputs)
-  if (is.null(x) || nrow(x) < 5L || G < 2L || !is.data.frame(fit$learned)) return(NULL)
+  if (is.null(x) || nrow(x) < 5L || G < 2L || identical(fit$hyper, "fixed")) return(NULL)
   each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # the cost of a prediction
   n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
   u <- roberts_sequence(n, 2 * G)
@@ -247,16 +249,20 @@ input_shares <- function(fit) {
     }
     out
   }
-  f <- function(x) posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean
+  # Several classes have orthonormal contrasts, whose variances add up.
+  f <- function(x) as.matrix(posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean)
+  centred <- function(f) sweep(f, 2L, colMeans(f))
   a <- sample_of(0L)
   b <- sample_of(G)
   f_a <- f(a)
   f_b <- f(b)
-  f_c <- vapply(inputs, function(j) f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j])), f_a)
-  var <- mean((c(f_a, f_b) - mean(c(f_a, f_b)))^2)
+  var <- sum(centred(rbind(f_a, f_b))^2) / (2 * n)
   if (!isTRUE(var > 0)) return(NULL)
-  data.frame(input = names(inputs), alone = pmax(colMeans((f_b - mean(f_b)) * (f_c - f_a)) / var, 0),
-             total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
+  shares <- vapply(inputs, function(j) {
+    f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
+    c(alone = max(sum(centred(f_b) * (f_c - f_a)) / n / var, 0), total = sum((f_a - f_c)^2) / n / (2 * var))
+  }, numeric(2L))
+  data.frame(input = names(inputs), alone = shares["alone", ], total = shares["total", ], row.names = NULL)
 }
 
 # Returns predict(type = "derivative"): the derivative of f along `wrt`, a numeric input and not the level of a factor.

@@ -120,8 +120,9 @@ values_of_response <- function(y, tell) {
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
   if (tell && (atom || few)) {
-    advice <- if (all(y >= 0 & y == round(y))) "for counts use `family = poisson()` or `nb()`" else
-      "densities near that value mean little"
+    classes <- if (length(distinct) <= 6L) "; for classes make the response a factor() or ordered()"
+    advice <- if (!all(y >= 0 & y == round(y))) "densities near that value mean little" else
+      paste0("for counts use `family = poisson()` or `nb()`", classes)
     tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
                                        format(distinct[which.max(times)], digits = 4), advice))
   }

@@ -91,8 +91,10 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   bounds <- if (!open && evidence$is != "own model") {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
   }
-  structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
-            upper = bounds[["upper"]], class = "logLik")
+  to_maximum <- largest_evidence(object) - object$evidence
+  structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
+            lower = if (!is.null(bounds)) bounds[["lower"]] + to_maximum,
+            upper = if (!is.null(bounds)) bounds[["upper"]] + to_maximum, class = "logLik")
 }
 
 # Returns TRUE for a kernel of groups alone, whose likelihood is that of a mixed model.
@@ -168,7 +170,9 @@ weights.gp_fit <- function(object, ...) {
 
 #' @export
 terms.gp_fit <- function(x, ...) {
-  if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
+  refuse_if(is.null(x$terms), "object", "a fit from a matrix", "a fit from a formula",
+            message = "The fit was made from a matrix: it has no formula and no terms.",
+            hint = "variable.names() returns its inputs.")
   grouped <- attr(x$terms, "grouped")
   if (is.null(grouped)) return(x$terms)
   # Return the given formula and terms, in which (1 | g) has R's label "1 | g". Variables are as in a model frame.
@@ -298,7 +302,7 @@ df.residual.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-regression
 #' @export
 extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
-  c(fit$df, k * fit$df - 2 * check_any_fit(fit, "fit")$evidence)
+  c(fit$df, k * fit$df - 2 * largest_evidence(check_any_fit(fit, "fit")))
 }
 
 #' @rdname gp_fit-regression

@@ -77,7 +77,7 @@ glance.gp_fit <- function(x, ...) {
   check_dots_empty(list(...), "x")
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
-             evidence = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x),
+             evidence = largest_evidence(check_any_fit(x, "x")), AIC = stats::AIC(x), BIC = stats::BIC(x),
              objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }

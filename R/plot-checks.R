@@ -5,6 +5,7 @@ checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
 check_which <- function(which) {
+  if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
   alone <- which %in% figures_drawn
   if (is.character(which) && length(which) && all(alone | which %in% checks_drawn) &&
         (length(which) == 1L || !any(alone))) {

@@ -4,7 +4,8 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   L <- if (joint || !isTRUE(fun$mean_only)) cholesky_of(p)
   if (fun$kind != "values") {
     K <- fun$cross(p$x, seq_len(fun$n))
-    return(list(mean = drop(crossprod(K, p$factors$alpha)), var = fun$prior - colSums(forwardsolve(L, K)^2)))
+    return(list(mean = drop(crossprod(K, p$factors$alpha)),
+                var = if (is.null(L)) NA * fun$prior else fun$prior - colSums(forwardsolve(L, K)^2)))
   }
   rows <- length(p$factors$alpha)
   work <- 2 * fun$n * as.double(rows)^2

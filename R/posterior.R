@@ -112,6 +112,10 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
+# Returns the largest log marginal likelihood that learning found. With few rows a fit has larger variances than those
+# that maximise it, see learn_stage(). An information criterion is about the maximum.
+largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
+
 # Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,

@@ -14,9 +14,8 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)
   out$digits <- digits
-  if (!has_labels(response_of(fit))) { # several latent functions have no shares
-    out <- c(out, list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
-  }
+  if (!has_labels(response_of(fit))) out["term_shares"] <- list(term_shares(fit)) # one latent function only
+  out["input_shares"] <- list(input_shares(fit))
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
@@ -95,8 +94,8 @@ summary_fields <- function(x) {
       with_numbers(paste0(if (!is.null(x$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), x$rmse_loo, x$rmse)
     },
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
-    "Log marginal likelihood" = with_numbers(sprintf(
-      "%%s (%s)", paste(c(evidence, count_of(as.integer(x$df), "hyperparameter")), collapse = "; ")), x$evidence),
+    "Log marginal likelihood" = with_numbers(sprintf("%%s (%s)", paste(c(
+      evidence, count_of(as.integer(x$df), "hyperparameter")), collapse = "; ")), largest_evidence(x)),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
       sprintf(" (%.0f function evaluations in optimisation)", sum(made))

@@ -100,7 +100,10 @@ as_likelihood <- function(family, approx = "laplace") {
             hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
-    abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
+    of_mgcv <- c(tweedie = "tweedie()", ordered = "ordinal()", scaled = "student()")
+    own <- of_mgcv[tolower(sub("[^A-Za-z].*", "", family$family))]
+    abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (!is.na(own))
+      sprintf("Use %s of this package.", own) else if (is.null(row))
       "Quasi-families are not available. Use nb() for overdispersed counts and Gamma(\"log\") for positive numbers.")
   }
   refuse_if(row$conjugate && approx == "vi", "approx", "\"vi\" with Gaussian responses", "left out",

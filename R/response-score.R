@@ -7,8 +7,8 @@ response_score <- function(response, y, f) summarise_scores(response, score_each
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
 # the probabilities of less than the response (`below`) and of at most the response (`upto`). The CRPS of a non-Gaussian
 # likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the
-# probability of the row's class, `error` the squared distance of all probabilities from the class; `right` is TRUE if
-# the class is the most probable one.
+# probability of the row's class. For several classes, ordered or not, `error` is the squared distance of all
+# probabilities from the class, and `right` is TRUE if the class is the most probable one.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
@@ -25,9 +25,13 @@ score_each <- function(response, y, f, crps = response$conjugate) {
   # For censored responses the error of the mean is unknown.
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y
   if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
-  data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
-             density = response_log_density(response, y, f),
-             crps = if (crps) response_crps(response, y$y, f) else NA_real_, ends)
+  each <- data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean,
+                     sd = m$sd, density = response_log_density(response, y, f),
+                     crps = if (crps) response_crps(response, y$y, f) else NA_real_, ends)
+  if (!is_ordered(response)) return(each)
+  p <- class_shares(response, f$mean, sqrt(pmax(f$var, 0)))
+  hit <- replace(0 * p, cbind(seq_along(y$y), y$y), 1)
+  cbind(each, error = rowSums((hit - p)^2), right = max.col(p, "first") == y$y)
 }
 
 pit_ends <- function(response, y, f) {
@@ -50,16 +54,18 @@ summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- has_labels(response)
   trials <- response$reads == "classes"
-  brier <- if (labels) mean(each$error) else sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
-  right <- if (labels) each$right else (p > 0.5) == (each$y > 0.5)
+  several <- labels || is_ordered(response)
+  brier <- if (several) mean(each$error) else
+    sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
+  right <- if (several) each$right else (p > 0.5) == (each$y > 0.5)
   inside <- function(level) {
     if (labels || has_classes(response)) return(NA_real_)
     mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
   data.frame(n = nrow(each), rmse = if (labels) NA_real_ else sqrt(mean((each$y - p)^2, na.rm = TRUE)),
              nlpd = -mean(each$density), crps = mean(each$crps),
-             brier = if (labels || trials) brier else NA_real_,
-             accuracy = if (labels || trials) mean(right) else NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
+             brier = if (several || trials) brier else NA_real_,
+             accuracy = if (several || trials) mean(right) else NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F

@@ -194,6 +194,8 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
     reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     "The model has Gaussian noise. For two classes use family = binomial(), for several family = multinomial()."
+  } else if (is.data.frame(y) && ncol(y) == 1L) {
+    sprintf("Give its column, as in data[[\"%s\"]].", names(y))
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
   }
@@ -302,6 +304,11 @@ evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
 # Returns the weights that the user gave, or NULL. With a noise trend, `prior_weights` also contain its factors.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
+
+# Returns TRUE for a fit with weights. A fit without its rows has the argument in its call.
+is_weighted <- function(fit) {
+  if (is.null(fit$data)) !is.null(fit$call$weights) else !is.null(users_weights(fit$data))
+}
 
 # Returns the root of the weighted sum of squares of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))

@@ -66,10 +66,10 @@ match_columns <- function(frame, newdata) {
 }
 
 # Checks that new rows have the columns that a fit needs.
-check_columns <- function(needed, names) {
+check_columns <- function(needed, names, hint = NULL) {
   lacking <- setdiff(needed, names)
   refuse_if(length(lacking), "newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
-            message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
+            message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)), hint = hint)
 }
 
 rows_by_formula <- function(frame, newdata, re) {
@@ -78,9 +78,11 @@ rows_by_formula <- function(frame, newdata, re) {
             hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
-  groups <- if (!re) setdiff(unlist(lapply(frame$variables, `[[`, "vars")), names(rows))
-  for (name in groups) rows[[name]] <- rep(NA, nrow(rows))
-  check_columns(frame$required, names(rows))
+  of_groups <- unlist(lapply(frame$variables, `[[`, "vars"))
+  if (!re) for (name in setdiff(of_groups, names(rows))) rows[[name]] <- rep(NA, nrow(rows))
+  lacking <- setdiff(frame$required, names(rows))
+  check_columns(frame$required, names(rows), if (length(lacking) && all(lacking %in% of_groups))
+    "With re = FALSE predict() needs no groups: their effects are 0 then.")
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
   refuse_if(nrow(mf) != n, "newdata", sprintf("%d values for %d rows", nrow(mf), n), "the source of every variable",

@@ -8,6 +8,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
+  message_if_no_intercept(eval(call$formula, envir))
   # Default names "1", "2", ... take 64 bytes a row, so many rows have none.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
@@ -24,6 +25,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
+  if (is.null(kernel)) message_if_ordered(mf, inputs)
   check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
@@ -38,6 +40,16 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, call, envir))
   data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
   data
+}
+
+# Names the inputs that are ordered factors, whose order a default kernel does not use.
+message_if_ordered <- function(mf, inputs) {
+  kinds <- vapply(inputs, `[[`, "", "kind")
+  names <- Filter(function(name) is.ordered(mf[[name]]), vapply(inputs[kinds == "factor"], `[[`, "", "name"))
+  if (!length(names)) return()
+  tell_classed("ordered", sprintf(paste(
+    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
+    "`kernel`."), list_quoted(names), names[1L]))
 }
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
@@ -119,8 +131,14 @@ evaluate_frame <- function(parts, envir) {
     argument <- if (grepl("(weights)", text, fixed = TRUE)) "weights" else
       if (grepl("(offset)", text, fixed = TRUE)) "offset" else
         if (identical(text, "missing values in object")) "na.action" else "formula"
+    size <- if (argument %in% c("weights", "offset")) {
+      tryCatch(NROW(eval(parts[[argument]], parts$data, environment(parts$formula))), error = function(e) NULL)
+    }
+    rows <- if (is.data.frame(parts$data)) nrow(parts$data)
     abort_input(argument, text, "usable with `data`", hint = hint_for_frame(text, parts$data),
-                message = if (argument == "na.action") {
+                message = if (!is.null(size) && !is.null(rows) && size != rows) {
+                  sprintf("`%s` has %s, and `data` has %s.", argument, count_of(size, "value"), count_of(rows, "row"))
+                } else if (argument == "na.action") {
                   "The data have missing values, and `na.action` = na.fail refuses them."
                 } else {
                   sprintf("`%s` cannot be used with the data: %s.", argument, text)
@@ -174,6 +192,20 @@ add_formula <- function(data, terms, variables, call) {
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
                      variables = variables, offset = if (recomputable) call$offset else NA)
   data
+}
+
+# Sends a message about - 1 or + 0 in a formula, which changes nothing.
+message_if_no_intercept <- function(formula) {
+  removed <- function(term) {
+    if (!is.call(term)) return(FALSE)
+    if (is_call_of(term, "-") && length(term) == 3L && identical(term[[3L]], 1)) return(TRUE)
+    is_call_of(term, "+") && length(term) == 3L && (identical(term[[2L]], 0) || identical(term[[3L]], 0)) ||
+      is_call_of(term, c("+", "-")) && removed(term[[2L]])
+  }
+  if (removed(formula[[length(formula)]])) {
+    tell_classed("intercept", paste("`- 1` or `+ 0` in a formula changes nothing: the constant mean stays.",
+                                    "center = FALSE leaves it out."))
+  }
 }
 
 # Returns the columns of the model frame that are inputs, in the order of the terms.

@@ -227,6 +227,7 @@ fit_of_data <- function(fit, data, n) {
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
+  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the maximum is not known for other rows
   fit$nobs <- data$n
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {

@@ -87,3 +87,29 @@ test_that("anova() of fits of other rows says so", {
   expect_error(anova(one(Ozone ~ Wind), one(Ozone ~ Solar.R)), "these have 116 and 111 rows.*complete.cases",
                class = "pfdtc_error_input")
 })
+
+test_that("with few rows logLik() and AIC() are about the maximum, evidence_bounds() about the fit", {
+  fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars))
+  factor <- attr(fit$learned, "factor")
+  expect_gt(factor, 1.1)
+  at <- function(f) {
+    gp_exact(mpg ~ wt, mtcars, kernel = f * fit$kernel, noise = f * fit$noise, hyper = "fixed",
+             transform = fit$transform %||% "none")
+  }
+  peak <- at(1 / factor)
+  expect_equal(as.double(logLik(fit)), peak$evidence, tolerance = 1e-10)
+  expect_equal(c(attr(logLik(fit), "lower"), attr(logLik(fit), "upper")), rep(peak$evidence, 2), tolerance = 1e-8)
+  expect_equal(fit$evidence, at(1)$evidence, tolerance = 1e-10)
+  expect_equal(mean(evidence_bounds(fit)), fit$evidence, tolerance = 1e-8)
+  expect_true(all(as.double(logLik(fit)) >= c(at(1)$evidence, at(0.9 / factor)$evidence, at(1.1 / factor)$evidence)))
+  expect_equal(AIC(fit), 2 * fit$df - 2 * peak$evidence)
+  expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
+                   rep(AIC(fit), 4))
+  twice <- rbind(mtcars, mtcars[1:10, ]) # merged rows
+  fit <- with_seed(1, suppressMessages(gp_merged <- pfdtc(mpg ~ wt, twice, transform = "auto")))
+  factor <- attr(fit$learned, "factor")
+  peak <- gp_exact(mpg ~ wt, twice, kernel = (1 / factor) * fit$kernel, noise = fit$noise / factor, hyper = "fixed",
+                   transform = fit$transform %||% "none")
+  if (is.null(fit$noise_trend)) expect_equal(as.double(logLik(fit)), peak$evidence, tolerance = 1e-9)
+  expect_equal(as.double(logLik(drop_rows(fit, 1))), drop_rows(fit, 1)$evidence)
+})

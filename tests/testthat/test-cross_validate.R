@@ -199,3 +199,24 @@ test_that("misspelt arguments are refused with the nearest one", {
   expect_input_error(pfdtc_control(maxiter = 3), "`maxit`")
   expect_input_error(pf_objective(fit_cars()), "inducing points")
 })
+
+test_that("ordered classes have Brier score and accuracy, and tables of counts a message", {
+  d <- with_seed(1, data.frame(x = runif(60)))
+  d$y <- factor(cut(d$x + with_seed(2, rnorm(60, sd = 0.2)), c(-Inf, 0.3, 0.7, Inf), c("a", "b", "c")), ordered = TRUE)
+  fit <- pfdtc(y ~ x, d, family = ordinal(), kernel = kernel_se(0.5, 4), hyper = "fixed")
+  cv <- with_seed(1, cross_validate(fit, folds = 3, hyper = "held"))
+  expect_true(all(c("brier", "accuracy") %in% names(cv)))
+  p <- predict(fit, type = "response")
+  latent <- predict(fit, se.fit = TRUE)
+  each <- score_each(response_of(fit), list(y = as.integer(d$y)), list(mean = latent$fit, var = latent$se.fit^2))
+  brier <- rowSums((outer(as.integer(d$y), 1:3, "==") - p)^2)
+  expect_equal(each$error, unname(brier), tolerance = 1e-8)
+  expect_equal(each$right, unname(max.col(p, "first") == as.integer(d$y)))
+  cells <- expand.grid(y = c("a", "b", "c"), x = c(0, 1, 2, 3))
+  cells$n <- c(9, 3, 1, 5, 5, 2, 2, 6, 4, 1, 3, 9)
+  counted <- pfdtc(y ~ x, cells, weights = n, kernel = kernel_se(2, 4), hyper = "fixed")
+  expect_message(with_seed(1, cross_validate(counted, folds = 3, hyper = "held")), "by = ~ x",
+                 class = "pfdtc_message_equal_inputs")
+  expect_no_message(with_seed(1, cross_validate(counted, folds = 2, by = ~x, hyper = "held")),
+                    class = "pfdtc_message_equal_inputs")
+})

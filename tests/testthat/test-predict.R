@@ -259,3 +259,10 @@ test_that("quantiles of a response with Gaussian noise are those of its predicti
     expect_equal(unname(at), unname(band[, c("lwr", "fit", "upr")]), tolerance = 1e-8)
   }
 })
+
+test_that("prediction intervals of a weighted fit warn that they are for weight 1", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", weights = speed)
+  expect_warning(predict(fit, cars[1:2, ], interval = "prediction"), "weight 1", class = "pfdtc_warning_weights")
+  expect_no_warning(predict(fit, cars[1:2, ], interval = "credible"))
+  expect_no_warning(predict(update(fit, weights = NULL), cars[1:2, ], interval = "prediction"))
+})

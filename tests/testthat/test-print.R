@@ -122,3 +122,16 @@ test_that("inducing points that nobody asked for are not said to be asked for", 
   not_asked <- pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", keep_data = FALSE)
   expect_match(print_of(not_asked), "more would change nothing", fixed = TRUE)
 })
+
+test_that("summaries of other families and of several classes have the shares of the inputs", {
+  ill <- pfdtc(am ~ wt + qsec, mtcars, family = binomial(), kernel = kernel_se(c(2, 300), 4),
+               control = pfdtc_control(restarts = 1))
+  shares <- summary(ill)$input_shares
+  expect_identical(shares$input, c("wt", "qsec"))
+  expect_true(all(shares$total >= 0))
+  classes <- with_seed(1, pfdtc(Species ~ Petal.Length + Sepal.Width, iris, kernel = kernel_se(),
+                                control = pfdtc_control(restarts = 1)))
+  shares <- summary(classes)$input_shares
+  expect_identical(shares$input[which.max(shares$total)], "Petal.Length")
+  expect_output(print(summary(classes)), "With interactions")
+})

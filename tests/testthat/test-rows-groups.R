@@ -86,3 +86,10 @@ test_that("groups that cannot be learned are refused", {
   d$g[3] <- NA
   expect_identical(nrow(read_rows_of(y ~ x + (1 | g), d)$x), nrow(d) - 1L) # as lme4 does
 })
+
+test_that("newdata without the group is told about re = FALSE", {
+  fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[1:60, ], plain = TRUE, control = pfdtc_control(restarts = 1))
+  expect_error(predict(fit, data.frame(Time = 3)), "re = FALSE", class = "pfdtc_error_input")
+  expect_message(predict(fit, data.frame(Time = 3, Chick = "new")), "level with effect 0",
+                 class = "pfdtc_message_new_levels")
+})

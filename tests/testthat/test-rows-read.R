@@ -287,3 +287,36 @@ test_that("terms of survival's models are refused with the way on", {
   }
   expect_error(pfdtc(time ~ tt(age), lung), "Use `age` as an input", class = "pfdtc_error_input")
 })
+
+test_that("messages and errors of formulas name the way on", {
+  given <- function(formula, data = mtcars, ...) {
+    pfdtc(formula, data, kernel = kernel_se(2, 30), noise = 5, hyper = "fixed", plain = TRUE, ...)
+  }
+  for (f in c(mpg ~ wt - 1, mpg ~ 0 + wt, mpg ~ wt + 0)) {
+    expect_message(given(f), "center = FALSE", class = "pfdtc_message_intercept")
+  }
+  expect_no_message(given(mpg ~ wt + 1), class = "pfdtc_message_intercept")
+  expect_error(given(mpg ~ wt, weights = 1:3), "`weights` has 3 values, and `data` has 32 rows",
+               class = "pfdtc_error_input")
+  expect_error(pfdtc(mtcars[-1], mtcars["mpg"]), 'data\\[\\["mpg"\\]\\]', class = "pfdtc_error_input")
+  ordered <- transform(mtcars, gear = factor(gear, ordered = TRUE))
+  expect_message(pfdtc(mpg ~ wt + gear, ordered, plain = TRUE, control = pfdtc_control(restarts = 1)),
+                 "kernel_categorical\\(\"ordered\", inputs = ~ gear\\)", class = "pfdtc_message_ordered")
+  of_matrix <- gp_exact(as.matrix(mtcars[3:4]), mtcars$mpg, kernel = kernel_se(200, 30), noise = 5, hyper = "fixed")
+  expect_error(formula(of_matrix), "The fit was made from a matrix", class = "pfdtc_error_input")
+  fit <- given(mpg ~ wt)
+  expect_error(partial_dependence(fit), "`variable`", class = "pfdtc_error_input")
+  expect_error(compare_fits(fit, given(mpg ~ hp)), "anova\\(\\), AIC\\(\\) or cross_validate",
+               class = "pfdtc_error_input")
+  count <- pfdtc(carb ~ wt, mtcars, family = poisson(), kernel = kernel_se(2, 1), hyper = "fixed")
+  expect_error(ratios(count, mtcars[1:2, ]), "`than`", class = "pfdtc_error_input")
+  expect_error(ratios(count), "`newdata`", class = "pfdtc_error_input")
+  expect_message(pfdtc(cyl ~ mpg, mtcars, control = pfdtc_control(restarts = 1)), "factor\\(\\) or ordered",
+                 class = "pfdtc_message_few_values")
+  tw <- structure(list(family = "Tweedie", link = "log"), class = "family")
+  expect_error(pfdtc(mpg ~ wt, mtcars, family = tw), "Use tweedie\\(\\)", class = "pfdtc_error_input")
+  expect_error(pfdtc(mpg ~ wt, mtcars, family = replace(tw, "family", "scaled t")), "Use student",
+               class = "pfdtc_error_input")
+  expect_error(pfdtc(mpg ~ wt, mtcars, family = replace(tw, "family", "Ordered Categorical")), "Use ordinal",
+               class = "pfdtc_error_input")
+})
