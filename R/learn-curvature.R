@@ -25,7 +25,7 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' sqrt(diag(vcov(fit)))
-#' exp(confint(fit)) # in units of coef(fit)
+#' exp(confint(fit)) # in units of coef(fit), except for the coefficients of a linear mean
 #' @export
 vcov.gp_fit <- function(object, complete = TRUE, ...) {
   check_dots_empty(list(...), "object")

@@ -14,7 +14,8 @@
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`.
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. It is the
+#'   maximum; a fit to few rows has larger variances.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better. A reference narrows the bounds:
 #'   `fit$reference <- reference(fit)`.
@@ -46,7 +47,8 @@
 #' head(residuals(fit))
 #' simulate(fit, nsim = 2, seed = 1, newdata = data.frame(speed = c(5, 20)))
 #' @aliases BIC.gp_fit coef.gp_fit sigma.gp_fit nobs.gp_fit fitted.gp_fit weights.gp_fit terms.gp_fit formula.gp_fit
-#'   variable.names.gp_fit model.frame.gp_fit print.gp_fit summary.gp_fit print.summary.gp_fit
+#'   variable.names.gp_fit model.frame.gp_fit print.gp_fit summary.gp_fit print.summary.gp_fit print.pfdtc
+#'   summary.pfdtc coef.pfdtc fitted.pfdtc residuals.pfdtc logLik.pfdtc simulate.pfdtc
 #' @name gp_fit-methods
 NULL
 
@@ -267,8 +269,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   `lm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of the rows, by default without rows of weight 0.
-#' * `update()` fits again with changed arguments. If the caller does not see the data, the environment of the formula
-#'   is searched; a fit from a matrix provides its own `x` and `y`.
+#' * `update()` fits again with changed arguments. If neither the caller nor the formula sees the data, the rows that
+#'   the fit holds are taken, as by `drop1()`.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.

@@ -36,7 +36,7 @@
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
 #' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
-#' @param plain `TRUE` uses the response as given, constant noise and one stationary kernel.
+#' @param plain `TRUE` uses the response as given, constant noise, one kernel of all inputs, perhaps a linear mean.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.
@@ -119,8 +119,8 @@ check_names_first <- function(names, method) {
 #'     of its difference from the best (`NA` if log marginal likelihoods were compared).
 #'   * Learning: `learned`, a data frame with a row for each start: its final `lengthscale`, `noise` and log marginal
 #'     likelihood (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal. `pilot` is the
-#'     optimisation of `hyper = "pilot"`. `evidence` is the value of [logLik()][gp_fit-methods]. `small_n` has, below 50
-#'     rows, the leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
+#'     optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n` has, below 50 rows, the
+#'     leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number; `m_asked`,
 #'     `moved`, `jitter`, `inducing_method`; `unexplained` is the mean residual prior variance over the noise variance
 #'     (`Inf` if it is unknown). `factors` has the sums and Cholesky factors of the posterior.

@@ -15,6 +15,11 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
       "thread. pfdtc(..., like = fit, m = 200, neighbours = 40) takes a thirtieth of that. Its standard deviations",
       "are about 1 %% larger with two inputs, but may be twice as large with six."), fun$n, rows, work / 2e10 / 60))
   }
+  if (!is.null(L) && work >= slow_silent) {
+    line <- stage_line("predict()", p$control$progress)
+    on.exit(line(NULL))
+    line(sprintf("standard deviations of %.0f rows given %d", as.double(fun$n), rows))
+  }
   factors <- replace(p$factors, "L", list(L))
   at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
   list(mean = at$mean, var = at$variance, cov = if (joint) {
@@ -76,6 +81,11 @@ row_parts.exact <- function(p) {
   seen <- if (all) seq_along(apart$y) else p$chosen
   group <- if (all) apart$group else seq_along(seen)
   noise <- p$model$noise
+  if (as.double(length(y))^3 >= slow_silent) {
+    line <- stage_line("leave-one-out", p$control$progress)
+    on.exit(line(NULL))
+    line(sprintf("precisions of %d rows", length(y)))
+  }
   own <- noise / W * precisions_given_others(p)
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]

@@ -22,7 +22,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
-#' @param re `FALSE` predicts f without the effects of groups; `newdata` then need not have the grouping factors.
+#' @param re `FALSE` predicts for a level with effect 0, without groups in `newdata`. New levels are averaged over.
 #' @param na.action treatment of rows with missing values. By default their predictions are `NA`; `na.omit` drops the
 #'   rows.
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
@@ -46,14 +46,14 @@
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
 #' If the noise variance is uncertain (smooth noise, heavy tails), densities and prediction intervals average over it.
-#' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior sds
-#' of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of T(y). If
-#' the fit chose T, values of y far beyond the training responses are cut off in the mean response
-#' (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new response: whole numbers for
-#' counts, and shares for numbers of trials, which `newdata` must have. Predictions use the posterior mean of f; with
-#' `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation.
-#'
-#' Each call for conformal intervals computes leave-one-out results.
+#' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior
+#' sds of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of
+#' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
+#' (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new response: whole numbers
+#' for counts, and shares for numbers of trials, which `newdata` must have. Predictions use the posterior mean of f;
+#' with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
+#' intervals of a mean response are at quantiles of f; `fit`, an average, may lie outside (not for several classes).
+#' Conformal intervals compute leave-one-out predictions in each call.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
 #'   one, up to rounding.
@@ -65,6 +65,7 @@
 #' predict(fit, new, interval = "prediction")
 #' predict(fit, new, interval = "conformal", level = 0.8)
 #' predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+#' @aliases predict.pfdtc
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,

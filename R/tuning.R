@@ -279,6 +279,9 @@ few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 # a thread (bench/exact-sd.R).
 slow_prediction <- 2e12
 
+# A computation with an exact posterior shows a line of progress beyond this number of operations: 2 s of a thread.
+slow_silent <- 4e10
+
 # Inducing points move in at most this number of iterations: `asked` if the user asks for moved points, else `default`
 # (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)

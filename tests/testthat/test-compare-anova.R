@@ -89,7 +89,7 @@ test_that("anova() of fits of other rows says so", {
 })
 
 test_that("with few rows logLik() and AIC() are about the maximum, evidence_bounds() about the fit", {
-  fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars))
+  fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars, transform = "auto"))
   factor <- attr(fit$learned, "factor")
   expect_gt(factor, 1.1)
   at <- function(f) {
@@ -106,7 +106,7 @@ test_that("with few rows logLik() and AIC() are about the maximum, evidence_boun
   expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
                    rep(AIC(fit), 4))
   twice <- rbind(mtcars, mtcars[1:10, ]) # merged rows
-  fit <- with_seed(1, suppressMessages(gp_merged <- pfdtc(mpg ~ wt, twice, transform = "auto")))
+  fit <- with_seed(1, suppressMessages(pfdtc(mpg ~ wt, twice, transform = "auto")))
   factor <- attr(fit$learned, "factor")
   peak <- gp_exact(mpg ~ wt, twice, kernel = (1 / factor) * fit$kernel, noise = fit$noise / factor, hyper = "fixed",
                    transform = fit$transform %||% "none")

@@ -296,7 +296,7 @@ test_that("messages and errors of formulas name the way on", {
     expect_message(given(f), "center = FALSE", class = "pfdtc_message_intercept")
   }
   expect_no_message(given(mpg ~ wt + 1), class = "pfdtc_message_intercept")
-  expect_error(given(mpg ~ wt, weights = 1:3), "`weights` has 3 values, and `data` has 32 rows",
+  expect_error(pfdtc(mpg ~ wt, mtcars, weights = 1:3), "`weights` has 3 values, and `data` has 32 rows",
                class = "pfdtc_error_input")
   expect_error(pfdtc(mtcars[-1], mtcars["mpg"]), 'data\\[\\["mpg"\\]\\]', class = "pfdtc_error_input")
   ordered <- transform(mtcars, gear = factor(gear, ordered = TRUE))
@@ -311,7 +311,8 @@ test_that("messages and errors of formulas name the way on", {
   count <- pfdtc(carb ~ wt, mtcars, family = poisson(), kernel = kernel_se(2, 1), hyper = "fixed")
   expect_error(ratios(count, mtcars[1:2, ]), "`than`", class = "pfdtc_error_input")
   expect_error(ratios(count), "`newdata`", class = "pfdtc_error_input")
-  expect_message(pfdtc(cyl ~ mpg, mtcars, control = pfdtc_control(restarts = 1)), "factor\\(\\) or ordered",
+  expect_message(pfdtc(cyl ~ mpg, mtcars, transform = "auto", control = pfdtc_control(restarts = 1)),
+                 "factor\\(\\) or ordered",
                  class = "pfdtc_message_few_values")
   tw <- structure(list(family = "Tweedie", link = "log"), class = "family")
   expect_error(pfdtc(mpg ~ wt, mtcars, family = tw), "Use tweedie\\(\\)", class = "pfdtc_error_input")
