@@ -109,6 +109,7 @@ is_good_kernel <- function(kernel, d) {
     good <- vapply(as_sum(kernel)$leaves, function(l) {
       alone <- is.null(kernel$leaves) && l$profile != "constant"
       is_one_of(l$profile, names(factor_parameters)) && all(l$inputs %in% seq_len(d)) && !anyDuplicated(l$inputs) &&
+        all(l$rotation$inputs %in% l$inputs) && all(is.finite(l$rotation$by)) &&
         (!alone || length(l$inputs) && length(l$lengthscale) %in% c(0L, parameter_count(l, "lengthscale")))
     }, NA)
     values <- suppressWarnings(kernel_values(kernel))

@@ -312,7 +312,7 @@ mean_functionals <- function(fit) {
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
-       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), diag(leaf$rate, d))),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), slopes_of_rotation(leaf) %*% diag(leaf$rate, d))),
        names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
 }
 

@@ -113,7 +113,8 @@ compile_kernel <- function(kernel) {
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
              if (!is.null(leaf$given)) c(leaf$given))
     }), values = unlist(values),
-      terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")]))
+      terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
+      rotation = matrix_of_rotation(rotation_of(parts))))
 }
 
 # Returns the compiled kernel with these parameters, in the order of its table.
@@ -165,7 +166,7 @@ is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise")
 
 # Returns a column of ones and the inputs of a linear mean in its units.
 mean_basis <- function(leaf, x) {
-  cbind(1, t((t(x[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
+  cbind(1, t((t(rotated(leaf, x)[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
 }
 
 # Returns TRUE if the kernel has one factor and no given values.
@@ -181,7 +182,7 @@ kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
     list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
-         l$rate, l$base, l$groups, l$intercept, l$shared)
+         l$rate, l$base, l$groups, l$intercept, l$shared, l$rotation)
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
@@ -270,7 +271,52 @@ lengthscale_names <- function(leaf, columns) {
 }
 
 # Returns a lengthscale for each column of a factor, or a single lengthscale for all.
-column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
+column_lengthscales <- function(leaf) {
+  lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
+  if (is.null(leaf$rotation)) return(lengths)
+  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x, not z
+}
+
+# ---- rotated inputs --------------------------------------------------------------------------------------------------
+
+# The factors of a kernel may read z = x B in place of some columns of x: `leaf$rotation` is list(inputs, by), the
+# columns and B. All factors that read these columns have the same rotation. The engine makes z of the rows that it is
+# given (arg_inputs() in src/args.c), so that everything else is in terms of x.
+
+# Returns the rotation of a kernel, or NULL.
+rotation_of <- function(kernel) {
+  leaves <- as_sum(kernel)$leaves
+  rotation <- Find(Negate(is.null), lapply(leaves, `[[`, "rotation"))
+  same <- vapply(leaves, function(leaf) {
+    identical(leaf$rotation, rotation) || !any(leaf$inputs %in% rotation$inputs)
+  }, NA)
+  refuse_if(!all(same), "kernel", "one with rotated inputs and another factor of the same inputs",
+            "one whose factors all read rotated inputs", hint = "Leave out one of the kernels.")
+  rotation
+}
+
+# Returns the rows of x as the factors of a kernel read them.
+rotated <- function(kernel, x) {
+  rotation <- rotation_of(kernel)
+  if (!is.null(rotation)) x[, rotation$inputs] <- x[, rotation$inputs, drop = FALSE] %*% rotation$by
+  x
+}
+
+# Returns the rotation of the columns up to the last rotated one, or NULL.
+matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
+  if (is.null(rotation)) return(NULL)
+  by <- diag(1, length(columns))
+  at <- match(rotation$inputs, columns)
+  by[at, at] <- rotation$by
+  by
+}
+
+# Returns the slopes of the inputs that a factor reads (columns) in those of x (rows).
+slopes_of_rotation <- function(leaf) {
+  if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
+}
+
+# ---- additive factors ------------------------------------------------------------------------------------------------
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
 additive_inputs <- function(leaf) {

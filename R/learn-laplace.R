@@ -142,20 +142,13 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  # Add a linear mean, whose variance is learned, to the kernel. Classes that differ in small differences of correlated
-  # inputs need it; a smooth kernel imitates it only with lengthscales and variance far from their priors. The search
-  # starts with a large variance of the mean and a tenth of the kernel's variance.
-  with_line <- function(now) {
-    leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
-    kernel <- with_columns(add_kernels(replace(now$kernel, "of", list(character())), leaf), rows$x)
-    units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-    value <- kernel_values(kernel)
-    variances <- which(units$what == "variance")
-    value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-    line <- search(now, TRUE, set_values(kernel, value))
-    c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
-  }
+  with_line <- function(now) search_with_line(now, rows, s, search)
   found <- c(smooth, with_line(now))
+  rotation <- if (s$additive) rotation_by_classes(rows, s)
+  if (!is.null(rotation)) {
+    turned <- search(now, TRUE, with_rotation(now$kernel, rotation, rows$x))
+    if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
+  }
   if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
     # If the inputs share a unit, as in spectra, an input that hardly varies has little information: try one
     # lengthscale. If all inputs vary alike, the tied search has tried it already.
@@ -184,6 +177,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   least <- Inf
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
+    price <- price + price_of_rotation(model$kernel)
     if (model$value + price > least) return(price) # if the penalty, which is positive, cannot change the choice
     price <- price +
       if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
@@ -194,6 +188,57 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   best <- choice$best
   if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
   replace(best, "kernels", list(kernels))
+}
+
+# Returns models of `now` with a linear mean, whose variance is learned, beside the kernel. Classes that differ in small
+# differences of correlated inputs need it; a smooth kernel imitates it only with lengthscales and variance far from
+# their priors. The search starts with a large variance of the mean and a tenth of the kernel's variance.
+search_with_line <- function(now, rows, s, search) {
+  leaf <- mean_leaf(rotated(now$kernel, rows$x), seq_len(ncol(rows$x)), NULL)
+  leaf[c("of", "rotation")] <- list(character(), rotation_of(now$kernel))
+  kernel <- with_columns(add_kernels(replace(now$kernel, "of", list(character())), leaf), rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- search(now, TRUE, set_values(kernel, value))
+  c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
+}
+
+# Returns the rotation (kernel-compile.R) to inputs in which the classes scatter alike: z_1 = x_1, and z_j is x_j less
+# what the inputs before it tell of it within the classes, in the unit of x_j. Returns NULL for other responses, with
+# groups or shared lengthscales, with fewer than `rotation_rows` rows an input, and if inputs depend on each other. 0/1
+# columns are not rotated.
+rotation_by_classes <- function(rows, s) {
+  x <- rows$x
+  response <- response_of(s)
+  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
+  leaves <- as_sum(s$kernel)$leaves
+  inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
+  if (!single || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
+        nrow(x) < rotation_rows * ncol(x)) return(NULL)
+  apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
+  unit <- sqrt(colMeans(apart^2))
+  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # R'R: the correlations
+  if (is.null(R) || min(diag(R)) < 1e-4) return(NULL)
+  list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
+}
+
+# Returns the kernel of rotated inputs, with lengthscales that are the same multiples of the inputs' spreads.
+with_rotation <- function(kernel, rotation, x) {
+  change_leaves(kernel, function(leaf) {
+    leaf$rotation <- rotation
+    times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
+    leaf$lengthscale <- leaf$lengthscale * times[leaf$inputs]
+    leaf$label <- paste(leaf$label, "(rotated)")
+    leaf
+  })
+}
+
+# Returns the nats that a kernel must gain if its inputs were rotated by the classes.
+price_of_rotation <- function(kernel) {
+  d <- length(rotation_of(kernel)$inputs)
+  if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
 }
 
 # Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's

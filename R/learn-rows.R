@@ -160,7 +160,10 @@ by_numbers_of_levels <- function(kernel, x) {
   })
   if (!length(sets)) return(list(kernel = kernel, rows = identity))
   read <- sort(unique(unlist(lapply(as_sum(numbered)$leaves, `[[`, "inputs"))))
-  numbered <- change_leaves(numbered, function(leaf) replace(leaf, "inputs", list(match(leaf$inputs, read))))
+  numbered <- change_leaves(numbered, function(leaf) {
+    if (!is.null(leaf$rotation)) leaf$rotation$inputs <- match(leaf$rotation$inputs, read)
+    replace(leaf, "inputs", list(match(leaf$inputs, read)))
+  })
   list(kernel = compile_kernel(numbered), rows = function(x) {
     numbers <- vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x)))
     cbind(x, numbers)[, read, drop = FALSE]

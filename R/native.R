@@ -136,6 +136,11 @@ as_value <- function(result, to = NULL) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   }
+  turned <- to$kernel$rotation
+  if (length(result$gradient) && !is.null(turned)) { # the engine's gradient is that of rotated points
+    own <- seq_len(nrow(turned))
+    result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
+  }
   J <- to$kernel$slopes
   if (is.null(J)) return(result)
   if (length(result$theta)) result$theta <- drop(crossprod(J, result$theta))
@@ -328,5 +333,6 @@ engine_kernel <- function(kernel) {
   }
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
   logs[is.infinite(logs)] <- 0 # the log weight of pairs is -Inf without pairs
-  list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes)
+  list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes,
+       rotation = engine$rotation)
 }

@@ -48,6 +48,9 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
+  given <- x
+  x <- rotated(kernel, x)
+  if (!identical(x, given)) spreads <- spreads_of(x)
   usual <- list(unit = 1, over = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
   additive <- function(leaf) length(additive_inputs(leaf))
   of_lengthscale <- function(leaf, at) {
@@ -71,7 +74,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
       n <- length(terms)
       own <- leaves[terms[[table$term[i]]]$leaves]
       varying <- any(unlist(lapply(own, `[[`, "profile")) %in% varying_profiles)
-      over <- if (varying) max(prior_of_term(own, x), 1e-300) else 1
+      over <- if (varying) max(prior_of_term(own, given), 1e-300) else 1
       list(unit = power / over, over = over, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
     }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))

@@ -182,10 +182,10 @@ print_parameters <- function(about, show) {
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
     print_columns(table, do.call(pmin, c(lengths, list(na.rm = TRUE))) / range, ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
-    if (length(flat)) {
-      cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),
-          sep = "\n")
-    }
+    note <- if (!is.null(rotation_of(about$kernel)))
+      "The lengthscale of an input is of what the inputs before it do not tell of it within the classes." else
+        if (length(flat)) paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat))
+    if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # grouped terms have a table
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |

@@ -189,6 +189,11 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
                       most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6,
                       alike = 0.05)
 
+# A kernel of rotated inputs is compared from `rotation_rows` rows an input on. It must gain rotation_nats["pair"] nats
+# for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
+rotation_rows <- 10
+rotation_nats <- c(least = 1, pair = 0.1)
+
 # Several classes have at most `most` points times latent functions, whose Cholesky factor takes a second, and at least
 # `least` points. They are learned from at most `learn` classes, with a message from `seconds` on. Averages over f have
 # class_draws points (bench/classes-table.R, bench/classes-average.R). From the sd wide_odds of log odds on, three

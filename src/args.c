@@ -63,13 +63,13 @@ int arg_count(SEXP x, const char *argument)
     return n;
 }
 
-const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
-                         int *columns)
+const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n, int *d)
 {
-    const double *X = arg_matrix(x, argument, rows, columns);
-    if (kernel_columns(k) > *columns)
-        Rf_error("internal: the kernel reads a column that `%s` does not have", argument);
-    return X;
+    const double *X = arg_matrix(x, name, n, d);
+    if (kernel_columns(k) > *d)
+        Rf_error("internal: the kernel reads a column that `%s` does not have", name);
+    const size_t size = (size_t)*n * (size_t)*d;
+    return k->n_rotated ? kernel_rotate(k, *n, *d, X, alloc_doubles(size)) : X;
 }
 
 const double *arg_vector(SEXP x, const char *argument, size_t length)
@@ -155,7 +155,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms = list(factors from 1, ...), values), with values in the order of kernel_places(). */
+/* Reads list(factors, terms = list(factors from 1, ...), values as kernel_places() orders them, rotation). */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -166,9 +166,8 @@ struct kernel arg_kernel(SEXP list)
     for (int f = 0; f < n_factors; f++)
         factor[f] = arg_factor(VECTOR_ELT(factors, f));
     for (int t = 0; t < n_terms; t++) {
-        SEXP which = VECTOR_ELT(terms, t);
-        term[t].n_factors = (int)XLENGTH(which);
-        term[t].factor = arg_indices(which, "factors", 1, n_factors);
+        term[t].n_factors = (int)XLENGTH(VECTOR_ELT(terms, t));
+        term[t].factor = arg_indices(VECTOR_ELT(terms, t), "factors", 1, n_factors);
     }
     kernel_places(n_factors, factor, n_terms, term, &k);
     const double *values = list_vector(list, "values", (size_t)k.n_theta);
@@ -176,6 +175,9 @@ struct kernel arg_kernel(SEXP list)
         give_parameters(factor + f, values);
     for (int t = 0; t < n_terms; t++)
         term[t].variance = values[term[t].at];
+    SEXP by = list_get(list, "rotation");
+    k.n_rotated = (int)sqrt((double)Rf_xlength(by));
+    k.rotation = arg_vector_or_null(by, "rotation", (size_t)k.n_rotated * k.n_rotated);
     return k;
 }
 

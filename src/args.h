@@ -27,9 +27,10 @@ int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
 /* Returns the doubles of a matrix, and sets its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* As arg_matrix(), and checks that the matrix has all columns that the kernel reads. */
-const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
-                         int *columns);
+/* Returns the rows that the factors of the kernel read in place of those of a matrix, and its dimensions. Checks that
+ * the matrix has all columns that the kernel reads. */
+const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n,
+                         int *d);
 /* Returns the doubles of a vector with a given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* As arg_vector(), but returns NULL for R's NULL. */

@@ -30,12 +30,19 @@ SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
     return diagonal;
 }
 
-static int arg_column(SEXP column, const struct source *rows)
+/* Returns the slope of what the factors read in a column of x. */
+static const double *arg_direction(SEXP column, const struct kernel *k,
+                                   const struct source *rows)
 {
     const int j = arg_integer(column, "column");
     if (j < 1 || j > rows->columns)
         Rf_error("internal: `column` must be among the columns");
-    return j - 1;
+    double *direction = alloc_doubles((size_t)rows->columns);
+    fill((size_t)rows->columns, 0.0, direction);
+    direction[j - 1] = 1.0;
+    for (int c = 0; c < k->n_rotated && j <= k->n_rotated; c++)
+        direction[c] = k->rotation[c * k->n_rotated + j - 1];
+    return direction;
 }
 
 /* Returns the derivatives d k(x, z) / d z_column, nrow(x) x nrow(z). */
@@ -43,9 +50,9 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
 {
     const struct model *model = arg_model(model_);
     const struct source *points = arg_new_rows(model, x), *rows = arg_new_rows(model, z);
-    const int j = arg_column(column, rows);
+    const double *direction = arg_direction(column, model->kernel, rows);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points->N, rows->N));
-    kernel_slopes(model->kernel, j, matrix_rows(points->N, points->X),
+    kernel_slopes(model->kernel, direction, matrix_rows(points->N, points->X),
                   matrix_rows(rows->N, rows->X), REAL(K));
     UNPROTECT(1);
     return K;
@@ -57,10 +64,10 @@ SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_new_rows(model, x);
-    const int j = arg_column(column, rows);
+    const double *direction = arg_direction(column, model->kernel, rows);
     SEXP result = PROTECT(pack(NULL));
     double *prior = pack_vector(result, "prior", rows->N);
-    kernel_slope_variance(model->kernel, j, matrix_rows(rows->N, rows->X), prior,
+    kernel_slope_variance(model->kernel, direction, matrix_rows(rows->N, rows->X), prior,
                           pack_vector(result, "size", rows->N));
     return packed(result);
 }

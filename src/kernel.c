@@ -16,6 +16,7 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
     k->factor = factor;
     k->term = term;
     k->n_theta = 0;
+    k->n_rotated = 0;
     for (int f = 0; f < n_factors; f++)
         factor[f].at = -1;
     for (int t = 0; t < n_terms; t++) {
@@ -32,12 +33,29 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 
 int kernel_columns(const struct kernel *k)
 {
-    int columns = 0;
+    int columns = k->n_rotated;
     for (int f = 0; f < k->n_factors; f++)
         for (int j = 0; j < k->factor[f].d; j++)
             if (k->factor[f].column[j] >= columns)
                 columns = k->factor[f].column[j] + 1;
     return columns;
+}
+
+const double *kernel_rotate(const struct kernel *k, int n, int columns, const double *X,
+                            double *Z)
+{
+    const int d = k->n_rotated;
+    const size_t rows = (size_t)n, first = rows * (size_t)d;
+    fill(first, 0.0, Z);
+    for (int c = 0; c < d; c++)
+        for (int j = 0; j < d; j++) {
+            const double *x = X + rows * (size_t)j, times = k->rotation[c * d + j];
+            double *z = Z + rows * (size_t)c;
+            for (int i = 0; i < n && times != 0.0; i++)
+                z[i] += x[i] * times;
+        }
+    copy(rows * (size_t)columns - first, X + first, Z + first);
+    return Z;
 }
 
 int kernel_is_constant(const struct kernel *k)

@@ -25,6 +25,8 @@ struct kernel {
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
     int n_theta; /* number of log parameters: a term's new factors, then its variance */
+    int n_rotated; /* The factors read z = x B in place of the first n_rotated columns of x. */
+    const double *rotation; /* B (n_rotated x n_rotated) */
 };
 
 /* Sets the fields of k, and the places of all parameters in theta.  k refers to the caller's factors and terms. */
@@ -33,6 +35,11 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 
 /* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
+
+/* Computes and returns the n rows Z that the factors read in place of X, both n x columns.  Doors do so for all rows
+ * that they are given, so that below them x stands for z.  Equal rows stay equal to the bit. */
+const double *kernel_rotate(const struct kernel *k, int n, int columns, const double *X,
+                            double *Z);
 
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);

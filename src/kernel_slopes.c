@@ -2,16 +2,22 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* Returns the place of a column among the inputs of a factor, or -1 if the factor has no derivative in it. */
-static int input_of(const struct factor *f, int column)
+/* Returns the component of a direction along input j of a factor, or 0 if the factor has no derivative in it. */
+static double along(const struct factor *f, int j, const double *direction)
 {
     const enum metric metric = f->profile->metric;
-    for (int j = metric == METRIC_GROUP; j < f->d; j++)
-        if (f->column[j] == column &&
-            (factor_is_stationary(f) || metric == METRIC_PRODUCT ||
-             metric == METRIC_GROUP))
-            return j;
-    return -1;
+    const int smooth = factor_is_stationary(f) || metric == METRIC_PRODUCT ||
+                       (metric == METRIC_GROUP && j > 0);
+    return smooth ? direction[f->column[j]] : 0.0;
+}
+
+/* Returns 1 if the factor has a derivative in the direction. */
+static int has_slope(const struct factor *f, const double *direction)
+{
+    for (int j = 0; j < f->d; j++)
+        if (along(f, j, direction) != 0.0)
+            return 1;
+    return 0;
 }
 
 /* Returns 2 pi / period. */
@@ -21,12 +27,12 @@ static double turn_of(const struct factor *f)
 }
 
 /*
- * Adds w times the derivative of the factor's argument in input j of x to out (M x n):
+ * Adds w times the derivative of the factor's argument in input j of x, times `share`, to out (M x n):
  *     scaled distance 2 (x - z) / l^2,   periodic distance (2 turn / l^2) sin(turn (x - z)),
  *     x'z and u'S u by factor_input_slope()
  */
-static void add_slope(const struct factor *f, int j, struct rows Z, struct rows X,
-                      const double *w, double *out)
+static void add_slope(const struct factor *f, int j, double share, struct rows Z,
+                      struct rows X, const double *w, double *out)
 {
     const enum metric metric = f->profile->metric;
     const double *z = rows_column(Z, f->column[j]), *x = rows_column(X, f->column[j]),
@@ -36,13 +42,13 @@ static void add_slope(const struct factor *f, int j, struct rows Z, struct rows 
         for (int m = 0; m < Z.n; m++, w++, out++)
             if (metric == METRIC_SCALED) { /* in this order nothing overflows if w = 0 */
                 const double rate = fmin(factor_rate(f, j), 1e290);
-                *out += 2.0 * (*w * ((x[i] - z[m]) * rate)) * rate;
+                *out += share * (2.0 * (*w * ((x[i] - z[m]) * rate)) * rate);
             } else if (metric == METRIC_PERIODIC) {
                 const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
                              apart = remainder(x[i] - z[m], f->parameter[1]);
-                *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
+                *out += share * (2.0 * turn * (*w * sin(turn * apart) * rate * rate));
             } else if (metric != METRIC_GROUP || of_x[i] == of_z[m]) {
-                *out += *w * factor_input_slope(f, j, rows_from(Z, m, 1));
+                *out += share * (*w * factor_input_slope(f, j, rows_from(Z, m, 1)));
             }
 }
 
@@ -63,8 +69,9 @@ struct slopes {
 
 /* Adds to s->out what factor i contributes to the derivative of a term: dg / dS times dS / dx times the other
  * factors. */
-static void add_factor(const struct kernel *k, const struct term *t, int i, int j,
-                       struct rows Z, struct rows X, struct slopes *s)
+static void add_factor(const struct kernel *k, const struct term *t, int i,
+                       const double *direction, struct rows Z, struct rows X,
+                       struct slopes *s)
 {
     const struct factor *f = kernel_factor(k, t, i);
     const int size = Z.n * X.n;
@@ -78,11 +85,13 @@ static void add_factor(const struct kernel *k, const struct term *t, int i, int 
         for (int a = 0; a < size; a++)
             s->w[a] *= s->S[a];
     }
-    add_slope(f, j, Z, X, s->w, s->out);
+    for (int j = 0; j < f->d; j++)
+        if (along(f, j, direction) != 0.0)
+            add_slope(f, j, along(f, j, direction), Z, X, s->w, s->out);
 }
 
-void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct rows X,
-                   double *out)
+void kernel_slopes(const struct kernel *k, const double *direction, struct rows Z,
+                   struct rows X, double *out)
 {
     struct slopes s;
     for (int m = 0; m < Z.n; m += KERNEL_TILE)
@@ -91,11 +100,9 @@ void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct row
                               rows = rows_tile(X, a, KERNEL_WIDE);
             fill((size_t)some.n * rows.n, 0.0, s.out);
             for (const struct term *t = k->term; t < k->term + k->n_terms; t++)
-                for (int i = 0; i < t->n_factors; i++) {
-                    const int j = input_of(kernel_factor(k, t, i), column);
-                    if (j >= 0)
-                        add_factor(k, t, i, j, some, rows, &s);
-                }
+                for (int i = 0; i < t->n_factors; i++)
+                    if (has_slope(kernel_factor(k, t, i), direction))
+                        add_factor(k, t, i, direction, some, rows, &s);
             for (int b = 0; b < rows.n; b++)
                 copy((size_t)some.n, s.out + (size_t)b * some.n,
                      out + (size_t)(a + b) * Z.n + m);
@@ -107,37 +114,44 @@ struct jet {
     double value, slope, second;
 };
 
-static struct jet factor_jet(const struct factor *f, int column, struct rows x)
+static struct jet factor_jet(const struct factor *f, const double *direction,
+                             struct rows x)
 {
     const struct profile *profile = f->profile;
-    const int j = input_of(f, column);
     const double *shape = factor_shape(f);
     struct jet g = {1.0, 0.0, 0.0};
-    double s, slope, curvature;
+    double s, slope, curvature, u = 0.0, second = 0.0; /* of the argument */
+    for (int j = 0; j < f->d; j++) {
+        const double share = along(f, j, direction);
+        if (share == 0.0)
+            continue;
+        if (!factor_is_constant(f))
+            u += share * factor_input_slope(f, j, x);
+        second += share * share * second_slope(f, j);
+    }
     if (!factor_is_constant(f)) {
         factor_self_argument(f, x, &s);
         slope = curvature = g.value = s;
         if (profile->value != NULL)
             profile->value(1, f->power, shape, &g.value);
-        if (j >= 0) {
-            const double u = factor_input_slope(f, j, x);
+        if (has_slope(f, direction)) {
             profile->value_slope(1, f->power, shape, &slope);
             if (profile->value_curvature == NULL)
                 curvature = 0.0;
             else
                 profile->value_curvature(1, f->power, shape, &curvature);
             g.slope = slope * u;
-            g.second = slope * second_slope(f, j) + curvature * u * u;
+            g.second = slope * second + curvature * u * u;
         }
-    } else if (j >= 0) {
+    } else if (has_slope(f, direction)) {
         const double one = 1.0, zero = 0.0;
         profile->slope(1, shape, &one, &zero, &slope);
-        g.second = slope * second_slope(f, j);
+        g.second = slope * second;
     }
     return g;
 }
 
-void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
+void kernel_slope_variance(const struct kernel *k, const double *direction, struct rows X,
                            double *prior, double *size)
 {
     for (int i = 0; i < X.n; i++) {
@@ -147,7 +161,7 @@ void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
             double sds = 0.0; /* sum over factors of sqrt(g'' times the other factors) */
             for (int f = 0; f < t->n_factors; f++) {
                 const struct jet g =
-                    factor_jet(kernel_factor(k, t, f), column, rows_from(X, i, 1));
+                    factor_jet(kernel_factor(k, t, f), direction, rows_from(X, i, 1));
                 all.second = all.second * g.value + 2.0 * all.slope * g.slope +
                              all.value * g.second;
                 all.slope = all.slope * g.value + all.value * g.slope;

@@ -1,14 +1,14 @@
 #pragma once
 
-/* Derivatives of a kernel in one input of x, for derivatives of f. */
+/* Derivatives of a kernel in a direction, for derivatives of f.  A direction has a number for each column. */
 #include "kernel.h"
 
-/* Computes out (M x n) = d k(Z, X) / d x_column. */
-void kernel_slopes(const struct kernel *k, int column, struct rows Z, struct rows X,
-                   double *out);
+/* Computes out (M x n) = sum_j direction_j d k(Z, X) / d x_j. */
+void kernel_slopes(const struct kernel *k, const double *direction, struct rows Z,
+                   struct rows X, double *out);
 
-/* Computes prior[i] = d^2 k(x, x') / (dx_column dx'_column) at x' = x = x_i, the prior variance of df/dx_column.
- * size[i] >= prior[i] is the square of the sum of the sds that the factors contribute.  Rounding errors of `prior`
- * are proportional to it. */
-void kernel_slope_variance(const struct kernel *k, int column, struct rows X,
+/* Computes prior[i], the prior variance of the derivative of f in the direction: the sum over j and j' of
+ * direction_j direction_j' d^2 k(x, x') / (dx_j dx'_j') at x' = x = x_i.  size[i] >= prior[i] is the square of the sum
+ * of the sds that the factors contribute.  Rounding errors of `prior` are proportional to it. */
+void kernel_slope_variance(const struct kernel *k, const double *direction, struct rows X,
                            double *prior, double *size);

@@ -6,6 +6,9 @@ ref_slopes <- function(kernel, u, x, column) {
   kernel <- as_sum(kernel)
   moved <- x + 0i
   moved[, column] <- moved[, column] + h * 1i
+  moved <- rotated(kernel, moved)
+  x <- rotated(kernel, x)
+  u <- rotated(kernel, u)
   entry <- function(i, j) {
     sum(vapply(kernel$terms, function(t) {
       t$variance * prod(vapply(kernel$leaves[t$leaves], function(leaf) {

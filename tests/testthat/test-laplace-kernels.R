@@ -86,7 +86,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   new <- with_seed(4, classes_by_a_line(500))
   fit <- pfdtc(y ~ ., d, family = binomial())
   right <- function(fit) mean((predict(fit, new) > 0) == new$y)
-  expect_equal(fit$kernels$chosen, c(TRUE, FALSE, FALSE, FALSE)) # the best first
+  expect_equal(which(fit$kernels$chosen), 1L) # the best first
   expect_match(fit$kernels$kernel[1L], "[+] linear mean$")
   without <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
   expect_gt(right(fit), 0.95)
@@ -196,7 +196,8 @@ test_that("a search that cannot begin is left out, which is told; other errors a
   composite <- function(kernel, points) !has_one_factor(kernel)
   expect_no_message(whole <- fit_without(function(...) FALSE))
   expect_message(smooth <- fit_without(composite), class = "pfdtc_message_search")
-  expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
+  expect_match(whole$kernels$kernel[whole$kernels$chosen], "linear mean")
+  expect_setequal(smooth$kernels$kernel, grep("linear mean", whole$kernels$kernel, value = TRUE, invert = TRUE))
   # Kernels fail with the few points of the first searches only, so a linear mean on more points has no competitor.
   many <- function(kernel, points) points > laplace_sizes$few_points && has_one_factor(kernel)
   expect_message(few <- fit_without(many), class = "pfdtc_message_search")
