@@ -2,8 +2,8 @@
 #'
 #' Returns intervals that are guaranteed to contain the posterior mean and sd of the exact Gaussian process at every row
 #' of `newdata`, without computing that process. The guarantee is about the approximation, not the choice of the model.
-#' With a non-Gaussian `family` the exact GP has Laplace's approximation, which [laplace_check()] examines. From four
-#' classes on, intervals of probabilities include an estimated error.
+#' For a non-Gaussian `family`, "exact GP" means Laplace's approximation to its posterior, without inducing points;
+#' [laplace_check()] examines it. From four classes on, intervals of probabilities include an estimated error.
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a posterior with `m2`

@@ -127,7 +127,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   if (response_of(fit)$conjugate) {
     train <- setdiff(used, out)
     inputs <- training_inputs(data)
-    # Use the given weights if the noise trend is learned again: other weights contain the old trend.
+    # Use the given weights if the noise trend is learned again: `prior_weights` are already divided by the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
     part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                         w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")

@@ -282,7 +282,7 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top): the points where a concave function is 45 below its maximum `top`.
+# Returns list(low, high, top): points where a concave function is at least 45 below its maximum `top`.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # steps grow while the point is open
     for (i in 1:60) {

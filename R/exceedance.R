@@ -19,13 +19,13 @@
 #'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
-#'     `prob`; `"below"` for a set at all of which f is below. The sets are as large as possible in the order of the
-#'     probabilities, and estimated (Bolin and Lindgren 2015, JRSS B 77).
+#'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their probabilities, as long as the
+#'     share of draws is at least `prob` (Bolin and Lindgren 2015, JRSS B 77).
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`; [reference()] runs them once for several maps. For other families the exact GP
-#'   has Laplace's approximation, and certified probabilities use its mode.
+#'   passes, as in `max_seconds = 600`; [reference()] runs them once for several maps. For other families, certified
+#'   probabilities are of Laplace's approximation at the mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)

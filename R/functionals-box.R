@@ -9,6 +9,7 @@
 # exact to rounding, without cancellation. Other kernels use sums over the points of such a rule.
 
 # Returns a Matern factor. With x = c t, k and T are e^-x times a polynomial, and M is a constant minus such a product.
+# `k`, `tail` and `first` are the coefficients of the polynomials of k, T and M.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,

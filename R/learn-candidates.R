@@ -126,9 +126,10 @@ choose_additive <- function(now, s, first = NULL) {
   take_choice(now, choice, pool$n)
 }
 
-# Returns `now`, or the additive kernel of choose_additive() on some rows, if there are too many rows for exact
-# learning. Held-out rows may refuse the additive kernel: given the rows it was learned from, its held-out log density
-# must exceed that of `now` by over the standard error. `now` is given the same rows, or the nearest rows among all.
+# If there are too many rows for exact learning, compares `now` with the additive kernel of choose_additive(), learned
+# from some rows, and returns the better model. The held-out log density of the additive kernel, given the rows it was
+# learned from, must exceed that of `now` by more than a standard error. `now` is scored twice, given the same rows and
+# given the nearest neighbours among all rows; the better score counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)

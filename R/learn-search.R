@@ -82,8 +82,8 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
        moved = max(abs(theta - start)), loo = point$loo)
 }
 
-# Continues with the exact log marginal likelihood, first on fewer rows, from the end of `run` by the Vecchia
-# likelihood. `enough` is the predicted gain at which the search ends.
+# Maximises the exact log marginal likelihood, first on fewer rows. The search starts where `run`, the search by the
+# Vecchia likelihood, ended. `enough` is the predicted gain at which the search ends.
 learn_exactly <- function(problem, run,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool

@@ -34,7 +34,7 @@
 #' @param nsim Number of draws.
 #' @param seed Number for [set.seed()]. The state of R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML `FALSE` gives the ordinary likelihood if there are only groups.
+#' @param REML For models of groups alone: `TRUE` is the restricted likelihood, `FALSE` the ordinary one.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return Named vectors for `fitted()` and `residuals()`; for `simulate()` a data frame with a column for each draw.

@@ -167,7 +167,8 @@ loo_linear <- function(X, y, w) {
   stats::dnorm(e / (1 - h), sd = sqrt(s2 / (1 - h)), log = TRUE) + log(w) / 2
 }
 
-# Warns if a linear model or a constant predicts better by more than chance would explain.
+# Warns if a linear model or a constant has a leave-one-out log density per row that is larger by more than chance
+# would explain.
 warn_small_n <- function(check, n) {
   if (is.null(check)) return(invisible())
   other <- if (check$linear >= check$mean) "linear" else "mean"

@@ -50,7 +50,7 @@
 #' sds of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of
 #' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
 #' (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new response: whole numbers
-#' for counts, and shares for numbers of trials, which `newdata` must have. Predictions use the posterior mean of f;
+#' for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of f;
 #' with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
 #' intervals of a mean response are at quantiles of f; `fit`, an average, may lie outside (not for several classes).
 #' Conformal intervals compute leave-one-out predictions in each call.

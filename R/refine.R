@@ -16,7 +16,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
-    # With almost no noise, a factorisation of K + s2 I, in up to half a minute, has less rounding error.
+    # If rounding stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller errors. Use
+    # it if it takes at most 30 s.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)

@@ -36,9 +36,9 @@
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# A link has moments(mean, var), list(mean, sd) of inv(f) for f ~ N(mean, var), by default by quadrature, and `error`,
-# the relative error of both (absolute for a bounded mean). `start` is a constant f to begin with. `pair` is the link
-# from p and 1 - p.
+# moments(mean, var) of a link returns list(mean, sd) of inv(f) for f ~ N(mean, var); the default uses quadrature.
+# `error` is the relative error of this mean and sd (absolute if the mean is bounded). `start` is a constant f to begin
+# with. pair(p, rest) is the link computed from p and rest = 1 - p, accurate near p = 1 too.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))

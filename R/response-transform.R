@@ -232,8 +232,8 @@ print.pfdtc_transform <- function(x, ...) {
 #
 #   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c),
 #
-# which increases in mu, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h(z) is minus the convex
-# function of 2 - lambda at -z.
+# which increases in mu, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h is concave: it is
+# -h(-z) for the lambda 2 - lambda.
 
 # The mean is enclosed in this number of cells, and its tails are bounded beyond these quantiles.
 mean_cells <- 250L

@@ -146,10 +146,11 @@ transform_rows <- 10000L
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, grouped = 1000,
                    nats = 0.0025)
 
-# If the noise of Matern 3/2 is below the share `look` of the response's variance, a smoother profile may choose the
-# response. If its noise is below `noise` and held-out squared errors are below the share `left`, the response is
-# deterministic. Then a transform must lower held-out squared errors by the factor `error` (`kink` for Yeo-Johnson), or
-# gain `gain` nats of held-out log density a row, minus `sure` standard errors, without larger squared errors
+# If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are also
+# tried, and the best of the three is used to choose the transform. If its noise is below `noise` and held-out squared errors are below the share `left`, the response is
+# deterministic. Then a transform must lower held-out squared errors by the factor `error` (`kink` for Yeo-Johnson); or
+# its increase in held-out log density per row, minus `sure` standard errors, must exceed `gain` nats, without larger
+# squared errors
 # (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
@@ -160,8 +161,9 @@ transform_parameters <- 2L
 # mean if that is further out (bench/point-predictions.R).
 sure_sds <- 1
 
-# With heavy tails and a chosen transform, the variance of a new response is multiplied by at most this factor, because
-# one extreme row has little information on others (bench/second-moments.R; a mean z^2 of 3.95 over 17 fits).
+# With heavy tails and a transform chosen by the fit, the variance of a new response is multiplied by the mean of
+# squared error / variance over held-out rows. It is multiplied by at most this factor, because one extreme row can
+# dominate that mean (bench/second-moments.R).
 most_wider <- 100
 
 # A response has few values if there are fewer than `values`, or if one has more than the share `share` and more than

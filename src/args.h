@@ -79,9 +79,9 @@ int *alloc_integers(size_t n);
 /* Returns an arena of memory that R frees.  The arena uses `scratch` first if that is a vector of doubles. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a result list for an entry point.  Names that may stay NULL are declared, because R's `$` matches partially.
- * The list of names ends with NULL.  The caller protects the list; packed() returns it without its empty places, and
- * unprotects it.  The functions below add an element, or set the element with a name.  If it is an array, they return
+/* Creates a result list for an entry point.  The arguments name the elements that may stay NULL, and end with NULL:
+ * without them R's `$` could match a longer name.  The caller protects the list; packed() returns it without the places
+ * that have no name, and unprotects it.  The functions below add an element, or set the element with a name.  If it is an array, they return
  * its memory. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);

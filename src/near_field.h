@@ -40,7 +40,8 @@ struct near_field {
     struct tree tree, order;
     struct finding finding;
     struct store store;
-    /* largest number of targets in a wave; first target and number of this wave */
+    /* Targets come in waves.  most: largest number of targets in a wave; start: first target of this wave;
+     * n: number of its targets */
     int most, start, n;
     int *near; /* neighbours of the wave, from 1, 0 behind the last */
     struct source wave, stored;

@@ -84,7 +84,8 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Gains have an error of about eps * first.  Larger gains decide; if there are none, the largest v'v does. */
+/* Returns the column with the largest gain / left (v'P v / v'v, see select.h) among those whose gain exceeds
+ * 1e-11 * first; smaller gains may be rounding errors.  If no gain does, returns the column with the largest v'v. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;

@@ -12,7 +12,7 @@
 #include "block.h"
 #include "kernel.h"
 
-/* Coordinates of rows, whose distances follow the kernel: (x - x_1) / l for a lengthscale, a point on a circle for
+/* Coordinates of rows.  The prior correlation of two rows decreases with their distance: (x - x_1) / l for a lengthscale, a point on a circle for
  * a period, and so on.  If the kernel has several terms, a coordinate is multiplied by the root of the share of its
  * term in the prior variance. */
 struct coordinate {
