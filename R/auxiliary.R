@@ -62,7 +62,7 @@ aux_refresh <- function(every = 10, start = aux_sor()) {
 aux_reference <- function(m2 = NULL, samples = NULL, tail = 0) {
   tail <- check_at_least_0(tail, "tail")
   refuse_if(tail >= 1, "tail", describe(tail), "a number from 0 to less than 1")
-  refuse_if(tail > 0 && !is.null(samples), "samples", describe(samples), "NULL where `tail` is given")
+  refuse_if(tail > 0 && !is.null(samples), "samples", "cannot be combined with `tail`", hint = "Leave out one of them.")
   new_aux("reference", m2 = if (!is.null(m2)) check_count(m2, "m2"),
           samples = if (!is.null(samples)) check_count(samples, "samples"), tail = tail)
 }
@@ -73,9 +73,9 @@ aux_white <- function(variance = 1) new_aux("white", variance = check_positive(v
 new_aux <- function(kind, size = NULL, rows = NULL, ...) {
   if (!is.null(size)) size <- check_count(size, "size")
   if (!is.null(rows)) {
-    refuse_if(!length(rows), "rows", describe(rows), "row numbers, at least one")
+    refuse_if(!length(rows), "rows", describe(rows), "one or more row numbers")
     rows <- vapply(rows, check_count, 0L, argument = "rows")
-    refuse_if(anyDuplicated(rows), "rows", "repeated row numbers", "row numbers, each once")
+    refuse_if(anyDuplicated(rows), "rows", "has repeated row numbers")
   }
   structure(list(kind = kind, size = size, rows = rows, ...), class = "pfdtc_aux")
 }
@@ -131,7 +131,7 @@ print.pfdtc_auxiliary <- function(x, ...) {
 
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
-  refuse_if(is.null(object$W), "object", "white noise", "a distribution of values at new rows",
+  refuse_if(is.null(object$W), "object", "is white noise, which has no values at new rows",
             hint = "Its mean is that of gp_exact().")
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
   Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)),
@@ -177,8 +177,8 @@ made_from_rows <- function(what, make) {
 aux_kinds <- list(
   # The mean at the rows is the exact posterior mean. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
-    sprintf("the exact posterior mean with white noise of %s the observation noise",
-            if (how$variance == 1) "the variance of" else sprintf("%s times the variance of", format(how$variance)))
+    sprintf("white noise around the exact posterior mean, with %sthe noise variance",
+            if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
   }, make = function(how, data, model, ...) {
     structure(list(objective = "white", label = format(how), model = model, variance = as.double(how$variance)),
               class = "pfdtc_auxiliary")
@@ -223,7 +223,7 @@ aux_kinds <- list(
 
 # Checks and completes the result of a user's function for aux_custom().
 check_low_rank <- function(given, d) {
-  need <- function(ok, want) refuse_if(!isTRUE(ok), "make", "one that returns something else", want)
+  need <- function(ok, want) refuse_if(!isTRUE(ok), "make", "returns something else", want)
   need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "a function that returns list(U, W, sign, mean)")
   given <- given[intersect(c("U", "W", "sign", "mean", "p"), names(given))]
   if (is.null(given$p)) given$p <- 0
@@ -247,7 +247,7 @@ auxiliary_rows <- function(how, data) {
     refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
     rows <- sample.int(n, size)
   } else {
-    refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n))
+    refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")
   }
   if (is.null(data$group)) rows else unique(data$group[rows])
 }

@@ -208,8 +208,9 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
                                            latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)
-  refuse_if(!is.null(fit$near), "fit", "a fit with neighbours", "one without",
-            hint = "Its neighbours differ between rows, so it has no divergence over all inputs. Give `newdata`.")
+  refuse_if(!is.null(fit$near), "fit",
+            "uses neighbours, which differ between rows, so it has no divergence over all inputs",
+            hint = "Give `newdata`.")
   family <- method_traits(fit)
   if (family$sor) return(Inf)
   data <- if (family$some || family$fitc) needs_data(fit, "fit")
@@ -255,8 +256,8 @@ pf_distance <- function(aux, p) {
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
-    refuse_if(is.null(fit$aux), "nu", "NULL", "given for a fit by another method than pfdtc()",
-              hint = "Such as aux_reference(), or a gp_exact() fit.")
+    refuse_if(is.null(fit$aux), "nu", "is missing",
+              hint = "Fits by another method than pfdtc() need it: give aux_reference() or a gp_exact() fit.")
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
     return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))

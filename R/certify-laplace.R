@@ -294,7 +294,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
 
 find_laplace_reference <- function(fit, given) {
   given <- check_any_fit(given, "reference")
-  if (is.null(given$bounds)) abort_input("reference", "a fit without bounds", "one made by reference()")
+  if (is.null(given$bounds)) abort_input("reference", "has no bounds", hint = "Make it by reference().")
   check_same_model(given, fit, "reference", "fit")
   given$bounds$model <- new_model(given$kernel, 1) # version 0.1.0 kept another form
   given
@@ -319,8 +319,8 @@ laplace_bracket <- function(b, psi = NULL) {
 
 laplace_evidence_bounds <- function(fit) {
   if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
-  refuse_if(!response_of(fit)$concave, "fit", sprintf("a fit with family %s", response_of(fit)$label),
-            "one with a log-concave likelihood",
+  refuse_if(!response_of(fit)$concave, "fit",
+            sprintf("has family %s, which is not log-concave", response_of(fit)$label),
             hint = "With several modes no bounds of the Laplace evidence are known.")
   with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket

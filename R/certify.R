@@ -51,7 +51,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   }
   fit <- check_any_fit(fit, "fit")
   refuse_if(!is.null(reference) && !inherits(reference, "gp_fit"), "reference", describe(reference),
-            "a fit, such as reference() returns")
+            "a fit returned by reference()")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(reference)) reference <- check_any_fit(reference, "reference")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
@@ -77,8 +77,9 @@ quick_check <- function(fit) {
 certify_hurdle <- function(fit, newdata, ...) {
   above <- certify(fit$zero, newdata, ...)
   rest <- certify(fit$positive, newdata, ...)
-  refuse_if(is.null(rest$response), "fit", sprintf("a hurdle with family %s", response_of(fit$positive)$label),
-            "one with a certified mean", hint = "certify(fit$zero) and certify(fit$positive) work.")
+  refuse_if(is.null(rest$response), "fit",
+            sprintf("is a hurdle with family %s, whose mean has no certificate", response_of(fit$positive)$label),
+            hint = "Use certify(fit$zero) and certify(fit$positive).")
   widen <- 8 * .Machine$double.eps # rounding of the products
   data.frame(response = above$response * rest$response,
              response_lower = above$response_lower * rest$response_lower * (1 - widen),
@@ -191,8 +192,8 @@ certificate_advice <- function(out, effort, about, conjugate) {
   c(if (is_wide) sprintf(
     "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
     if (fast) "Take effort = \"reference\"." else if (!conjugate) "A larger reference (`m2`) narrows it." else
-      if (is.null(passes)) "refine() certifies the mean by passes over all pairs of rows." else
-        sprintf("refine() would need about %d more passes over all pairs of rows.", passes)),
+      if (is.null(passes)) "refine() certifies the mean by products with the n x n kernel matrix." else
+        sprintf("refine() would need about %d more products with the n x n kernel matrix.", passes)),
     if (any(vague, na.rm = TRUE)) sprintf(
       "The bounds of the sd differ by more than a factor of two at %s: %s.", share(vague),
       if (fast) "take effort = \"reference\"" else if (about$left <= 0) "a larger `max_seconds` may narrow them" else

@@ -42,7 +42,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   exact <- check_exact(exact, fits, "compare_fits")
-  if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
+  if (missing(newdata)) abort_input("newdata", "is missing", hint = "Give the rows to compare at.")
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
@@ -61,11 +61,21 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 
 #' @export
 print.pfdtc_comparison <- function(x, digits = 3, ...) {
-  kept <- vapply(x, function(v) !all(is.na(v)), NA)
-  table <- as.data.frame(unclass(x)[kept], row.names = attr(x, "row.names"), optional = TRUE)
-  print_columns(as.data.frame(lapply(table, function(v) {
+  kept <- names(x)[!vapply(x, function(v) all(is.na(v)), NA)]
+  table <- as.data.frame(lapply(unclass(x)[kept], function(v) {
     if (is.numeric(v)) replace(vapply(signif(v, digits), format, ""), is.na(v), NA) else as.character(v)
-  }), optional = TRUE))
+  }), optional = TRUE)
+  distance <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error")
+  prediction <- c("rmse_pred", "nlpd", "coverage")
+  blocks <- list("Fits" = setdiff(kept, c("method", distance, prediction)),
+                 "Distance from the exact GP (mean and sd in units of f, divergences in nats)" = distance,
+                 "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
+  blocks <- Filter(length, lapply(blocks, intersect, kept))
+  for (title in names(blocks)) {
+    cat(title, "\n", sep = "")
+    print_columns(table[c("method", blocks[[title]])])
+    if (title != names(blocks)[length(blocks)]) cat("\n")
+  }
   invisible(x)
 }
 
@@ -210,22 +220,18 @@ compare_criterion <- function(fits, labels, name, penalty) {
 anova.gp_fit <- function(object, ...) {
   fits <- list(object, ...)
   labels <- fit_labels(match.call())
-  refuse_if(length(fits) < 2L, "...", "empty", "one or more further fits of the same data",
-            hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
+  refuse_if(length(fits) < 2L, "...", "has no further fit",
+            hint = "anova() compares fits of the same data. To drop the terms of a single fit use drop1().")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   nobs <- vapply(fits, stats::nobs, 0)
   for (i in seq_along(fits)[-1L]) {
-    if (nobs[i] != nobs[1L]) {
-      abort_input(labels[i], "a fit of other rows", sprintf("a fit of the same rows as %s", labels[1L]),
-                  message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", nobs)),
-                  hint = if (any(lengths(lapply(fits, `[[`, "na.action"))))
-                    "Rows with missing values are left out. Fit all models with subset = complete.cases(<inputs>).")
-    }
-    if (!same_response(fits[[1L]], fits[[i]])) {
-      abort_input(labels[i], "a fit of a different response", sprintf("a fit of the same response as %s", labels[1L]),
-                  hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
-                               "Densities of numbers are not comparable with probabilities of classes or counts."))
-    }
+    refuse_if(nobs[i] != nobs[1L], labels[i], "a fit of other rows",
+              message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", nobs)),
+              hint = if (any(lengths(lapply(fits, `[[`, "na.action"))))
+                "Rows with missing values are left out. Fit all models with subset = complete.cases(<inputs>).")
+    refuse_if(!same_response(fits[[1L]], fits[[i]]), labels[i], sprintf("has another response than `%s`", labels[1L]),
+              hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
+                           "Densities of numbers are not comparable with probabilities of classes or counts."))
   }
   ll <- likelihoods_of(fits)
   above <- function(v) c(NA, v[-length(v)])
@@ -276,6 +282,9 @@ anova_heading <- function(fits, table) {
             max(table$at_least[i], -table$at_most[i]))
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
+  columns <- if (!all(is.na(table$lower))) paste(
+    "`lower` and `upper` bound logLik. `difference` is logLik minus that of the row above, `at_least` and `at_most`",
+    "its bounds.")
   c("Log marginal likelihood (in nats) of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
-    lines(verdicts))
+    lines(verdicts), if (!is.null(columns)) lines(columns))
 }

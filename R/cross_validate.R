@@ -79,13 +79,16 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
     "The model of the fit is kept in all folds", "\n\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
-  table$fold <- c(as.character(x$fold), all$fold)
+  table$fold <- c(as.character(x$fold), "all rows")
   table <- table[!vapply(table, function(v) all(is.na(v)), NA)]
   number <- function(v) format(v, digits = digits)
   percent <- function(v) sprintf("%.1f %%", 100 * v)
   shown <- list(rmse = number, nlpd = number, crps = number, brier = number, accuracy = percent, cover50 = percent,
                 cover95 = percent, seconds = function(v) sprintf("%.2f", v))
   for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
+  label <- c(fold = "Fold", n = "Rows", rmse = "RMSE", nlpd = "NLPD", crps = "CRPS", brier = "Brier score",
+             accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
+  names(table) <- label[names(table)]
   print(table, row.names = FALSE, right = TRUE)
   invisible(x)
 }
@@ -93,8 +96,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
 # Returns the settings for refitting this model to other rows.
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
-  refuse_if(is.null(fit$asked) && !held, "fit", "one of an earlier version, which has no record of its arguments",
-            "a new fit", hint = "Or `hyper = \"held\"`.")
+  refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
+            hint = "Fit again, or use hyper = \"held\".")
   control <- replace(fit$control, "progress", FALSE)
   asked <- fit$asked %||% list(center = fit$center != 0, scale = fit$scale != 1)
   # Add the settings that fits of earlier versions lack.
@@ -164,10 +167,10 @@ predict_fold <- function(fit, data, asked, used, out) {
 make_folds <- function(fit, data, folds, by) {
   n <- length(data$response)
   if (length(folds) > 1L) {
-    if (!is.null(by)) abort_input("by", "given", "left out if `folds` gives the fold of each row")
+    if (!is.null(by)) abort_input("by", "cannot be combined with `folds` that have the fold of each row")
     folds <- of_rows(fit, folds, n, "folds")
     if (is.factor(folds)) folds <- as.character(folds)
-    if (length(unique(folds)) < 2L) abort_input("folds", "a single fold", "at least two folds")
+    if (length(unique(folds)) < 2L) abort_input("folds", "has a single fold", hint = "Give at least two.")
     return(folds)
   }
   together <- if (is.null(by)) copies_in(data) else groups_by(fit, by, n)
@@ -178,8 +181,8 @@ make_folds <- function(fit, data, folds, by) {
   if (is.null(by)) message_if_tables(fit, data)
   group <- together %||% seq_len(n)
   size <- tabulate(group)
-  if (length(size) < 2L) abort_input("by", "a single group", "at least two groups")
-  if (data$n < 2L) abort_input("fit", "a fit of one row", "a fit of two rows or more")
+  if (length(size) < 2L) abort_input("by", "has a single group", hint = "Cross-validation needs at least two.")
+  if (data$n < 2L) abort_input("fit", "has a single row", hint = "Cross-validation needs at least two.")
   folds <- min(check_count(folds, "folds", min = 2), length(size))
   order <- sample.int(length(size))
   if (is.null(together)) return(order(order) %% folds + 1L)
@@ -202,9 +205,8 @@ groups_by <- function(fit, by, n) {
     by <- tryCatch({
       if (is.null(fit$terms)) eval(what, environment(by)) else stats::model.frame(fit, by = what)[["(by)"]]
     }, error = function(e) {
-      abort_input("by", sprintf("`%s`, which cannot be found with the fit's data (%s)", deparse1(by),
-                                sub("\\.$", "", conditionMessage(e))),
-                  "a formula in variables of the data, or a vector with an element for each row")
+      abort_input("by", sprintf("has `%s`, which is not found: %s", deparse1(by), sub("\\.$", "", conditionMessage(e))),
+                  hint = "Use variables of the data, or a vector with an element for each row.")
     })
   }
   value <- of_rows(fit, by, n, "by")
@@ -230,8 +232,9 @@ of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
   refuse_if(!is.atomic(value) || length(value) != n || anyNA(value), argument,
-            if (anyNA(value)) "one with missing values" else describe(value),
-            sprintf("a vector with an element for each of the %d rows", n))
+            if (!is.atomic(value)) paste("is", describe(value)) else if (anyNA(value)) "has missing values" else
+              sprintf("has length %d, but the fit has %d rows", length(value), n),
+            hint = if (is.character(value) && length(value) == 1L) sprintf("Use %s = data$%s.", argument, value))
   value
 }
 

@@ -53,7 +53,8 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
          root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
   }, group_roots(kernel), codes)
   entries <- sum(lengths(lapply(groupings, `[[`, "design")))
-  refuse_if(entries > 256, "formula", sprintf("one with %d", entries), "one with at most 256 group effects per row")
+  refuse_if(entries > 256, "formula", sprintf("has %d group effects per row", entries),
+            hint = "At most 256 are possible.")
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 

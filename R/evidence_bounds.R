@@ -187,11 +187,12 @@ evidence_bracket <- function(post, data) {
 
 true_bracket <- function(fit) {
   response <- response_of(fit)
-  refuse_if(has_labels(response) || !response$concave, "fit", sprintf("a fit with family %s", response$full_label),
-            "one with a log-concave likelihood of a single f")
-  refuse_if(!is.null(fit$near), "fit", "a fit with neighbours", "one with inducing points alone",
-            "Fit with neighbours = 0.")
-  refuse_if(!is.null(fit$factors$groupings), "fit", "a fit with groups on inducing points", "one of at most 2,000 rows")
+  refuse_if(has_labels(response) || !response$concave, "fit", sprintf("has family %s", response$full_label),
+            hint = "These bounds need a log-concave likelihood with one latent function.")
+  refuse_if(!is.null(fit$near), "fit", "uses neighbours",
+            hint = "These bounds need inducing points alone: fit with neighbours = 0.")
+  refuse_if(!is.null(fit$factors$groupings), "fit", "has groups beside inducing points",
+            hint = "These bounds exist for groups of at most 2,000 rows.")
   data <- needs_data(fit, "fit")
   sites <- replace(sites_of_fit(fit, data), "variational", 0L)
   mode <- laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control,

@@ -55,8 +55,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
             "a finite number, or one for each place")
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
-  refuse_if(draws && of == "response", "draws", sprintf("%.0f with of = \"response\"", draws), "0",
-            hint = "Joint sets are those of f.")
+  refuse_if(draws && of == "response", "draws", "cannot be combined with of = \"response\"",
+            hint = "Joint sets are sets of f.")
   if (certified) {
     fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
@@ -185,20 +185,21 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
     print_fields(c(
       Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
-      Undecided = paste0(count("undecided", "region"), if (about$certified) {
+      Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
         sprintf(" (%d for lack of data, %d perhaps because of the approximation)", count("data", "because"),
                 count("approximation", "because"))
       }),
-      Bounds = if (about$certified) "certified: they contain the probability of the exact GP" else "none",
-      Advice = if (any(x$because %in% "approximation")) {
-        "a larger `max_seconds` narrows the bounds, by passes over all pairs of rows"
-      },
+      Bounds = if (about$certified) "certified: they contain the probability of the exact GP",
+      Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
         sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
                 count("below", "joint"), as.double(about$draws))
       }))
   }
-  print_rows(x, n, digits, ...)
+  empty <- vapply(x, function(v) all(is.na(v)), NA)
+  tiny <- function(v) if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", format(v, digits = digits)) else v
+  print_rows(as.data.frame(lapply(x[!empty], tiny), row.names = row.names(x)), n, digits, ...)
+  invisible(x)
 }
 
 #' @export
@@ -226,11 +227,10 @@ exceedance_figure <- function(x) {
   figure <- attr(x, "figure")
   inputs <- figure$inputs
   refuse_if(is.null(inputs) || nrow(inputs) != nrow(x) || !all(c("prob", "region") %in% names(x)), "x",
-            "some of its rows or columns", "all that exceedance() returned")
+            "lacks rows or columns that exceedance() returned")
   vary <- which(vapply(inputs, function(v) length(unique(v)) > 1L, NA))
-  refuse_if(!length(vary) || length(vary) > 2L, "x", sprintf("%d inputs that vary", length(vary)),
-            "places that differ in one or two numeric inputs",
-            hint = "Hold the other inputs at one value in `newdata`.")
+  refuse_if(!length(vary) || length(vary) > 2L, "x", sprintf("has %d inputs that vary", length(vary)),
+            hint = "A figure shows one or two numeric inputs. Hold the others at one value in `newdata`.")
   if (length(vary) == 2L && grepl(vertical_names, names(vary)[1L], TRUE) &&
         grepl(horizontal_names, names(vary)[2L], TRUE)) {
     vary <- rev(vary)
@@ -311,12 +311,10 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   response <- response_of(fit)
   kind <- if (!is.null(response$ratio)) response$ratio(response$theta) else if (!response$conjugate)
     list(logit = c("odds ratio" = 1), log = c("ratio of means" = 1))[[response$link_name]]
-  refuse_if(is.null(kind), "fit", sprintf("a fit with family %s", response$label),
-            "one whose link is the logit or the log")
-  if (missing(newdata) || !is.data.frame(newdata)) {
-    abort_input("newdata", if (missing(newdata)) "missing" else describe(newdata), "a data frame")
-  }
-  if (missing(than)) abort_input("than", "missing", "a data frame with the rows to compare `newdata` with")
+  refuse_if(is.null(kind), "fit", sprintf("has family %s", response$label), hint = "Ratios need a logit or log link.")
+  refuse_if(missing(newdata), "newdata", "is missing", hint = "Give a data frame.")
+  if (!is.data.frame(newdata)) abort_input("newdata", describe(newdata), "a data frame")
+  refuse_if(missing(than), "than", "is missing", hint = "Give a data frame with the rows to compare `newdata` with.")
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
             describe(than), "a data frame like `newdata`, of one row or of as many")

@@ -94,8 +94,8 @@ experiment_paths <- function(file) {
   if (is.null(file)) return(list(cache = tempfile("experiment")))
   refuse_if(!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file), "file", describe(file),
             "the name of a file ending in .csv or .csv.gz, or NULL")
-  if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
-  if (dir.exists(file)) abort_input("file", describe(file), "the name of a file, not of a folder")
+  if (!dir.exists(dirname(file))) abort_input("file", sprintf("is in a folder that does not exist: %s", describe(file)))
+  refuse_if(dir.exists(file), "file", sprintf("is a folder: %s", describe(file)), hint = "Give the name of a file.")
   beside <- function(end) sub(csv_end, end, file)
   list(results = file, trace = beside("-trace.csv\\1"), data = beside("-data.csv"), cache = beside("-cache"))
 }
@@ -112,13 +112,15 @@ read_results <- function(path, columns, argument = "file") {
   if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
   bytes <- readBin(path, "raw", file.size(path))
   if (endsWith(path, ".gz")) {
-    bytes <- tryCatch(memDecompress(bytes, "gzip"), error = function(e) abort_input(argument, path, "a gzipped file"))
+    bytes <- tryCatch(memDecompress(bytes, "gzip"), error = function(e) {
+      abort_input(argument, sprintf("is not a gzipped file: %s", path))
+    })
   }
   end <- max(0L, which(bytes == as.raw(10L)))
   lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
   header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
-  refuse_if(!identical(header, columns), argument, sprintf("%s, which has other columns", path),
-            "a file that run_experiment() wrote, or a new one")
+  refuse_if(!identical(header, columns), argument, sprintf("has other columns than run_experiment() writes: %s", path),
+            hint = "Name a new file.")
   fields <- nchar(gsub("[^,]", "", lines)) + 1L
   lines <- lines[fields == length(columns)]
   out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))

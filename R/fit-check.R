@@ -3,9 +3,10 @@
 # Returns a fit of any likelihood in the current layout. The signature of version 0.1.0 lacked sums, which are computed
 # again if the fit has its data.
 check_any_fit <- function(fit, argument) {
-  if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
-  if (inherits(fit, "gp_hurdle")) abort_input(argument, "a hurdle of two fits", "one of its fits, `zero` or `positive`")
-  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
+  if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
+  refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
+            hint = "Use one of them, `zero` or `positive`.")
+  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit returned by pfdtc()")
   if (!is.list(fit)) damaged_fit(list(), argument, "list")
   fit <- with_new_names(fit)
   if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)
@@ -196,8 +197,7 @@ damaged_fit <- function(fit, argument, part) {
 # Checks that `exact` is the exact fit of the same model as all `fits`, and returns it. For a `caller` that compares
 # fits, NULL is allowed. The hint covers other values that users gave.
 check_exact <- function(exact, fits, caller = NULL) {
-  refuse_if(missing(exact), "exact", "missing", "a fit by gp_exact()",
-            hint = "Use gp_exact() of the same data with like = fit.")
+  refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")
@@ -207,19 +207,14 @@ check_exact <- function(exact, fits, caller = NULL) {
     abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact), "a fit by gp_exact()",
                 hint = hint)
   }
-  if (!is.null(caller) && !all(vapply(fits, same_model, NA, exact))) {
-    abort_input("exact", "a fit of another model", "a fit of the same model as `fits`",
-                message = sprintf("`exact` is a fit of another model. %s() compares approximations of one exact GP.",
-                                  caller),
-                hint = "For fits of different models use anova(), AIC() or cross_validate().")
-  }
-  for (fit in fits) check_same_model(exact, fit, "exact", "fit")
+  more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
+  for (fit in fits) check_same_model(exact, fit, "exact", if (is.null(caller)) "fit" else "fits", more)
   exact
 }
 
 # Checks that two fits approximate the same exact GP: data, centre, kernel and noise agree. For non-Gaussian likelihoods
-# family, numbers of trials, offset and mean are compared instead of the noise.
-check_same_model <- function(a, b, argument, other) {
+# family, numbers of trials, offset and mean are compared instead of the noise. `more` is a further hint.
+check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
   what <- c("name", "link", "df", "theta")
@@ -230,11 +225,8 @@ check_same_model <- function(a, b, argument, other) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    abort_input(argument, sprintf("one with other %s than `%s`", toString(what), other),
-                sprintf("a fit of the same model as `%s`", other),
-                message = sprintf("`%s` must be a fit of the same model as `%s`. The fits differ in %s.",
-                                  argument, other, paste(what, collapse = " and ")),
-                hint = if ("likelihood" %in% what) {
+    abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(what, "")),
+                hint = paste(c(if ("likelihood" %in% what) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",
                         "hyper = \"fixed\", with the same numbers of trials and offset.")
                 } else if (!"data" %in% what) {
@@ -243,7 +235,7 @@ check_same_model <- function(a, b, argument, other) {
                   "pfdtc 0.1.0 kept too little information on dropped data. Fit again."
                 } else {
                   "Data, weights, offset, `center` and `transform` must agree: pass like = fit."
-                })
+                }, more), collapse = " "))
   }
 }
 
@@ -261,5 +253,5 @@ check_fits_given <- function(lacking, dots, caller) {
   if (!lacking && !any(strays)) return()
   shown <- sub("^ = ", "", paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", "))
   hint <- if (any(strays)) sprintf("Write %s(list(%s), ...).", caller, shown)
-  abort_input("fits", if (lacking) "missing" else "several arguments", "a fit or one list of fits", hint = hint)
+  abort_input("fits", if (lacking) "is missing" else "must be one list of fits", hint = hint)
 }

@@ -193,9 +193,9 @@ learn_stage <- function(data, s, state) {
       if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
     if (factor >= 1.005) { # a smaller factor is printed as 1.00
       state$because["scale"] <- sprintf(
-        paste("Scale: kernel variance and noise variance are multiplied by %.2f to allow for %d hyperparameters of",
-              "kernel and noise learned from %d rows%s."), factor, as.integer(p), as.integer(data$n),
-        if (student) ", and for the wider quantiles of Student's t" else "")
+        paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
+              "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(data$n),
+        if (student) ", with the wider quantiles of Student's t" else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
@@ -307,9 +307,7 @@ construct_from_source <- function(data, done, s, state) {
       length(whole$variables[[variable[column]]]$levels)
     }))
   }
-  if (!is.null(groupings) && has_near) {
-    abort_input("neighbours", s$posterior$neighbours, "0 for groups of a row source")
-  }
+  refuse_if(!is.null(groupings) && has_near, "neighbours", s$posterior$neighbours, "0 for groups of a row source")
   start <- posterior_stage(state, function() {
     if (!is.null(groupings)) return(effect_posterior(done$z, data, model, done$jitter, s$run, groupings))
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = has_near)
@@ -318,10 +316,9 @@ construct_from_source <- function(data, done, s, state) {
   so_far <- new.env()
   value <- run_stage(state, "posterior", whole_pass(whole, sums_with_signature, more, sums_merge, so_far),
                      otherwise = so_far$value)
-  if (is.null(state$stopped) && sum(value$n) != whole$n) {
-    abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
-                                show_count(sum(value$n))), "a source that gives the same rows in every pass")
-  }
+  refuse_if(is.null(state$stopped) && sum(value$n) != whole$n, "data",
+            sprintf("has %s rows in the first pass and %s in the second", show_count(whole$n),
+                    show_count(sum(value$n))), hint = "A source must give the same rows in every pass.")
   if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # of the sample
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n

@@ -72,13 +72,11 @@ search_plans <- function(job, asked) {
 
 # Returns the plan of the search with inducing points alone: at most `m`, which are moved.
 tolerance_plan <- function(data, asked) {
-  if (!isTRUE(data$sd_y > 0)) {
-    abort_input("tol", asked$tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
-  }
-  if (!is.null(asked$inducing) && !is.character(asked$inducing)) {
-    abort_input("inducing", describe(asked$inducing), "NULL or the name of a method where `tol` is given",
-                hint = "Pass hyperparameters by kernel = fit$kernel, noise = fit$noise.")
-  }
+  refuse_if(!isTRUE(data$sd_y > 0), "tol", "cannot be used for a constant response",
+            hint = "It is a fraction of the sd of y.")
+  refuse_if(!is.null(asked$inducing) && !is.character(asked$inducing), "inducing", describe(asked$inducing),
+            "NULL or the name of a method where `tol` is given",
+            hint = "Pass hyperparameters by kernel = fit$kernel, noise = fit$noise.")
   facts <- facts_of(data, asked)
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(asked[["m"]] %||% facts$rows, 0L)),
                  list(exact = FALSE, rho = Inf))
@@ -149,11 +147,9 @@ near_yardstick <- function(fit, data, rows, goal, left) {
 
 # Searches among the first points of a reference for a non-Gaussian likelihood, and returns the fit.
 search_working <- function(job, asked) {
-  if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
-    abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                              response_of(asked)$label),
-                hint = "The first greedy points are those of a smaller fit.")
-  }
+  refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
+            sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),
+            hint = "The first greedy points are those of a smaller fit.")
   data <- job$data
   state <- job$state
   tol <- job$goal$tol

@@ -95,9 +95,8 @@ complete_likelihood <- function(data, asked) {
   refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
   response <- response_of(asked)
-  if (has_labels(response) && !is.null(data$offset)) {
-    abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
-  }
+  refuse_if(has_labels(response) && !is.null(data$offset), "offset", "is not available for several classes",
+            hint = "It would add to all classes alike.")
   asked$noise <- 1
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
@@ -134,7 +133,7 @@ refuse_with_likelihood <- function(s) {
   several <- !response$concave || tol || labels
   near <- isTRUE(s$neighbours > 0)
   refuse <- function(argument, given, hint) {
-    if (given) abort_input(argument, "given", sprintf("left out with family %s", response$label), hint = hint)
+    if (given) abort_input(argument, sprintf("is not available with family %s", response$label), hint = hint)
   }
   scatter <- "The likelihood describes how responses scatter."
   refuse("noise", !is.null(s$noise), scatter)

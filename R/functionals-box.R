@@ -165,8 +165,8 @@ read_boxes <- function(fit, lower, upper) {
   }
   lower <- as_rows(lower, "lower")
   lacking <- setdiff(fit$frame$required, names(lower))
-  refuse_if(length(lacking), "lower", sprintf("one without %s", list_quoted(lacking)),
-            "a data frame with all variables of the fit, including those of the offset")
+  refuse_if(length(lacking), "lower", sprintf("lacks %s", list_quoted(lacking)),
+            hint = "Give all variables of the fit, including those of the offset.")
   given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
   refuse_if(nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower)), "upper",
             describe(upper), "a data frame with the rows and variables of `lower`")
@@ -187,8 +187,8 @@ read_boxes <- function(fit, lower, upper) {
                 message = sprintf("`lower` and `upper` must have the same values of %s.", others),
                 hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
   }
-  if (any(lower > upper)) abort_input("upper", "below `lower`", "at least `lower`")
+  if (any(lower > upper)) abort_input("upper", "is below `lower`")
   offset <- rep_len(at[[1L]]$offset, nrow(lower))
-  if (any(offset != at[[2L]]$offset)) abort_input("upper", "one with other offsets", "a box with the offset of `lower`")
+  if (any(offset != at[[2L]]$offset)) abort_input("upper", "has another offset than `lower`")
   list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)
 }

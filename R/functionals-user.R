@@ -50,8 +50,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
-    refuse_if(!missing(weights) || !missing(newdata), "lower", "given with them",
-              "given without `weights` and `newdata`")
+    refuse_if(!missing(weights) || !missing(newdata), "lower", "cannot be combined with `weights` or `newdata`")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
@@ -59,8 +58,9 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
   refuse_if(!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights)), "weights", describe(weights),
             "a vector or a matrix of finite numbers")
-  refuse_if(ncol(weights) != length(new$index), "weights", sprintf("%d for each sum", ncol(weights)),
-            sprintf("one for each of the %d rows", length(new$index)), hint = "A matrix has a row for each sum.")
+  refuse_if(ncol(weights) != length(new$index), "weights",
+            sprintf("has %d numbers for each sum, but there are %d rows", ncol(weights), length(new$index)),
+            hint = "A matrix has a row for each sum.")
   storage.mode(weights) <- "double"
   # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by it.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
@@ -131,7 +131,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
                            reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)
-  refuse_if(ask$certified && of_mean, "certified", "TRUE for means of a transformed response", "FALSE",
+  refuse_if(ask$certified && of_mean, "certified", "is not available for means of a transformed response",
             hint = "Use type = \"link\" for certified averages of f.")
   rows <- if (missing(newdata)) {
     rows_to_average(fit)
@@ -140,10 +140,11 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     if (!good) abort_input("newdata", describe(newdata), "a data frame")
     as.data.frame(newdata)
   }
-  refuse_if(missing(variable), "variable", "missing", sprintf("one of %s", list_quoted(names(rows))))
+  refuse_if(missing(variable), "variable", "is missing",
+            hint = sprintf("Give %s.", list_quoted(names(rows), "\"", last = "or")))
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
   refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
-            describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
+            describe(variable), list_quoted(names(rows), "\"", last = "or"))
   v <- rows[[variable]]
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
     if (!is.numeric(v) || length(unique(v)) <= values) sort(unique(v)) else
@@ -191,7 +192,7 @@ rows_to_average <- function(fit, most = 200L) {
   if (all(inputs %in% names(rows))) return(few(rows)[inputs])
   # An older fit, or a fit without its rows, finds variables inside of functions in the data only.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
-  refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "missing", "given",
+  refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "is missing",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
   as.data.frame(data)[match(row.names(few(rows)), row.names(data)), inputs, drop = FALSE]
 }
@@ -260,9 +261,11 @@ input_shares <- function(fit) {
   if (!isTRUE(var > 0)) return(NULL)
   shares <- vapply(inputs, function(j) {
     f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
-    c(alone = max(sum(centred(f_b) * (f_c - f_a)) / n / var, 0), total = sum((f_a - f_c)^2) / n / (2 * var))
+    c(alone = sum(centred(f_b) * (f_c - f_a)) / n / var, total = sum((f_a - f_c)^2) / n / (2 * var))
   }, numeric(2L))
-  data.frame(input = names(inputs), alone = shares["alone", ], total = shares["total", ], row.names = NULL)
+  # A total below its main effect, and a share outside of 0 to 1, are sampling errors.
+  alone <- pmin(pmax(shares["alone", ], 0), 1)
+  data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }
 
 # Returns predict(type = "derivative"): the derivative of f along `wrt`, a numeric input and not the level of a factor.
@@ -273,7 +276,7 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   column <- if (is.null(wrt) && length(columns) == 1L) 1L else if (length(wrt) != 1L) NA else
     if (is.character(wrt)) match(wrt, columns) else if (is.numeric(wrt)) match(wrt, seq_along(columns)) else NA
   refuse_if(is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L), "wrt", describe(wrt),
-            sprintf("the name of a numeric input: %s", list_quoted(columns[numeric])))
+            paste("a numeric input:", list_quoted(columns[numeric], "\"", last = "or")))
   check_differentiable(fit$kernel, column, fit$frame$columns[column])
   fun <- slopes_at(model_of(fit)$kernel, rows$x, column)
   at <- functionals_in_units(fit, fun)

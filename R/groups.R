@@ -134,7 +134,7 @@ correlations_in_words <- function(x, digits) {
 
 fit_with_groups <- function(fit, argument) {
   fit <- check_any_fit(fit, argument)
-  refuse_if(!length(group_roots(fit$kernel)), argument, "a fit without groups", "a fit with a term such as (1 | g)")
+  refuse_if(!length(group_roots(fit$kernel)), argument, "has no groups", hint = "Fit a term such as (1 | g).")
   fit
 }
 

@@ -41,13 +41,14 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   y <- eval(formula[[2L]], data, environment(formula))
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
-  if (length(bad)) abort_input(name, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "numbers of at least 0")
+  if (length(bad)) abort_input(name, y[bad[1L]], "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   above <- which(y > 0)
   call <- match.call()
-  wrong <- if (all(y > 0, na.rm = TRUE)) "without zeros" else if (!length(above)) "0 in all rows" else
-    if (length(above) == 1L && !identical(call$hyper, "fixed")) "above 0 in one row only"
-  refuse_if(!is.null(wrong), name, wrong, "numbers of which some are 0 and several are above 0",
-            hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers.")
+  wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
+    if (length(above) == 1L && !identical(call$hyper, "fixed")) "is above 0 in one row only"
+  refuse_if(!is.null(wrong), name, wrong,
+            hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers." else
+              "A hurdle needs some zeros and several numbers above 0.")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   home <- parent.frame()
   part <- function(response, family, subset = call$subset) {
@@ -140,7 +141,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
-            sprintf("\"prediction\" beside type = \"%s\"", type), "left out")
+            sprintf("is not available with type = \"%s\"", type))
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
   response <- response_of(object$positive)
@@ -171,7 +172,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle model of two fits; log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
+  cat("Hurdle model of two fits, log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
   cat("\nFit `zero`: is a response above 0?\n")
   print(replace(x$zero, "call", list(NULL)), ...)

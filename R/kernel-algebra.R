@@ -73,7 +73,7 @@ new_sum <- function(leaves, terms) {
     if (plain) toString(sort(vapply(leaves[t$leaves], leaf_name, ""))) else NA_character_
   }, "")
   twice <- keys[duplicated(keys) & !is.na(keys)]
-  refuse_if(length(twice), "kernel", sprintf("a sum with %s twice", twice[1L]), "a sum of different terms",
+  refuse_if(length(twice), "kernel", sprintf("has %s twice", twice[1L]),
             hint = "Data determine only the sum of their variances.")
   kernel
 }
@@ -239,11 +239,11 @@ family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dt
 }
 
 gp_families <- list(
-  pfdtc = family("pF-DTC", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
-  gp_vfe = family("VFE (sparse variational)", "vfe", joint = TRUE, dtc = TRUE),
-  gp_dtc = family("DTC", dtc = TRUE, reference = TRUE),
-  gp_sor = family("SoR", sor = TRUE),
-  gp_fitc = family("FITC", fitc = TRUE),
+  pfdtc = family("inducing points (pF-DTC)", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
+  gp_vfe = family("inducing points (VFE, sparse variational)", "vfe", joint = TRUE, dtc = TRUE),
+  gp_dtc = family("inducing points (DTC)", dtc = TRUE, reference = TRUE),
+  gp_sor = family("inducing points (SoR)", sor = TRUE),
+  gp_fitc = family("inducing points (FITC)", fitc = TRUE),
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
@@ -254,8 +254,7 @@ method_traits <- function(fit) gp_families[[fit$method]]
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {
-  refuse_if(!is.null(fit$factors$groupings), "fit", "one with groups beside inducing points", "one without groups",
-            hint = hint)
+  refuse_if(!is.null(fit$factors$groupings), "fit", "has groups beside inducing points", hint = hint)
   if (method_traits(fit)$dtc) return(invisible(fit))
   abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
 }

@@ -117,10 +117,10 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
     given <- correlation
     ok <- is.numeric(given) && nrow(given) == ncol(given) && nrow(given) > 1L && all(is.finite(given)) &&
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
-    if (!ok) abort_input("correlation", describe(given), "a symmetric matrix with a row a level and 1 on its diagonal")
+    refuse_if(!ok, "correlation", describe(given), "a symmetric matrix with a row for each level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
     if (least < -1e-10 * nrow(given)) { # negative by more than rounding
-      abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
+      abort_input("correlation", sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
     }
     correlation <- "given"
   } else if (is.numeric(correlation)) {
@@ -144,7 +144,7 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
   if (!isFALSE(isotropic)) {
     refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
-              sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
+              sprintf("has %d numbers", length(lengthscale)), hint = "With isotropic = TRUE it is one number.")
   }
   if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
   if (!is.null(inputs)) inputs <- check_inputs(inputs)
@@ -172,8 +172,8 @@ check_inputs <- function(inputs) {
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
   }
-  if (anyNA(inputs)) abort_input("inputs", "NA", "names or positions of columns")
-  if (anyDuplicated(inputs)) abort_input("inputs", describe(inputs), "names or positions, each once")
+  if (anyNA(inputs)) abort_input("inputs", "has missing values", hint = "Give names or positions of columns.")
+  if (anyDuplicated(inputs)) abort_input("inputs", sprintf("repeats a column: %s", describe(inputs)))
   inputs
 }
 #' @rdname kernel_algebra
@@ -190,13 +190,15 @@ update.pfdtc_kernel <- function(object, ...) {
       given <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
       return(as_kernel(set_values(object, replace(kernel_values(object), at, given))))
     }
-    if (!single) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(names)))
+    refuse_if(!single, unknown[1L], "is not a parameter of this kernel",
+              hint = sprintf("Its parameters are %s.", list_quoted(names)))
   }
-  refuse_if(!single, "object", "a sum or product before a fit", "a kernel of one factor, or that of a fit",
+  refuse_if(!single, "object", "is a sum or product that no fit has",
             hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
   settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
   unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
-  if (length(unknown)) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(settings)))
+  refuse_if(length(unknown), unknown[1L], "is not a setting of this kernel",
+            hint = sprintf("Its settings are %s.", list_quoted(settings)))
   for (what in setdiff(names(new), "inputs")) {
     many <- what %in% c("lengthscale", "parameters")
     object[what] <- list(if (!is.null(new[[what]])) check_positive(new[[what]], what, if (!many) 1L))
@@ -214,7 +216,7 @@ update.pfdtc_kernel <- function(object, ...) {
 #' @usage NULL
 #' @export
 kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL) {
-  if (missing(by)) abort_input("by", "missing", "a formula such as ~ g")
+  if (missing(by)) abort_input("by", "is missing", hint = "Give a formula such as by = ~ g.")
   column <- !inherits(by, "formula")
   if (!column && length(by) != 2L) abort_input("by", describe(by), "a one-sided formula, such as ~ g")
   refuse_if(!inherits(design, "formula") || length(design) != 2L, "design", describe(design),
@@ -296,7 +298,7 @@ kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share 
   with_pairs <- !isFALSE(pairs)
   kernel$base <- kernel$profile
   kernel$profile <- if (with_pairs) "pairwise" else "additive"
-  kernel$label <- paste0(kernel$label, " of all inputs + each input by itself", if (with_pairs) " + pairs of inputs")
+  kernel$label <- paste0(kernel$label, " + squared exponential per input", if (with_pairs) " and pair")
   kernel$additive.share <- positive_or_null(share, "share")
   kernel$additive.ratio <- positive_or_null(ratio, "ratio")
   if (is.numeric(pairs)) kernel$additive.pairs <- check_positive(pairs, "pairs", 1L)

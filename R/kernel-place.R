@@ -4,7 +4,7 @@
 # given). `variables` has list(name, columns, levels) for each variable of the data; a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
-  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
+  if (!ncol(x)) abort_input("x", "has no columns")
   if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, argument, variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
@@ -57,8 +57,9 @@ recycle <- function(leaf, what, argument) {
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
   want <- sprintf("%s %s%s", if (n > 1L) sprintf("1 or %d", n) else n, what, plural_s(n))
-  refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument, sprintf("a kernel with %d", given),
-            sprintf("a kernel with %s", want), message = sprintf("`%s` needs %s, has %d.", argument, want, given))
+  refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
+            sprintf("has %d %s%s, but needs %s", given, what, plural_s(given),
+                    if (n > 1L) sprintf("1 or %d", n) else n))
   leaf
 }
 
@@ -69,8 +70,8 @@ leaf_columns <- function(leaf, x, argument, variables) {
     if (leaf$profile != "categorical") return(smooth_columns(x, variables))
     factors <- Filter(function(v) !is.null(v$levels), variables)
     if (length(factors) == 1L) return(factors[[1L]]$columns)
-    abort_input(argument, "a categorical kernel without inputs", "one with its factor as `inputs`",
-                hint = "As in kernel_categorical(inputs = ~ site).")
+    abort_input(argument, "is categorical, but has no `inputs`",
+                hint = "Name its factor, as in kernel_categorical(inputs = ~ site).")
   }
   if (is.character(inputs)) {
     known <- vapply(variables, `[[`, "", "name")
@@ -78,12 +79,12 @@ leaf_columns <- function(leaf, x, argument, variables) {
       if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
     })
     lost <- vapply(columns, anyNA, NA)
-    refuse_if(any(lost), argument, sprintf("a kernel over `%s`", inputs[lost][1L]),
-              sprintf("a kernel over columns of the inputs (%s)", list_quoted(unique(c(known, names)))))
+    refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
+              hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
     return(unique(unlist(columns)))
   }
-  refuse_if(length(inputs) && max(inputs) > ncol(x), argument, sprintf("a kernel over column %d", max(inputs)),
-            sprintf("a kernel over the %d columns of the inputs", ncol(x)))
+  refuse_if(length(inputs) && max(inputs) > ncol(x), argument,
+            sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs), ncol(x)))
   inputs
 }
 
@@ -101,25 +102,25 @@ column_owners <- function(inputs, names, variables) {
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
-  refuse_if(length(leaf$inputs) < 2L || !coded, argument, sprintf("a categorical kernel over %s", list_quoted(leaf$of)),
-            "one over a factor, or over columns of which one is 1 in each row and the others 0",
-            hint = "A number or a logical is made one by factor().")
+  refuse_if(length(leaf$inputs) < 2L || !coded, argument,
+            sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
+            hint = "factor() makes one of a number or a logical. Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
   R <- if (leaf$correlation == "given") leaf$given
   levels <- leaf$levels
-  refuse_if(!is.null(R) && nrow(R) != length(levels), argument, sprintf("a correlation matrix of %d levels", nrow(R)),
-            sprintf("one of the %d levels of the factor", length(levels)))
+  refuse_if(!is.null(R) && nrow(R) != length(levels), argument,
+            sprintf("has a correlation matrix of %d levels, but the factor has %d", nrow(R), length(levels)))
   if (!is.null(dimnames(R))) { # reorder as the levels
     refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
-              sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
-              sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
+              sprintf("has a correlation matrix of the levels %s, but the factor has %s",
+                      list_quoted(rownames(R), "\""), list_quoted(levels, "\"")))
     leaf$given <- R[match(levels, rownames(R)), match(levels, colnames(R))]
   }
   refuse_if(leaf$correlation == "full" && length(leaf$inputs) > 20L, argument,
-            sprintf("a full correlation matrix of %d levels", length(leaf$inputs)), "one of at most 20 levels",
-            hint = "\"exchangeable\" has one parameter, however many levels there are.")
+            sprintf("has a full correlation matrix of %d levels", length(leaf$inputs)),
+            hint = "At most 20 are possible. \"exchangeable\" has one parameter, however many levels there are.")
   recycle(leaf, "parameters", argument)
 }
 
@@ -167,9 +168,7 @@ complete_kernel <- function(kernel, x, argument = "kernel") {
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
     words <- paste(sub("parameters", "correlation", lacking), collapse = " and ")
-    abort_input(argument, sprintf("a kernel without %s", words),
-                if (has_one_factor(kernel)) "a kernel with lengthscales and variance given" else
-                  "a kernel with all its parameters given")
+    abort_input(argument, sprintf("has no value for %s", words), hint = "Give the kernel with all its parameters.")
   }
   kernel
 }
@@ -187,8 +186,9 @@ kernel_matrix <- function(kernel, x, z = x) {
 }
 
 check_same_columns <- function(z, x, argument, other = "`x`") {
-  refuse_if(ncol(z) != ncol(x), argument, sprintf("a matrix with %d", ncol(z)),
-            sprintf("a matrix with as many columns as %s (%d)", other, ncol(x)))
+  refuse_if(ncol(z) != ncol(x), argument,
+            sprintf("has %d columns, but %s %d", ncol(z), if (other == "`x`") "`x` has" else paste(other, "have"),
+                    ncol(x)))
   z
 }
 

@@ -26,8 +26,8 @@
 #' @export
 laplace_check <- function(fit, draws = 2000) {
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
-  check_posterior(fit, "families", what = "The check")
+  if (!is.null(fit$near)) abort_input("fit", "uses neighbours", hint = "Fit with neighbours = 0.")
+  check_posterior(fit, "families")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   sites <- sites_of_fit(fit, data)
@@ -76,26 +76,18 @@ pareto_shape <- function(logs) {
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 
-#' @export
-print.pfdtc_laplace_check <- function(x, ...) {
-  cat(wrap(laplace_check_sentence(x)), sep = "\n")
-  cat(wrap(sprintf("The true log marginal likelihood of the exact GP is at least %s%s.", format(x$elbo, digits = 7),
-                   if (is.na(x$laplace)) "" else sprintf(" (Laplace approximation: %s)",
-                                                        format(x$laplace, digits = 7)))), sep = "\n")
-  invisible(x)
-}
-
-laplace_check_sentence <- function(x) {
+# Returns lines: Pareto k, the error of the log marginal likelihood, and those of the mean and sd of f.
+laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)
-  own <- if (variational) "the variational posterior" else "the Laplace approximation"
-  said <- sprintf("Diagnostic from %d weighted draws, not a bound: %s is off by %s (standard error %s), Pareto k %s",
-                  x$draws, if (variational) "the variational bound" else "the Laplace log marginal likelihood",
-                  number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se), number(x$khat))
-  if (!(x$khat <= 0.7)) {
-    return(sprintf("%s. Above 0.7 the true posterior is too far from %s for an estimate.", said, own))
-  }
-  sprintf(paste("%s. The true posterior mean of f is within %s sd of %s at the rows, and its sd is %s to %s times that",
-                "of %s."), said, number(x$shift), if (variational) "the mean of the fit" else "the mode",
-          number(x$sd_ratio[1L]), number(x$sd_ratio[2L]), own)
+  reliable <- isTRUE(x$khat <= 0.7)
+  c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable below" else "not reliable above"),
+    sprintf("the %s log marginal likelihood is off by %s (standard error %s)",
+            if (variational) "variational bound of the" else "Laplace",
+            number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
+    if (reliable) {
+      c(sprintf("the true mean of f is within %s sd of the %s at the rows", number(x$shift),
+                if (variational) "fit's mean" else "mode"),
+        sprintf("the true sd of f is %s to %s times that of the fit", number(x$sd_ratio[1L]), number(x$sd_ratio[2L])))
+    })
 }

@@ -76,11 +76,19 @@ with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
 because_gain <- function(kernels) {
   gained <- attr(kernels, "gained")
   if (is.null(gained)) return(NULL)
-  terms <- if (gained$what == "season") "A trend and a season gain" else "Each input by itself beside all inputs gains"
+  terms <- if (gained$what == "season") "A trend and a season gain" else "One term per input gains"
   c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
                     if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
+
+# Returns what a choice gains over a plainer one, in words.
+gain_over <- function(plain, nats, penalty) {
+  sprintf("log marginal likelihood %s nats higher than with %s, after a penalty of %s nats", show_nats(nats), plain,
+          show_nats(penalty))
+}
+
+show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)
 
 # Returns the model learned again from `count` rows, starting at its present hyperparameters.
 on_rows <- function(model, s, count) {

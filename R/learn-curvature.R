@@ -107,8 +107,7 @@ learned_density <- function(fit) {
 }
 
 refuse_fixed <- function() {
-  abort_input("object", "a fit with fixed ones", "a fit that has learned hyperparameters",
-              message = "Nothing was learned by this fit: its hyperparameters were given.")
+  abort_input("object", "has no learned hyperparameters: all were given")
 }
 
 # Returns the density that learn_evidence() maximises, or that of some rows if they decided on the kernel. Its maximum
@@ -162,9 +161,8 @@ density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
 # free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
-  refuse_if(!is.null(fit$near), "object", "a fit with neighbours",
-            sprintf("one without, for family %s", fit$likelihood$label),
-            hint = "With neighbours the kernel is learned from working responses. Fit with neighbours = 0.")
+  refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
+            hint = "Its kernel is learned from working responses, which have no curvature. Fit with neighbours = 0.")
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
   given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else

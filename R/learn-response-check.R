@@ -234,8 +234,8 @@ asked_transform <- function(transform, data, s) {
   }
   if (transform$kind == "log") check_positive_response(data$response)
   refuse_if(is.na(transform$lambda) && !s$hyper[1L] %in% "evidence", "transform",
-            sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]), "\"log\", or that of a fit",
-            hint = "Its parameter is learned by `hyper = \"evidence\"`, or taken from `transform = fit$transform`.")
+            sprintf("= \"%s\" has a parameter, which hyper = \"%s\" does not learn", transform$kind, s$hyper[1L]),
+            hint = "Use hyper = \"evidence\", transform = \"log\" or transform = fit$transform.")
   transform
 }
 

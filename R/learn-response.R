@@ -21,11 +21,11 @@ response_stage <- function(data, asked, state) {
   choices <- max(length(open$transforms), length(open$trends))
   if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     why <- switch(c(open$plain, "")[1L], groups = "there is no smooth part", data = "rows come from a source",
-                  m = "an argument requires inducing points",
+                  m = sprintf("%s was given", argument_for_points(asked)),
                   tol = , noise = , kernel = , offset = , mean = , center = ,
-                  scale = sprintf("`%s` is given", open$plain))
+                  scale = sprintf("`%s` was given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("Response: as given, with constant noise, because %s.", why))
+      state$because <- c(response = sprintf("No transform was tried, and the noise is constant, because %s.", why))
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
@@ -149,7 +149,7 @@ find_response <- function(data, asked, open, first, state) {
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
     if (!is.null(from$simulator)) {
-      if (length(open$trends) > 1L) state$because <- c(sizes = "Noise: constant: there is next to none.")
+      if (length(open$trends) > 1L) state$because <- c(sizes = "The noise is constant, because there is next to none.")
       open$trends <- list(NULL)
       from$tails <- FALSE
     }
@@ -175,9 +175,9 @@ find_response <- function(data, asked, open, first, state) {
   }
   if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
-    tell_classed("transformed", sprintf("Response: %s. Effects of groups are on that scale. %s",
-                                        describe_transform(best$transform),
-                                        "`transform = \"none\"` keeps the response as given."))
+    tell_classed("transformed", sprintf("The response is %s; effects of groups are on that scale. %s",
+                                        sub("^Yeo", "a Yeo", describe_transform(best$transform)),
+                                        "transform = \"none\" leaves it as given."))
   }
   if (unchanged) {
     state$asked <- plan$asked
@@ -369,32 +369,31 @@ table_of_responses <- function(choice, labels) {
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
-  gain <- function(what) {
+  # says what the best model gains over those without `what`, after the penalty of `parameters`
+  gain <- function(what, plain, parameters) {
     without <- Filter(function(model) is.null(model[[what]]), choice$tried)
-    nats <- min(vapply(without, `[[`, 0, "score")) - choice$best$score
-    if (nats < 9.95) sprintf("%.1f", nats) else format(signif(nats, 2))
+    gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)
   }
   transform <- choice$best$transform
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("Response: as given; every transform tried%s gains less log likelihood than its penalty, %g nats.",
-              if (length(choice$refused)) " and not refused" else "", price * transform_parameters)
+      sprintf("The response is not transformed: every transform tried%s gains less than its penalty, %s nats.",
+              if (length(choice$refused)) " and not refused" else "", show_nats(price * transform_parameters))
     } else {
-      sprintf("Response: %s; it gains %s nats over no transform, net of a penalty of %g.", transform_label(transform),
-              gain("transform"), price * transform_parameters)
+      sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
     },
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
-    if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
-      "smooth noise was refused by held-out rows."
+    if (!is.null(trend)) {
+      sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise", length(trend$v)))
+    } else if (any(grepl("smooth noise$", names(choice$refused)))) {
+      "The noise variance is constant: smooth noise was refused by held-out rows."
     } else {
-      sprintf("smooth noise gains less than %g nats, the penalty of two parameters.", 2 * price)
-    }) else
-      sprintf("Noise: smooth in the inputs; it gains %s nats over constant noise, net of a penalty of %g.",
-              gain("trend"), price * length(trend$v))
+      sprintf("The noise variance is constant: smooth noise gains less than its penalty, %s nats.",
+              show_nats(2 * price))
+    }
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Tails: heavier than normal; they gain %.3g nats, net of a penalty of %g.", choice$best$tail_gain - price,
-            price)
+    sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price))
   })
 }

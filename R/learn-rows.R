@@ -125,11 +125,9 @@ asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && ide
 interpolation_noise <- function(kernel, data) {
   merged <- merge_all_equal_rows(data)$shift
   power <- response_units(data)$variance
-  if (merged$ss > 1e-12 * power * data$n) {
-    abort_input("noise", "0", "positive", message = paste(
-      "`noise` = 0 cannot interpolate: rows with equal inputs have different responses. Leave out `noise`,",
-      "then it is learned."))
-  }
+  refuse_if(merged$ss > 1e-12 * power * data$n, "noise", "0",
+            message = paste("`noise` = 0 cannot interpolate: rows with equal inputs have different responses.",
+                            "Leave out `noise` to learn it."))
   variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }

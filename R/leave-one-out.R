@@ -104,8 +104,8 @@ loo_method <- function(answer) {
 # Returns the posterior. Stops if the posterior does not have the effect of each row on the fitted values.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
-  abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
-              hint = "rstandard() and hatvalues() work for this fit.")
+  abort_input("model", "uses nearest neighbours",
+              hint = "Fit with neighbours = 0. rstandard() and hatvalues() work for this fit.")
 }
 
 # Returns leave-one-out residuals divided by their sd, for any likelihood, or NA for rows of weight 0.
@@ -147,7 +147,7 @@ rstudent.gp_fit <- loo_method(function(model) {
 dfbetas.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
   b <- mean_functionals(model)
-  refuse_if(is.null(b), "model", "a fit without a linear mean", "a fit with `mean = ~ x`, which has coefficients")
+  refuse_if(is.null(b), "model", "has no linear mean", hint = "Fit with `mean = ~ x` to have coefficients.")
   part <- without_rounded(row_parts(p))
   fun <- some_functionals(b$fun, seq_along(b$names))
   change <- covariance_with_rows(p, fun)[part$group, , drop = FALSE] * (part$g / part$rest)

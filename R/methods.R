@@ -121,9 +121,9 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   labels <- has_labels(response)
   normal <- response$conjugate
   given <- type %in% c("response", "loo") # other types are on the transformed scale
-  refuse_if(labels && type == "pit", "type", "\"pit\" with several classes",
-            "\"response\", \"pearson\", \"loo\" or \"deviance\"",
-            hint = "Classes without an order have no distribution function.")
+  refuse_if(labels && type == "pit", "type",
+            "= \"pit\" is not available for several classes, which have no distribution function",
+            hint = "Use \"response\", \"pearson\", \"loo\" or \"deviance\".")
   if (!normal && !given) check_distribution(object, "object")
   padded <- function(v) stats::naresid(object$na.action, v)
   if (type == "pit") {
@@ -172,7 +172,7 @@ weights.gp_fit <- function(object, ...) {
 
 #' @export
 terms.gp_fit <- function(x, ...) {
-  refuse_if(is.null(x$terms), "object", "a fit from a matrix", "a fit from a formula",
+  refuse_if(is.null(x$terms), "object", "a fit from a matrix",
             message = "The fit was made from a matrix: it has no formula and no terms.",
             hint = "variable.names() returns its inputs.")
   grouped <- attr(x$terms, "grouped")
@@ -347,7 +347,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   call <- stats::getCall(object)
   extras <- match.call(expand.dots = FALSE)$...
   if (!missing(formula.)) {
-    if (is.null(object$terms)) abort_input("formula.", "given", "left out of a fit from a matrix")
+    if (is.null(object$terms)) abort_input("formula.", "is not available for a fit from a matrix")
     change <- stats::as.formula(formula., parent.frame())
     if (length(change) == 2L && is_call_of(change[[2L]], c("|", "||"))) { # drop1() and add1() paste "~ . - 1 | g"
       change <- stats::as.formula(sub("^~ *[.] *([-+]) *(.*)$", "~ . \\1 (\\2)", deparse1(change)))

@@ -41,8 +41,8 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   n <- check_count(n, "n", max = 10000)
   refuse_if(!identical(goal == "level", is_finite_number(level)), "level", describe(level),
             if (goal == "level") "a number" else "NULL without goal = \"level\"")
-  refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates", "given with bounds", "given without bounds",
-            hint = "Leave out `lower` and `upper`.")
+  refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates",
+            "cannot be combined with `lower` and `upper`")
   if (is.null(candidates)) {
     space <- design_space(fit, lower, upper)
   } else {
@@ -63,7 +63,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
       found <- best_in_space(space, design)
     } else {
       at <- criterion_at(design, candidates)
-      if (all(is.na(at$value))) abort_input("candidates", "rows with missing values", "complete")
+      if (all(is.na(at$value))) abort_input("candidates", "has rows with missing values")
       row <- order(at$measured, -at$value)[1L]
       found <- candidates[row, , drop = FALSE]
       candidates <- candidates[-row, , drop = FALSE]
@@ -76,7 +76,15 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
     if (design$exact || !response_of(fit)$conjugate) design$measured <- rbind(design$measured, new$x)
   }
   rownames(out) <- NULL
-  out
+  about <- if (improves) sprintf("expected improvement of the %s of f, in units of f", goal) else
+    if (goal == "fill") "sd of f" else sprintf("1.96 sd of f minus its distance from %s", format(level))
+  structure(out, class = c("pfdtc_points", "data.frame"), about = paste("Next points; criterion:", about))
+}
+
+#' @export
+print.pfdtc_points <- function(x, ...) {
+  if (!is.null(attr(x, "about")) && "criterion" %in% names(x)) cat(wrap(attr(x, "about")), sep = "\n")
+  NextMethod()
 }
 
 # Returns the smallest mean of f at rows, or minus the largest mean if the sign is -1.
@@ -167,8 +175,9 @@ design_space <- function(fit, lower, upper) {
   lower <- bounds_given(lower, "lower", specs, vapply(ends, `[`, 0, 1L))
   upper <- bounds_given(upper, "upper", specs, vapply(ends, `[`, 0, 2L))
   crossed <- which(lower > upper)[1L]
-  refuse_if(!is.na(crossed), "lower", sprintf("%s for `%s`", format(lower[[crossed]]), numeric[crossed]),
-            sprintf("at most `upper`, %s", format(upper[[crossed]])))
+  refuse_if(!is.na(crossed), "lower",
+            sprintf("is %s for `%s`, above `upper`, %s", format(lower[[crossed]]), numeric[crossed],
+                    format(upper[[crossed]])))
   space[numeric] <- Map(function(lower, upper, spec) list(lower = lower, upper = upper, spec = spec), lower, upper,
                         specs)
   space
@@ -187,10 +196,9 @@ bounds_given <- function(given, argument, specs, default) {
             sprintf("a number for each of %s", list_quoted(names)))
   if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(given, length(own)))
   lacking <- names[!is.finite(out)]
-  refuse_if(length(lacking), argument, sprintf("without %s", list_quoted(lacking)),
-            "a finite number for each numeric input",
-            hint = paste("The fit does not know the range of a variable in the offset or inside a function. To",
-                         "hold such a variable, set `lower` and `upper` to the same value. Or give `candidates`."))
+  refuse_if(length(lacking), argument, sprintf("lacks %s", list_quoted(lacking)),
+            hint = paste("The range of a variable in the offset or inside a function is unknown. To hold such a",
+                         "variable, set `lower` and `upper` to the same value. Or give `candidates`."))
   out
 }
 

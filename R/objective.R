@@ -113,13 +113,11 @@ white_at_exact <- function(data, model, variance) {
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
-  if (inherits(z, "gp_fit")) {
-    abort_input("z", describe(z), "a matrix of inducing points",
-                hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
-  }
+  refuse_if(inherits(z, "gp_fit"), "z", describe(z), "a matrix of inducing points",
+            hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
   rows <- check_rows(x, y, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
-  if (!nrow(z)) abort_input("z", "without rows", "of at least one inducing point")
+  if (!nrow(z)) abort_input("z", "has no rows")
   model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
   c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
@@ -132,18 +130,13 @@ evaluate_checked <- function(args, aux) {
 }
 
 check_made_from <- function(aux, data, model) {
-  if (!inherits(aux, "pfdtc_auxiliary")) {
-    abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
-  }
+  refuse_if(!inherits(aux, "pfdtc_auxiliary"), "nu", describe(aux), "an auxiliary distribution made by auxiliary()")
   same <- identical(kernel_structure(model$kernel), kernel_structure(aux$model$kernel)) &&
     identical(kernel_values(model$kernel), kernel_values(aux$model$kernel))
   other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), aux$made_from),
                                           !same, model$noise != aux$model$noise)]
-  if (length(other)) {
-    abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
-                "an auxiliary distribution of the same data, kernel and noise",
-                hint = "auxiliary(x, y, kernel, noise, aux, weights) makes it.")
-  }
+  refuse_if(length(other), "nu", sprintf("was made from other %s", list_quoted(sub("data", "rows", other), quote = "")),
+            hint = "Make it by auxiliary(x, y, kernel, noise, aux, weights) from the same.")
 }
 
 stop_on_failure <- function(result, jitter) {
@@ -224,10 +217,8 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 # Returns the result of native_evaluate() for a source, by a pass for the sums and a pass for the gradient. A failing
 # source ends an optimisation like an interrupt, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
-  if (isTRUE(aux$p > 0)) {
-    abort_input("optimise_rows", "more than the sample of the source", "less under this auxiliary distribution",
-                hint = "Its objective has sums over pairs of rows, which do not add up over blocks.")
-  }
+  refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
+            hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
   aux$Wt <- NULL # Wt belongs to the rows in memory
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
@@ -254,10 +245,11 @@ add_slopes <- function(a, b) Map(`+`, a, b)
 inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,
                             noise = NULL, weights = NULL) {
   x <- check_matrix(x, "x")
-  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
+  if (!nrow(x)) abort_input("x", "has no rows")
   m <- check_points(m, nrow(x))
   method <- check_choice(method, point_methods, "method")
-  if (missing(kernel) && method != "random") abort_input("kernel", "missing", "a kernel with lengthscales and variance")
+  refuse_if(missing(kernel) && method != "random", "kernel", "is missing",
+            hint = "Give a kernel with lengthscales and variance.")
   kernel <- if (missing(kernel)) NULL else complete_kernel(kernel, x)
   toward <- if (method == "divergence") {
     c(check_rows(x, y, weights)[c("y", "weights")], list(noise = check_positive(noise, "noise", 1L)))

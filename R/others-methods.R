@@ -58,7 +58,8 @@ vetiver_ptype.gp_fit <- function(model, ...) {
     if (v$name %in% frame$required && v$kind != "matrix") {
       return(switch(v$kind, factor = factor(levels = v$levels), logical = logical(), numeric()))
     }
-    abort_input("prototype_data", sprintf("missing where the formula has `%s`", v$name), "some rows of the data")
+    abort_input("prototype_data", sprintf("is missing, but the formula has `%s`", v$name),
+                hint = "Give some rows of the data.")
   }
   names <- vapply(frame$variables, `[[`, "", "name")
   as.data.frame(stats::setNames(lapply(frame$variables, of_kind), names), optional = TRUE)
@@ -102,7 +103,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' }
 #' @export
 pfdtc.ts <- function(x, ...) {
-  refuse_if(is.matrix(x), "x", sprintf("%d series", ncol(x)), "one series",
+  refuse_if(is.matrix(x), "x", sprintf("has %d series", ncol(x)),
             hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
                            show_values(c(colnames(x), 1L)[1L])))
   data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
@@ -131,8 +132,8 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   fit <- check_any_fit(object, "object")
   data <- training_data(fit)
   v <- fit$frame$variables
-  refuse_if(length(v) != 1L || ncol(data$x) != 1L, "object", sprintf("a fit of %d inputs", ncol(data$x)),
-            "a fit of a formula with one input, a time")
+  refuse_if(length(v) != 1L || ncol(data$x) != 1L, "object", sprintf("has %d inputs", ncol(data$x)),
+            hint = "A forecast needs a formula with one input, a time.")
   v <- v[[1L]]
   time <- training_inputs(data)
   time <- time$x[time$index, 1L]
@@ -142,7 +143,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   step <- min(diff(sort(unique(counted))))
   at <- round((counted - start) / step) + 1
   irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
-  refuse_if(irregular, "object", "a fit of irregular times", "a fit of one time in regular steps")
+  refuse_if(irregular, "object", "has irregular times", hint = "A forecast needs regular steps.")
   count <- max(at)
   step <- (max(counted) - start) / (count - 1)
   seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else
@@ -177,7 +178,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
-  refuse_if(is.null(model$terms), "model", "a fit from a matrix", "a fit from a formula")
+  refuse_if(is.null(model$terms), "model", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   attr(model, "draws") <- new_draws()
   model
 }

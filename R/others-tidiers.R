@@ -90,7 +90,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   labels <- has_labels(response_of(x))
-  if (labels && interval != "none") abort_input("interval", interval, "\"none\" with several classes")
+  if (labels && interval != "none") abort_input("interval", "is not available for several classes")
   p <- if (labels) list(fit = stats::predict(x, newdata, type = "response")) else
     stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level, type = "mean")
   fit <- as.matrix(p$fit)
@@ -99,8 +99,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   rows <- seq_len(nrow(fit))
   padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
   if (padded) rows <- rows[-x$na.action]
-  refuse_if(nrow(out) != length(rows), "data", sprintf("of %d rows", nrow(out)),
-            sprintf("the training rows, of which there are %d", length(rows)))
+  refuse_if(nrow(out) != length(rows), "data", sprintf("has %d rows, but the fit has %d", nrow(out), length(rows)),
+            hint = "Give the training rows.")
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
   if (labels) { # the most probable class, and the probability of each
@@ -178,14 +178,14 @@ NULL
 #' @exportS3Method emmeans::recover_data
 recover_data.gp_fit <- function(object, data = NULL, ...) {
   object <- check_any_fit(object, "object")
-  if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
+  if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
   # Treat variables of offsets as ordinary variables: emmeans would add the offset, which predictions already contain.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
-    if (!length(inputs)) abort_input("object", "a fit of groups alone", "a fit with an input")
+    if (!length(inputs)) abort_input("object", "has groups, but no input")
     inputs <- c(inputs, unlist(lapply(offsets, all.vars)))
     terms <- stats::terms(stats::reformulate(inputs, env = environment(terms)))
   }
@@ -194,7 +194,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
 
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
-  refuse_if(has_labels(response_of(object)), "object", "a fit of several classes", "a fit with one latent function",
+  refuse_if(has_labels(response_of(object)), "object", "has several classes",
             hint = "Average predict(type = \"response\") over the rows of a grid.")
   p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   response <- response_of(object)

@@ -34,8 +34,8 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
 # Checks `fix`. `names` has the names of all parameters.
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
-  refuse_if(length(unknown), "fix", sprintf("\"%s\"", unknown[1L]),
-            sprintf("among %s", list_quoted(names, "\"", most = 12L)))
+  refuse_if(length(unknown), "fix", sprintf("has \"%s\", which is no hyperparameter of the fit", unknown[1L]),
+            hint = sprintf("They are %s.", list_quoted(names, "\"", most = 12L)))
   fix
 }
 
@@ -226,12 +226,9 @@ mean_columns <- function(mean, data, argument = "mean") {
             hint = if (argument == "mean") "`center = FALSE` leaves the level out.")
   labels <- gsub("`", "", labels, fixed = TRUE)
   unknown <- setdiff(labels, names)
-  if (length(unknown)) {
-    abort_input(argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
-                message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],
-                                  list_quoted(unique(names))),
-                hint = "Transform inputs in the formula of the fit.")
-  }
+  refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
+            message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],
+                              list_quoted(unique(names))), hint = "Transform inputs in the formula of the fit.")
   sort(unique(unlist(lapply(labels, function(name) {
     i <- match(name, vapply(variables, `[[`, "", "name"))
     if (is.na(i)) match(name, colnames(data$x)) else variables[[i]]$columns

@@ -153,13 +153,13 @@ matrix_fit <- function(method, call, frame, dots) {
   text <- is.character(y) && length(y) == 1L && y %in% names(x)
   if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # a formula was perhaps meant
     formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
-    abort_input("y", if (is.null(y)) "missing" else describe(y), "the response, a number for each row of `x`",
+    abort_input("y", if (is.null(y)) "is missing" else describe(y),
+                if (!is.null(y)) "a vector with a number for each row of `x`",
                 hint = sprintf("For a data frame write %s(%s, %s).", method, formula,
                                if (is.symbol(call$x)) as.character(call$x) else "data"))
   }
-  if (check_flag(args$workers %||% FALSE, "workers")) {
-    abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
-  }
+  refuse_if(check_flag(args$workers %||% FALSE, "workers"), "workers", "cannot be combined with `x` and `y`",
+            hint = "Give a formula and `data`.")
   data <- data_from_matrix(x, y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
   call[[1L]] <- as.name(method)
@@ -201,16 +201,13 @@ fit_by_family <- function(method, data, call, args) {
 # Fits the rows of a source. Rows are kept only if a data frame with as few rows would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
-  if (is.null(family$objective) || family$fitc) {
-    abort_input("data", "a row source", sprintf("a data frame for %s()", method),
-                hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
-  }
-  if (!is.null(args$noise_trend)) {
-    abort_input("like", "a fit with heteroscedastic noise", "a fit with constant noise where rows come from a source")
-  }
+  refuse_if(is.null(family$objective) || family$fitc, "data",
+            sprintf("is a row source, which %s() does not read", method),
+            hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() do.")
+  refuse_if(!is.null(args$noise_trend), "like", "has heteroscedastic noise, which is not available for a row source")
   given <- c(tol = !is.null(args$tol), family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform))
-  if (any(given)) abort_input(names(which(given))[1L], "given", "left out where rows come from a source")
+  if (any(given)) abort_input(names(which(given))[1L], "is not available for a row source")
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
   chance <- random_state()
   data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)

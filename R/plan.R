@@ -69,7 +69,7 @@ decide_rows <- function(facts, asked) {
   some <- method_traits(asked)$some
   m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
   list(posterior = list(kind = "exact", m = m, some = some, neighbours = 0L),
-       because = c(posterior = sprintf("The function computes the exact posterior%s.",
+       because = c(posterior = sprintf("%s() computes the exact posterior%s.", asked$method,
                                        if (some) sprintf(" of %d random rows", m) else "")))
 }
 
@@ -81,7 +81,7 @@ decide_posterior <- function(facts, asked, look) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
                 next_look = if (is.null(look$exact)) "exact",
                 because = c(posterior = sprintf("The posterior is exact: %s.", if (pays) {
-                  paste("it", describe_dense(look$dense))
+                  paste("this", describe_dense(look$dense))
                 } else {
                   sprintf("this is the default for at most %s rows", show_count(exact_rows))
                 }))))
@@ -148,7 +148,7 @@ because_learned <- function(look) {
   if (is.null(by)) return(NULL)
   better <- by[["gain"]] > 0
   c(learned = sprintf(paste("Hyperparameters maximise the %s: the log density of rows given their neighbours is",
-                            "higher by %.3g a row (standard error %.2g) than with the %s."),
+                            "higher by %.3g per row (standard error %.2g) than with the %s."),
                       if (better) sprintf("exact log marginal likelihood of %d rows", as.integer(by[["rows"]])) else
                         "Vecchia likelihood", abs(by[["gain"]]), by[["se"]],
                       if (better) "Vecchia likelihood" else "exact log marginal likelihood"))
@@ -157,40 +157,55 @@ because_learned <- function(look) {
 because_points <- function(facts, asked, look) {
   most <- if (is.null(asked$likelihood)) exact_rows else dense_rows
   c(posterior = if (isFALSE(look$exact)) {
-    "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
+    "Inducing points are used, because the noise is too small for a Cholesky factorisation of the exact posterior."
   } else if (!method_traits(asked)$chooses) {
-    "Inducing points are used: the function requires them."
+    sprintf("Inducing points are used, because %s() requires them.", asked$method)
   } else if (!leaves_points_open(asked)) {
-    "Inducing points are used: an argument requires them."
+    sprintf("Inducing points are used, because %s was given.", argument_for_points(asked))
   } else if (facts$n > most) {
-    sprintf("Inducing points are used: there are more than %s rows%s.", show_count(most),
-            if (is.null(look$dense)) "" else paste0(", and the exact posterior ", describe_dense(look$dense)))
+    better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
+    sprintf("Inducing points are used, because there are %s rows. %s", show_count(facts$n), if (!is.null(look$dense)) {
+      sprintf("Beyond %s rows the posterior is exact only if that predicts better; here it %s.", show_count(most),
+              describe_dense(look$dense))
+    } else {
+      sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (!better) "" else
+        sprintf(", and up to %s if that predicts better", show_count(exact_trial[["rows"]])))
+    })
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    sprintf("The inducing points represent all rows up to rounding: this is the default for at most %s rows.",
+    sprintf("The inducing-point approximation equals the exact prior up to rounding (the default up to %s rows).",
             show_count(most))
   } else {
-    "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
+    "Inducing points are used, because the rows are not kept or an exact posterior takes too much memory."
   })
+}
+
+# Names the argument that requires inducing points, see leaves_points_open().
+argument_for_points <- function(asked) {
+  if (!is.null(asked[["m"]])) return(sprintf("`m` = %.0f", asked$m))
+  if (!is.null(asked$inducing)) return("`inducing`")
+  if (!is.null(asked[["aux"]])) "`aux`" else sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
 # Describes c(gain, se, rows) as text, see decide().
 describe_dense <- function(dense) {
-  sprintf("gains %.2g (standard error %.2g) in log density over neighbours at %d held-out rows", dense[["gain"]],
-          dense[["se"]], as.integer(dense[["rows"]]))
+  sprintf("changes the log density at %d held-out rows by %+.2g per row over neighbours (standard error %.2g)",
+          as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
 }
 
 because_near <- function(asked, look, near) {
-  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g times the noise variance", look$rho)
+  rho <- if (is_finite_number(look$rho)) {
+    sprintf("The mean residual prior variance is %.2g times the noise variance", look$rho)
+  }
   text <- if (!method_traits(asked)$chooses) {
     NULL
   } else if (!is.null(asked$neighbours)) {
-    sprintf("Predictions use %d nearest neighbours, as `neighbours` asks.", near)
+    sprintf("Predictions use %d nearest neighbours, because `neighbours` was given.", near)
   } else if (!is.null(look$trial)) {
-    sprintf(paste("Predictions use %s: inducing points alone gain %.3g (standard error %.2g) in log density at %d",
-                  "held-out rows."), if (near > 0L) sprintf("%d nearest neighbours", near) else "no neighbours",
-            look$trial[["gain"]], look$trial[["se"]], as.integer(look$trial[["rows"]]))
+    sprintf(paste("Predictions use %s: without neighbours the log density at %d held-out rows changes by %+.3g per",
+                  "row (standard error %.2g)."), if (near > 0L) sprintf("%d nearest neighbours", near) else
+                    "no neighbours", as.integer(look$trial[["rows"]]), look$trial[["gain"]], look$trial[["se"]])
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
       if (look$rho < enough_unexplained) "nearest neighbours would not change predictions" else
@@ -206,8 +221,11 @@ because_moved <- function(asked, move, near, alone) {
       if (!alone) ": moving them would not change predictions", "."))
   }
   if (identical(method_traits(asked)$objective, "none")) "Inducing points are not moved." else
-    if (moves_points(asked)) "Inducing points are moved: the function or an argument requires it." else
-      "Inducing points are moved: without neighbours, this changes predictions."
+    sprintf("Inducing points are moved, because %s.", if (!moves_points(asked))
+      "without neighbours this changes predictions" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
+        if (!is.null(asked[["aux"]])) "`aux` was given" else if (!is.null(asked$tol)) "`tol` was given" else
+          if (asked$hyper %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\" was given", asked$hyper) else
+            sprintf("%s() does so", asked$method))
 }
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ check_which <- function(which) {
         (length(which) == 1L || !any(alone))) {
     return(unique(which))
   }
-  abort_input("which", describe(which), paste("one of", list_quoted(figures_drawn, "\"", 7L), "or some of",
-                                              list_quoted(checks_drawn, "\"")),
+  abort_input("which", describe(which), sprintf("one of the figures %s, or some of the checks %s",
+                                                list_quoted(figures_drawn, "\"", 7L, "or"),
+                                                list_quoted(checks_drawn, "\"")),
               hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
 }
 
@@ -62,7 +63,7 @@ checks_figure <- function(fit, which) {
 # Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
-  refuse_if(!length(j), "which", "\"semivariogram\" of a fit without numeric inputs", "another check")
+  refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
   rows <- training_inputs(training_data(fit))
   x <- rows$x[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
@@ -103,7 +104,8 @@ pit_panel <- function(pit) {
 # Draws shares of successes against probabilities, or the PIT histogram if the response has no probabilities.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  refuse_if(response_of(fit)$conjugate, "which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
+  refuse_if(response_of(fit)$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
+            hint = "Use \"pit\" or \"observed\".")
   if (response_of(fit)$reads != "classes") {
     pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
@@ -145,7 +147,7 @@ choices_figure <- function(fit) {
   tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
     response = if (!is.null(r)) behind(r$candidate, -r$merit, NA_real_, r$chosen),
     kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
-  refuse_if(!length(tables), "which", "\"choices\" of a fit that chose nothing", "another figure")
+  refuse_if(!length(tables), "which", "= \"choices\" has nothing to show, because the fit made no choice")
   panels <- Map(function(d, what) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
@@ -215,8 +217,8 @@ class_calibration_figure <- function(fit) {
 # their row. The value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which", "\"confusion\"",
-            "\"calibration\" or \"checks\" without several classes")
+  refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which",
+            "= \"confusion\" needs several classes", hint = "Use \"calibration\" or \"checks\".")
   levels <- response_of(fit)$levels
   at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
@@ -308,7 +310,8 @@ figure_of_fit <- function(fit, ask) {
   labels <- has_labels(response_of(fit))
   plain <- !certified && type == "response"
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
-            "a figure that several classes do not have", list_quoted(setdiff(figures_drawn, c("map", "checks")), "\""),
+            sprintf("must be %s for several classes",
+                    list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
             hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
   switch(
     which[1L],

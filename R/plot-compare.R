@@ -16,7 +16,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
     s$curves <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
     s <- with_marks(s, without_transform(base, "link"), base, points, "link")
   } else {
-    refuse_if(is.null(exact), "exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
+    refuse_if(is.null(exact), "exact", "is missing", hint = "Give a fit by gp_exact() to draw errors at `newdata`.")
     x <- complete_rows(exact, newdata)
     s <- list(grid = grid_frame(NA_character_, NA_real_, NA_character_, x[evenly(nrow(x), 300L), , drop = FALSE]))
   }
@@ -33,8 +33,8 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
-  refuse_if(length(other), "fits", sprintf("one with %d inputs and one with %d", columns[1L], other[1L]),
-            "fits of the same data")
+  refuse_if(length(other), "fits", sprintf("have %d and %d inputs", columns[1L], other[1L]),
+            hint = "Give fits of the same data.")
   check_exact(exact, fits, "plot_fits")
   candidates <- c(if (!is.null(exact)) list(exact), fits)
   Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
@@ -135,7 +135,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
                              type = c("response", "link")) {
   check_fits_given(missing(fits), list(...), "plot_certificate")
-  refuse_if(inherits(newdata, "gp_fit"), "fits", "several arguments", "a fit or one list of fits",
+  refuse_if(inherits(newdata, "gp_fit"), "fits", "must be one list of fits",
             hint = "Write plot_certificate(list(<fit>, <fit>), ...).")
   plot <- check_flag(plot, "plot")
   type <- check_choice(type, c("response", "link"), "type")
@@ -174,8 +174,7 @@ certificate_figure <- function(out, log = NULL) {
   class(out) <- "data.frame"
   columns <- if (is.null(about)) c("mean", "mean_lower", "mean_upper", "sd_upper") else
     if (identical(about, "errors")) c("method", "m", "effort", "what", "median", "max") else c("exact", "mean_lower")
-  refuse_if(!all(columns %in% names(out)), "object", "some of its columns",
-            "all columns that plot_certificate() or certify() returned")
+  refuse_if(!all(columns %in% names(out)), "object", "lacks columns that plot_certificate() or certify() returned")
   if (is.null(about)) return(certified_rows_figure(out))
   if (!identical(about, "errors")) return(certified_curves_figure(out, about))
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
@@ -184,7 +183,7 @@ certificate_figure <- function(out, log = NULL) {
 # Draws the rows of certify() in the order of their means. Infinite intervals are cut off at the edge of the figure.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
-  refuse_if(!nrow(shown), "object", "a certificate without complete rows", "a certificate of at least one row")
+  refuse_if(!nrow(shown), "object", "has no complete row")
   shown <- shown[order(shown$mean), ][evenly(nrow(shown), most), ]
   range <- range(shown$mean + 2 * shown$sd, shown$mean - 2 * shown$sd)
   inside <- clip_to(range + c(-0.5, 0.5) * diff(range))
@@ -230,8 +229,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   base <- without_transform(comparison_base(list(fit), exact), type)
   s <- slice_frame(base, inputs, at, n)
   if (!is.null(newdata)) {
-    refuse_if(length(s$all) > 1L || !is.null(s$all[[1L]]$values), "newdata", "rows of several inputs or of a factor",
-              "NULL", hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
+    refuse_if(length(s$all) > 1L || !is.null(s$all[[1L]]$values), "newdata", "is only for fits of one numeric input",
+              hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
     s$grid <- grid_of_rows(s$all[[1L]]$name, complete_rows(fit, newdata))
   }
   noise <- noise_at(fit, s$grid$x)
@@ -319,7 +318,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
                what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
   }, fits, names(fits))
   out <- do.call(rbind, unname(out))
-  refuse_if(is.null(out), "fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
+  refuse_if(is.null(out), "fits", "have no data", hint = "Give `reference` or `exact`.")
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 

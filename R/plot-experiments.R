@@ -135,7 +135,7 @@ over_repetitions <- function(picked, column, f = function(g) {
                              }) {
   fits <- picked$fits[is.finite(picked$fits[[column]]), ]
   d <- do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f))
-  refuse_if(is.null(d) || !nrow(d), "results", "results without finite values", "results with finite values")
+  refuse_if(is.null(d) || !nrow(d), "results", "has no finite values")
   `row.names<-`(d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ], NULL)
 }
 
@@ -201,14 +201,14 @@ errors_figure <- function(d, xlab, ylab, level = NULL) {
 
 trace_of <- function(results, method, dataset, m) {
   trace <- attr(results, "trace")
-  refuse_if(is.null(trace) || !nrow(trace), "results", "without a trace",
-            "results of run_experiment() with its argument `trace`")
+  refuse_if(is.null(trace) || !nrow(trace), "results", "has no trace",
+            hint = "Use run_experiment() with its argument `trace`.")
   if (is.null(dataset)) dataset <- trace$dataset[1L]
   trace <- trace[trace$dataset == dataset & trace$method %in% method, ]
   trace <- trace[trace$m %in% if (is.null(m)) trace$m[1L] else m, ]
   refuse_if(!nrow(trace), "results",
-            sprintf("without a trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
-                    if (is.null(m)) "any" else format(m)), "results with that trace")
+            sprintf("has no trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
+                    if (is.null(m)) "any" else format(m)))
   trace
 }
 
@@ -261,7 +261,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
                  objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
     }
   }, fits, names(fits))))
-  refuse_if(is.null(trace), "fits", "without a trace", "fits with an optimisation to draw",
+  refuse_if(is.null(trace), "fits", "have no trace",
             hint = "Hyperparameters were given or held, and inducing points not moved.")
   fit <- factor(trace$fit, unique(trace$fit))
   looks <- series_looks(nlevels(fit))

@@ -7,8 +7,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
-  refuse_if(terms && has_one_factor(with_own_terms(fit$kernel)), "terms", "TRUE for a kernel of one factor", "FALSE",
-            hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
+  refuse_if(terms && has_one_factor(with_own_terms(fit$kernel)), "terms",
+            "= TRUE needs a sum, such as kernel_se() + kernel_periodic()")
   s <- slice_frame(fit, inputs, at, if (is.null(n) && certified && !terms) 200L else n, xlim, terms)
   x <- s$grid$x
   if (terms) {
@@ -269,7 +269,7 @@ map_variables <- function(all, inputs, x, kernel) {
     if (length(numeric) > 1L) choose_variables(numeric, NULL, x, kernel, most = 2L) else numeric
   if (is.null(inputs) && length(shown) < 2L) shown <- utils::head(numeric, 2L)
   refuse_if(length(shown) != 2L || !all(vapply(shown, function(v) is.null(v$values), NA)), "inputs",
-            if (is.null(inputs)) sprintf("%d numeric", length(numeric)) else describe(inputs),
+            if (is.null(inputs)) sprintf("%d numeric variables", length(numeric)) else describe(inputs),
             "two numeric variables for a map")
   names <- vapply(shown, `[[`, "", "name")
   if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) rev(shown)

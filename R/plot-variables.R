@@ -42,7 +42,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
     centre <- new_inputs(fit, at, stats::na.pass, re = FALSE)$x
-    refuse_if(nrow(centre) != 1L, "at", sprintf("%d complete rows", nrow(centre)), "one row without missing values")
+    refuse_if(nrow(centre) != 1L, "at", sprintf("has %d complete rows", nrow(centre)), hint = "Give one.")
     return(centre)
   }
   x <- slice_rows(fit)
@@ -120,7 +120,7 @@ grid_frame <- function(input, value, label, x, outside = FALSE) {
 # Returns the complete rows of `newdata` in the columns of the fit.
 complete_rows <- function(fit, newdata) {
   x <- new_inputs(fit, newdata)$x
-  refuse_if(!nrow(x), "newdata", "without complete rows", "of at least one row")
+  refuse_if(!nrow(x), "newdata", "has no complete rows")
   x
 }
 

@@ -3,8 +3,8 @@
 # mode's Hessian. Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means.
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
-  refuse_if(fun$kind != "values", "object", "a fit of several classes", "a fit with one latent function",
-            message = "Slopes, terms and sums of f do not exist for a fit of several classes.",
+  refuse_if(fun$kind != "values", "object", "a fit of several classes",
+            message = "Slopes, terms and sums of f are not available for several classes.",
             hint = "Fit one class against the others with family = binomial().")
   at <- native_softmax_at(p$factors, p$z, p$model$kernel, fun$x, p$control, mean_weights(p$factors))
   list(mean = at$mean, var = with_rest(at$S, at$left))

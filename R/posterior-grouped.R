@@ -74,10 +74,11 @@ smooth_at <- function(p, fun) {
 
 refuse_grouped <- function(kind, certificate = FALSE) {
   what <- if (kind %in% c("sums", "slopes")) kind else "functionals of this kind"
-  refuse_if(certificate, "certified", "TRUE", "FALSE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
-            message = sprintf("Groups with this family have no certificates of %s beyond 2,000 rows.", what))
-  abort_input("fit", "one with groups on inducing points", "one without groups, or with an exact posterior",
-              message = sprintf("Groups beside inducing points have no %s.", what),
+  refuse_if(certificate, "certified", "TRUE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
+            message = sprintf("Certificates of %s are not available for groups with this family beyond 2,000 rows.",
+                              what))
+  abort_input("fit", "groups on inducing points",
+              message = sprintf("A fit with groups beside inducing points has no %s.", what),
               hint = "Fit at most 5,000 rows (2,000 with a family), for which the posterior is that of all rows.")
 }
 

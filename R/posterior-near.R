@@ -146,7 +146,7 @@ near_terms <- function(p) {
   n <- nrow(data$x)
   s <- near$train_neighbours
   refuse_if(s > 0L && is.null(near$rank), "object",
-            "a fit of an earlier version, which has not kept the order of its rows", "a new fit")
+            "was made by an earlier version, which did not keep the order of its rows", hint = "Fit again.")
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))

@@ -222,7 +222,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   inside$mean_upper <- inside$mean_upper + of_response
   out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
                         function(v) eps * abs(v) + rounding)
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "weighted sum")
 }
 
 # Returns a bound on the root of the weighted sum of squares of the responses as given, and of the offset.
@@ -281,10 +281,10 @@ needs_data <- function(fit, argument) {
   source <- !is.null(fit$source)
   hint <- if (argument == "newdata") "Give `newdata` if possible, or fit with `keep_data = TRUE`." else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
-  abort_input(argument, "a fit without its data", "of a fit made with `keep_data = TRUE`",
-              message = sprintf("%s the training rows, and %s.", switch(
-                argument, newdata = "This computation needs", sprintf("`%s` must have", argument)
-              ), if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"),
+  abort_input(argument, "a fit without its data", message = sprintf(
+    "%s the training rows, but %s.",
+    if (argument == "newdata") "Without `newdata`, this call needs" else sprintf("`%s` must have", argument),
+    if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"),
               hint = hint)
 }
 
@@ -304,8 +304,8 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 
 # Returns the fit, or stops if it has several classes.
 refuse_classes <- function(fit) {
-  refuse_if(length(fit$center) > 1L, "model", "a fit of several classes", "a fit with one latent function",
-            message = "This computation does not exist for a fit of several classes.",
+  refuse_if(length(fit$center) > 1L, "model", "a fit of several classes",
+            message = sprintf("%s is not available for fits of several classes.", user_function()),
             hint = "Use predict(), certify(), residuals() or hatvalues().")
   fit
 }

@@ -142,13 +142,14 @@ say_columns <- function(response, f, ask) {
   }
   if (ask$type == "quantile") {
     probs <- check_vector(ask$probs, "probs")
-    bad <- which(!(probs > 0 & probs < 1))
-    if (length(bad)) abort_input("probs", format(probs[bad[1L]]), "probabilities between 0 and 1")
+    bad <- which(!(probs > 0 & probs < 1))[1L]
+    refuse_if(!is.na(bad), "probs", probs[bad], "probabilities between 0 and 1", where = sprintf("element %d", bad))
     return(list(fit = columns(probs, function(p) response_quantile(response, p, f))))
   }
-  if (is.null(ask$times)) abort_input("times", "missing", "the times of the survival probabilities",
-                                      hint = "For example, times = c(1, 5).")
+  refuse_if(is.null(ask$times), "times", "is missing", hint = "type = \"survival\" needs times, as in times = c(1, 5).")
   times <- check_vector(ask$times, "times")
+  bad <- which(times < 0 & response$reads == "times")[1L]
+  refuse_if(!is.na(bad), "times", times[bad], "numbers of at least 0", where = sprintf("element %d", bad))
   f <- c(f[c("mean", "var", "size")], if (ask$interval != "none") normal_ends(f, list(noise = 0), ask$level))
   above <- function(cdf) {
     columns(times, function(t) 1 - where_known(f, function(f) cdf(rep(t, length(f$mean)), f)), digits = 15)

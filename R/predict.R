@@ -80,7 +80,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
               certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
               newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new) || is_spatial(new) && by_formula(object)) return(predict_apart(object, new, ask, na.action, file))
-  if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
+  if (!is.null(file)) abort_input("file", "is only for a `newdata` that is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (ask$interval == "prediction" && response$conjugate && is_weighted(object)) {
@@ -135,7 +135,7 @@ message_if_moved <- function(fit, response, rows, ask, say, said) {
 
 # Predicts at the rows of a source block by block, or at the locations of a spatial object, which then has predictions.
 predict_apart <- function(fit, new, ask, na.action, file) {
-  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source or a spatial object")
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", "is not available for a row source or a spatial object")
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
   at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
@@ -198,7 +198,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
   } else {
     if (is.null(newdata)) training_data(fit)$sites else new_sites(fit, newdata)
   }
-  refuse_if(!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero), "newdata", "missing", "given",
+  refuse_if(!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero), "newdata", "missing",
             hint = "Give `newdata`.", message = "The fit has rows of weight 0, whose densities do not exist.")
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
@@ -213,7 +213,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
 responses_in <- function(fit, newdata, needed = TRUE) {
   if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
     if (!needed) return(NULL)
-    abort_input("newdata", "rows for a fit from a matrix", "rows for a fit from a formula",
+    abort_input("newdata", "rows for a fit from a matrix",
                 message = "`newdata` has no responses, because the fit was made from a matrix.",
                 hint = "Fit a formula: it finds responses and numbers of trials in `newdata`.")
   }
@@ -221,7 +221,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   lacking <- setdiff(all.vars(expression), names(newdata))
   if (length(lacking)) {
     if (!needed) return(NULL)
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "a data frame with the response")
+    abort_input("newdata", sprintf("lacks %s, the response", list_quoted(lacking)))
   }
   eval(expression, newdata, environment(fit$terms))
 }
@@ -229,7 +229,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
 # Checks that responses, or trials, exist for each predicted row, because na.omit drops rows.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
-  abort_input("newdata", "rows with missing values", "rows without missing values, also in the response")
+  abort_input("newdata", "has missing values in its variables or the response")
 }
 
 # Returns the responses of new rows with trials and offset, by the fit's formula.
@@ -254,8 +254,9 @@ new_trials <- function(fit, newdata) {
   }
   size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
   if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
-  abort_input("newdata", sprintf("one without `%s`", deparse1(fit$call$weights)),
-              "a data frame with the numbers of trials, which were the weights of the fit")
+  abort_input("newdata",
+              sprintf("lacks `%s`, the numbers of trials, which were the weights of the fit",
+                      deparse1(fit$call$weights)))
 }
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
@@ -305,7 +306,7 @@ check_asked <- function(response, ask) {
     known <- rownames(allowed)[allowed[, kind] != "-"]
     hint <- if (is.character(type)) did_you_mean(ask$type, known, TRUE)
     if (is.character(type) && isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
-    abort_input("type", paste(describe(ask$type), of), paste("one of", list_quoted(known, "\"", 12L)), hint)
+    abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 12L, "or"), of), hint)
   }
   ask$type <- type
   # As in predict.lm(), "conf" is short for "confidence", not for "conformal".
@@ -314,20 +315,20 @@ check_asked <- function(response, ask) {
   ask$level <- check_level(ask$level)
   known <- is.character(ask$interval) && all(ask$interval %in% names(predict_intervals))
   ask$interval <- check_choice(ask$interval, if (known) names(predict_intervals) else row$intervals, "interval")
-  beside <- sprintf("beside type = \"%s\" %s", type, of)
+  beside <- sprintf("for type = \"%s\" %s", type, of)
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
-    want <- paste0(if (length(row$intervals) > 1L) "one of ", list_quoted(row$intervals, "\""))
-    abort_input("interval", sprintf("\"%s\" %s", ask$interval, beside), want, hint =
-                  if (response$reads %in% c("classes", "ordered") && type != "response")
-                    "Use type = \"response\" for probabilities.")
+    abort_input("interval", sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(
+      "Use ", list_quoted(row$intervals, "\"", last = "or"),
+      if (response$reads %in% c("classes", "ordered", "labels") && type != "response")
+        ", or type = \"response\" for probabilities", "."))
   }
   for (flag in names(predict_arguments)) {
-    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out")
+    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("is not available", beside))
   }
   # These pairs of arguments exclude each other for all types.
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, paste("TRUE beside", beside), "FALSE", hint = hint)
+    if (wrong) abort_input(argument, paste("cannot be combined with", beside), hint = hint)
   }
   refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
          "Certificates need interval = \"credible\" or \"prediction\".")
@@ -337,7 +338,7 @@ check_asked <- function(response, ask) {
            type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
   if (!ask$re && (ask$certified || ask$interval == "conformal" ||
                     type %in% c("loo", "loo_latent", "terms", "derivative"))) {
-    abort_input("re", "FALSE", "TRUE beside `certified`, conformal intervals, terms, slopes and leave-one-out")
+    abort_input("re", "= FALSE is not available with `certified`, conformal intervals, terms, slopes and leave-one-out")
   }
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", interval)
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", interval)

@@ -9,13 +9,14 @@ fit_fields <- list(
     variables <- length(fit$frame$variables) - groups
     levels <- response$levels
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-           count_of(inputs, "input"),
-           if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+           count_of(if (variables) variables else inputs, "input"),
+           if (variables && variables != inputs) sprintf(" (%s)", count_of(inputs, "column")),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
              U <- fit$data$sites$size
-             kinds <- c("seen", "right-censored", "left-censored", "in intervals")
+             kinds <- c(if (response$reads == "times") "events" else "observed", "right-censored", "left-censored",
+                        "interval-censored")
              kind <- ifelse(L == U, 1L, ifelse(is.infinite(U), 2L, ifelse(L == (if (min(L) < 0) -Inf else 0), 3L, 4L)))
              counts <- tabulate(kind, 4L)
              paste0("; ", paste(counts[counts > 0], kinds[counts > 0], collapse = ", "))
@@ -29,7 +30,10 @@ fit_fields <- list(
   },
   # Print a shape parameter or a transform, which the title lacks.
   Response = function(fit, response) {
-    if (is.null(fit$theta) && is.null(fit$likelihood$row)) return(describe_transform(fit$transform))
+    if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
+      return(if (!is.null(fit$transform)) sprintf("%s; mean, kernel and noise are on the %s scale",
+                                                  describe_transform(fit$transform), transform_scale(fit$transform)))
+    }
     if (is_ordered(response)) { # the cut points of f without its constant mean
       cuts <- cut_points(fit$theta)
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
@@ -49,41 +53,46 @@ fit_fields <- list(
   # Print no coefficients of a linear mean, because they have a table.
   Mean = function(fit, response) {
     if (is_ordered(response)) return(NULL) # the mean is in the cut points
-    if ("(Intercept)" %in% rownames(fit$linear)) return("linear")
+    if ("(Intercept)" %in% rownames(fit$linear)) {
+      sd <- sqrt(term_variances(fit)["linear mean"])
+      return(with_numbers(paste0("linear", if (!is.na(sd)) ", prior sd %s"), if (!is.na(sd)) sd))
+    }
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     if (length(fit$center) > 1L) return("constant for each class")
     if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
   },
   # Print each term with its sd.
   Kernel = function(fit, response) {
-    theta <- stats::coef(fit)
-    words <- term_words(fit$kernel, fit$frame$columns)
-    variance <- theta[grepl("(^|[.])variance$", names(theta))]
-    own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
-    alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table of their own
-    variance <- variance[!alone]
-    own <- own[!alone]
-    if (any(alone) && !length(own)) return(NULL)
-    if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
-    with_numbers(paste0(gsub("%", "%%", own, fixed = TRUE), ", sd %s", collapse = "; "), sqrt(variance))
+    variance <- term_variances(fit)
+    if (!length(variance) || anyNA(names(variance))) {
+      return(paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "))
+    }
+    # groups have a table of their own, and a linear mean is the line above
+    own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)
+    own <- own & !attr(variance, "term") %in% vapply(group_roots(fit$kernel), `[[`, "", "name")
+    if (!any(own)) return(NULL)
+    with_numbers(paste0(gsub("%", "%%", names(variance)[own], fixed = TRUE), ", sd %s", collapse = "; "),
+                 sqrt(variance[own]))
   },
   Noise = function(fit, response) {
     if (!response$conjugate) return(NULL)
     trend <- fit$noise_trend
     range <- if (!is.null(trend$smooth)) trend$range
     variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else paste0(
-      if (!is.null(trend)) {
-        if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
-          sprintf(" at the mean of %s; its logarithm is linear in the inputs", variables)
-      },
-      if (!is.null(fit$noise_tail)) {
-        sprintf("; heavy tails: the log variance differs at random between rows, with sd %.2g", sqrt(fit$noise_tail))
-      })
+    if (length(trend$names) == length(fit$frame$columns)) variables <- "all inputs"
+    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else if (!is.null(trend)) {
+      if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
+        sprintf(" at the mean of %s; its logarithm is linear in these inputs", variables)
+    }
     weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
-                        gsub("%", "%%", more, fixed = TRUE)),
+                        if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)),
                  sqrt(fit$noise * (range %||% 1)))
+  },
+  "Noise tails" = function(fit, response) {
+    if (!is.null(fit$noise_tail)) {
+      with_numbers("heavy: normal with random variance, sd of the log variance %s", sqrt(fit$noise_tail))
+    }
   },
   # Print nugget, partial sill and practical ranges, the terms of geostatistics, if two coordinates are the only inputs.
   Field = function(fit, response) {
@@ -96,29 +105,34 @@ fit_fields <- list(
     ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
     range <- if (globe) sprintf("%g km", ranges) else
       if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
-    with_numbers(paste("nugget %s, partial sill %s, practical range", range),
-                 c(fit$noise, total_variance(fit$kernel)))
+    # noise that varies has no single nugget
+    nugget <- if (is.null(fit$noise_trend)) fit$noise
+    with_numbers(paste0(if (!is.null(nugget)) "nugget %s, ", "partial sill %s, practical range ", range),
+                 c(nugget, total_variance(fit$kernel)))
   },
   # Print inducing points, unless the posterior is exact.
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-    how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
-                  random = "started at random rows", kmeans = "started by k-means", given = "start given",
-                  fit$inducing_method)
-    tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
+    how <- switch(fit$inducing_method, greedy = "greedy in the prior variance",
+                  divergence = "greedy in the pF divergence", random = "random rows", kmeans = "k-means",
+                  given = "as given", fit$inducing_method)
+    if (isTRUE(fit$moved)) {
+      how <- sprintf("optimised from %s (%s)", if (is.na(fit$evaluations["other start"])) "a start" else
+        "the better of two starts", how)
+    }
     points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
     if (isTRUE(fit$m < fit$m_asked)) {
-      why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
+      why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel up to rounding" else
         "the data have no more different rows"
-      points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) sprintf("%s (more would change nothing)", points) else
-        sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
+      points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) points else
+        sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
     }
     if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response$words[["by"]], points))
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
-      sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
+      sprintf("; mean residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
               if (response$conjugate) "" else "mean working ")
     }
-    paste0(points, ", ", how, tried, left)
+    paste0(points, ", ", how, left)
   },
   Neighbours = function(fit, response) {
     if (is.null(fit$near)) return(NULL)
@@ -143,14 +157,14 @@ fit_fields <- list(
     if (!response$conjugate) {
       if (fit$hyper != "fixed") return(response$words[["learned"]])
       open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
-      return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
+      return(paste0("hyperparameters fixed by the user", if (length(open)) paste(", except", list_quoted(open, ""))))
     }
-    text <- switch(fit$hyper, fixed = "fixed as given",
+    text <- switch(fit$hyper, fixed = "hyperparameters fixed by the user",
                    evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
                      describe_starts(fit$learned),
                    pilot = "VFE with fixed random inducing points (pilot)",
                    joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
-                     "jointly with the inducing points", fit$hyper)
+                     "hyperparameters and inducing points together", fit$hyper)
     code <- fit$pilot$convergence
     if (is.null(code) || code == 0L) return(text)
     stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
@@ -196,7 +210,14 @@ fit_fields <- list(
     sprintf("leave-one-out log density, nats per row: this fit %s, %smean alone %s", nats(fit$small_n$fit),
             line %||% "", nats(fit$small_n$mean))
   },
-  Choices = function(fit, response) if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
+  Choices = function(fit, response) {
+    because <- unlist(fit$because)
+    plain <- c("learned", if (is.null(fit$transform)) "response", if (is.null(fit$noise_trend)) "sizes",
+               if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
+               if (!isTRUE(fit$moved)) "move")
+    shown <- because[!names(because) %in% plain]
+    if (length(shown)) shown
+  })
 
 # Returns the list that print() and summary() show: elements of the fit, tables, and the texts of `fit_fields`.
 fit_facts <- function(fit) {
@@ -208,7 +229,18 @@ fit_facts <- function(fit) {
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
     inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = fit$linear,
-    groups = group_table(fit), fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
+    groups = group_table(fit), df_text = describe_df(fit),
+    fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
+}
+
+# Returns the number of learned hyperparameters, and which of them coef() does not have.
+describe_df <- function(fit) {
+  of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
+          "heavy tails" = !is.null(fit$noise_tail))
+  of <- of[of > 0 & !fit$hyper %in% "fixed"]
+  all <- count_of(as.integer(fit$df), "hyperparameter")
+  if (!length(of) || sum(of) > fit$df) return(all)
+  sprintf("%s, of which %s", all, toString(sprintf("%d for the %s", as.integer(of), names(of))))
 }
 
 # Marks a text in which "%s" stands for numbers, which are formatted with the digits of the call.
@@ -249,6 +281,15 @@ factor_words <- function(kernel, columns) {
   stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel))
 }
 
+# Returns the variances of the terms of a kernel, named by term_words(). The attribute `term` has the names of coef().
+term_variances <- function(fit) {
+  theta <- stats::coef(fit)
+  words <- term_words(fit$kernel, fit$frame$columns)
+  variance <- theta[grepl("(^|[.])variance$", names(theta))]
+  term <- sub("[.]?variance$", "", names(variance))
+  structure(variance, names = words[match(term, names(words))], term = term)
+}
+
 # Returns the terms of a kernel in words, named as in coef().
 term_words <- function(kernel, columns) {
   words <- factor_words(kernel, columns)
@@ -260,11 +301,11 @@ term_words <- function(kernel, columns) {
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
-  if (nrow(learned) == 1L) return("maximum log marginal likelihood, from the start given")
+  if (nrow(learned) == 1L) return("log marginal likelihood, from the given start")
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  sprintf("maximum log marginal likelihood; %d of %d starts reached it%s", agree, nrow(learned),
-          if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
+  sprintf("log marginal likelihood, %d starts (best value reached by %d%s)", nrow(learned), agree,
+          if (agree == 1L) sprintf("; the next best is %.1f nats lower", behind[2L]) else "")
 }
 
 # Returns the distance along a column at which the correlation of f has decreased to 0.05, or Inf.
@@ -283,9 +324,10 @@ practical_range <- function(column, kernel, d) {
 input_table <- function(fit) {
   x <- slice_rows(fit)
   name <- fit$frame$columns
-  table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
+  table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))), factor = "")
   shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
   for (v in placed_variables(fit$frame)) {
+    if (v$kind == "factor") table$factor[v$columns] <- v$name
     if (v$kind == "factor" && v$name %in% shared) {
       table[v$columns, c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
     }

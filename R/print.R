@@ -41,26 +41,23 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   tried <- x$kernels
   if (!is.null(tried)) {
     # `se` is 0 for the kernel with which others are compared, and NA if the log marginal likelihood compared it.
-    held_out <- !all(is.na(tried$se))
-    known <- held_out & !tried$chosen & !is.na(tried$se) & tried$se > 0
-    loss <- sprintf("%+.3f", tried$score - tried$score[tried$chosen][1L])
-    table <- data.frame("Kernels tried" = tried$kernel, loss = replace(loss, tried$chosen, "selected"),
-                        check.names = FALSE)
-    names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
+    known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
+    worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
+    table <- data.frame("Kernels tried" = tried$kernel,
+                        "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "held-out rows"),
+                        "Worse by, nats per row" = worse, check.names = FALSE)
+    table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
-    if (held_out && !all(known | tried$chosen)) {
-      cat("(kernels without a standard error are compared by log marginal likelihood, not on held-out rows)\n")
-    }
     cat("\n")
   }
   shares <- x$input_shares
   if (!is.null(shares)) {
-    percent <- function(v) sprintf("%.0f %%", 100 * v)
-    table <- data.frame(Input = shares$input, "Main effect" = percent(shares$alone),
-                        "With interactions" = percent(shares$total), check.names = FALSE)
+    cat("Shares of the variance of the posterior mean of f, for independent inputs (Sobol indices)\n")
+    table <- data.frame(Input = shares$input, "Main effect" = show_share(shares$alone),
+                        "Total, with interactions" = show_share(shares$total), check.names = FALSE)
     print_columns(table, -shares$total)
-    cat("(% of the variance of the posterior mean of f, if the inputs were independent)\n\n")
+    cat("\n")
   }
   print_fields(summary_fields(x), digits)
   invisible(x)
@@ -81,8 +78,8 @@ summary_fields <- function(x) {
         switch(x$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
-    "Variance by term" = if (!is.null(share)) {
-      toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
+    "Variance of terms at the training rows" = if (!is.null(share)) {
+      paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", ")
     },
     Residuals = if (!is.null(x$residuals)) {
       with_numbers("min %s, median %s, max %s", stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE))
@@ -94,8 +91,8 @@ summary_fields <- function(x) {
       with_numbers(paste0(if (!is.null(x$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), x$rmse_loo, x$rmse)
     },
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
-    "Log marginal likelihood" = with_numbers(sprintf("%%s (%s)", paste(c(
-      evidence, count_of(as.integer(x$df), "hyperparameter")), collapse = "; ")), largest_evidence(x)),
+    "Log marginal likelihood" = with_numbers(sprintf(
+      "%%s (%s)", paste(c(evidence, x$df_text), collapse = "; ")), largest_evidence(x)),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
       sprintf(" (%.0f function evaluations in optimisation)", sum(made))
@@ -119,24 +116,28 @@ print_model <- function(about, digits) {
   groups <- about$groups
   if (!is.null(groups)) {
     cat("\n")
-    share <- ifelse(is.na(groups$share), NA, sprintf("%.0f %%", 100 * groups$share))
     print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
                              Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
-                             "Share of variance" = share, check.names = FALSE))
+                             "Share of prior and noise variance" = show_share(groups$share), check.names = FALSE))
   }
   print_parameters(about, show)
 }
 
+# Returns percentages; small ones are not 0.
+show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %", sprintf("%.0f %%", 100 * v)))
+
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-# Prints "Label  text" for each existing field; texts are wrapped and aligned.
+# Prints "Label  text" for each existing field; texts are wrapped and aligned. Several texts have a line each.
 print_fields <- function(fields, digits = 3L, width = 12L) {
   for (label in names(fields)) {
     text <- fields[[label]]
-    if (is.null(text) || is.na(text)) next
-    initial <- paste0(formatC(label, width = -width), if (nchar(label) >= width) "  ")
-    text <- fill_numbers(text, function(v) format(signif(v, digits)))
-    cat(wrap(text, initial = initial, prefix = strrep(" ", width)), sep = "\n")
+    if (is.null(text) || anyNA(text)) next
+    start <- paste0(formatC(label, width = -width), if (nchar(label) >= width) "  ")
+    for (line in fill_numbers(text, function(v) format(signif(v, digits)))) {
+      cat(wrap(line, initial = start, prefix = strrep(" ", width + 2L * (length(text) > 1L))), sep = "\n")
+      start <- strrep(" ", width)
+    }
   }
 }
 
@@ -180,19 +181,26 @@ print_parameters <- function(about, show) {
     }
     table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
-    print_columns(table, do.call(pmin, c(lengths, list(na.rm = TRUE))) / range, ": coef(fit)")
+    # the levels of a factor have one row if their lengthscales are equal
+    key <- do.call(paste, c(list(shown$factor), lengths))
+    equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
+    table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
+    table <- table[!(equal & duplicated(shown$factor)), ]
+    print_columns(table, (do.call(pmin, c(lengths, list(na.rm = TRUE))) / range)[!(equal & duplicated(shown$factor))],
+                  ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     note <- if (!is.null(rotation_of(about$kernel)))
       "The lengthscale of an input is of what the inputs before it do not tell of it within the classes." else
-        if (length(flat)) paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat))
+        if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # grouped terms have a table
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
-    names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
+    names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
+    is_ordered(response_of(about)) & startsWith(names(theta), "width.")
   if (all(printed)) return(invisible())
   cat("\n")
-  rest <- names(theta)[!printed]
+  rest <- sub("^mean[.]", "Constant mean, ", names(theta)[!printed])
   for (f in names(words)[nzchar(names(words))]) {
     own <- startsWith(rest, paste0(f, "."))
     rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
@@ -238,9 +246,9 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   seconds <- attr(x, "seconds")
   how <- c(sprintf("effort \"%s\"", attr(x, "effort")),
            if (!is.null(m2)) sprintf("reference posterior with %.0f inducing points", m2),
-           if (isTRUE(passes > 0)) sprintf("%.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
+           if (isTRUE(passes > 0)) sprintf("%.0f product%s with the n x n kernel matrix", passes, plural_s(passes)),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
-  what <- if (is.null(attr(x, "of"))) "row" else attr(x, "of")
+  what <- attr(x, "of") %||% "row"
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), toString(how)), exdent = 2),
       sep = "\n")
   print_fields(certificate_fields(x))
@@ -258,7 +266,7 @@ print_rows <- function(x, n, digits, ...) {
 
 # Returns the fields for print(). The bounds are on the exact GP with the hyperparameters of the fit.
 certificate_fields <- function(x) {
-  number <- function(v) format(signif(v, 3))
+  number <- function(v) vapply(signif(v, 3), format, "")
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
@@ -269,22 +277,39 @@ certificate_fields <- function(x) {
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
   ratio <- ratio[is.finite(ratio)]
   weights <- attr(x, "weights")
-  c("Exact mean" = if (any(known)) paste0("within ", number(largest), of_sd, " of `mean`"),
-    "Exact sd" = if (length(ratio)) if (all(number(ratio) == "1")) "equal to `sd` to 3 digits" else
-      sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
-    Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
-    "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
-      paste(c("the bounds are about its Laplace approximation at the mode of f, not about the true posterior.",
-              if (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved"))) {
-                paste0("predict() is about the posterior mean of f: its probabilities differ from these",
-                       if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
-              }), collapse = " ")
-    },
-    Claims = attr(x, "claims"),
-    Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
-    Mixture = if (!is.null(weights)) {
-      sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
-                    "of the exact GP"), nrow(weights))
-    },
-    Advice = attr(x, "advice"))
+  outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper)[known])
+  list(Mean = if (any(known)) paste0("`mean` differs from the exact mean by at most ", number(largest), of_sd),
+       Sd = if (length(ratio)) {
+         ends <- unique(number(range(ratio)))
+         if (identical(ends, "1")) "`sd` equals the exact sd to 3 digits" else
+           sprintf("the exact sd is %s times `sd`", paste(ends, collapse = " to "))
+       },
+       Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; `mean` is that of the fit",
+       Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
+       Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
+       Posterior = if (!is.null(attr(x, "likelihood"))) {
+         c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
+           if (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved"))) {
+             paste0("predict() uses the posterior mean instead; its probabilities differ",
+                    if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
+           })
+       },
+       Claims = attr(x, "claims"),
+       "Pareto k" = if (!is.null(attr(x, "check"))) laplace_check_lines(attr(x, "check")),
+       Mixture = if (!is.null(weights)) {
+         sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
+                       "of the exact GP"), nrow(weights))
+       },
+       Advice = unname(attr(x, "advice")))
+}
+
+#' @export
+print.pfdtc_laplace_check <- function(x, ...) {
+  cat(sprintf("Check of the %s posterior by %d weighted draws: estimates, not bounds\n",
+              if (is.na(x$laplace)) "variational" else "Laplace", x$draws))
+  print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Evidence = laplace_check_lines(x)[2L],
+                    Posterior = laplace_check_lines(x)[-(1:2)],
+                    "Lower bound" = sprintf("%s, of the true log marginal likelihood of the exact GP",
+                                            format(x$elbo, digits = 7))))
+  invisible(x)
 }

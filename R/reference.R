@@ -89,12 +89,13 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
     hint <- if (!is.null(fit$source))
       "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)." else
         "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`."
-    refuse_if(is.null(fit$data), "reference", "missing for a fit without its data", "given", hint)
+    refuse_if(is.null(fit$data), "reference", "is missing, and the fit has no data to compute it from", hint = hint)
     tell_classed("reference", "A reference posterior was computed. To reuse it: fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
-  refuse_if(!method_traits(given)$reference, "reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
+  refuse_if(!method_traits(given)$reference, "reference", sprintf("a fit by %s()", given$method),
+            "a fit by reference() or gp_dtc()")
   check_same_model(given, fit, "reference", "fit")
   if (!is.null(given$norms)) return(given)
   if (is.null(given$data)) {

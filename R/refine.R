@@ -5,10 +5,11 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   fit <- check_fit(fit, "fit")
   if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
   data <- needs_data(fit, "fit")
-  tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
+  refuse_if(missing(tol), "tol", "is missing", hint = "Give a fraction of the sd of the response, as in tol = 0.01.")
+  tol <- check_positive(tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more: it is a fraction of its sd")
+  if (is.na(fit$sd_y)) abort_input("tol", "cannot be used for a response of one row: it is a fraction of its sd")
   goal <- tol * fit$sd_y
   fun <- values_at(model_of(fit)$kernel, new$x)
   if (is_exact(fit)) {

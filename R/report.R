@@ -23,7 +23,7 @@ report <- function(x, ...) UseMethod("report")
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
-  abort_input("x", describe(x), "a Gaussian process fit")
+  abort_input("x", describe(x), "a fit returned by pfdtc()")
 }
 
 #' @rdname report
@@ -32,7 +32,7 @@ report.default <- function(x, ...) {
 report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   check_dots_empty(list(...), names(formals(report.gp_fit)))
   fit <- check_any_fit(x, "x")
-  refuse_if(is.character(newdata), "newdata", newdata, "rows to certify the fit at",
+  refuse_if(is.character(newdata), "newdata", "must be rows to certify the fit at",
             hint = "report() writes no file: use writeLines(report(fit)$text, file).")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
@@ -43,7 +43,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   theta <- stats::coef(fit)
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
-  scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", fit_link(fit)) else
+  scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
   evidence <- stats::logLik(fit)
@@ -58,7 +58,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     },
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
-    Noise = fact$Noise,
+    Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]],
     Units = paste0("sds are ", scale, ", lengthscales in units of their inputs"), stats::setNames(value, names(theta)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),
@@ -70,9 +70,10 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
   sentence <- function(name, format = paste0(name, ": %s.")) if (!is.na(table[name])) sprintf(format, table[name])
   text <- paste(c(
-    sprintf("A Gaussian process was fitted to %s (%s) by %s.", name, table["Data"], table["Software"]),
+    sprintf("A Gaussian process was fitted to %s by %s. Data: %s.", name, table["Software"], table["Data"]),
     sentence("Family", "Likelihood: %s."), sentence("Transform"), sentence("Mean"), sentence("Kernel"),
-    sentence("Noise"), sentence("Units", "Here %s."), sentence("Estimation"), sprintf("Posterior: %s.", made_of),
+    sentence("Noise"), sentence("Noise tails"), sentence("Units", "Here %s."), sentence("Estimation"),
+    sprintf("Posterior: %s.", made_of),
     if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
     sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
@@ -81,7 +82,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
 report_certificate <- function(fit, newdata, number) {
   if (is.null(newdata)) {
     return(if (!is.null(fit$tol)) describe_tolerance(fit) else
-      if (is_exact(fit)) "none: the posterior is exact" else NA_character_)
+      if (is_exact(fit)) "0: the posterior is exact" else NA_character_)
   }
   certified <- certify(fit, newdata)
   most <- function(v) number(max(v, na.rm = TRUE))

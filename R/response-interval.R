@@ -204,7 +204,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
   number <- function(v, name) check_number(v, name, "a number", function(v) TRUE)
   left <- number(left, "left")
   right <- number(right, "right")
-  if (left >= right) abort_input("left", format(left), sprintf("below `right` (%s)", format(right)))
+  if (left >= right) abort_input("left", sprintf("is %s, but must be below `right`, %s", format(left), format(right)))
   times_family("tobit", scale, "identity", ends = c(left, right))
 }
 
@@ -214,8 +214,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")
-    refuse_if(!type %in% c("right", "left", "interval"), argument, sprintf("a Surv object of type %s", type),
-              "one of type right, left or interval", hint = "Delayed entry and several events are not fitted.")
+    refuse_if(!type %in% c("right", "left", "interval"), argument, sprintf("is a Surv object of type \"%s\"", type),
+              hint = "Use type right, left or interval. Delayed entry and several events are not available.")
     m <- unclass(response)
     time <- m[, if (type == "interval") "time1" else "time"]
     # In the code of an interval, 0 is right-censored, 1 observed, 2 left-censored and 3 an interval.
@@ -225,9 +225,10 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | L == Inf | U == -Inf |
                    positive & (L < 0 | U <= 0))
     if (length(bad)) {
-      abort_input(argument, sprintf("%s (row %d)", format(time[bad[1L]]), bad[1L]), sprintf(
-        "%s, in intervals whose first end is the smaller one", if (positive) "finite times above 0" else
-          "finite numbers"))
+      abort_input(argument, time[bad[1L]],
+                  paste0(if (positive) "finite times above 0" else "finite numbers",
+                         ", in intervals whose first end is the smaller one"),
+                  where = sprintf("row %d", bad[1L]))
     }
     L <- unname(as.double(L))
     U <- unname(as.double(U))
@@ -249,6 +250,6 @@ read_censored <- function(response, argument, n, likelihood, positive) {
 read_numbers <- function(response, argument, n, ok, want) {
   y <- check_vector(response, argument, n)
   bad <- which(!ok(y))
-  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), want)
+  if (length(bad)) abort_input(argument, y[bad[1L]], want, where = sprintf("element %d", bad[1L]))
   y
 }

@@ -20,13 +20,11 @@ asked_noise_trend <- function(noise, data, s) {
   }
   columns <- mean_columns(noise, data, "noise")
   if (!length(columns)) return(NULL)
-  refuse_if(!is.null(data$whole), "noise", "a formula", "a number or NULL where rows come from a source",
+  refuse_if(!is.null(data$whole), "noise", "is a formula, which is not available for a row source",
             hint = "If the noise variances are known, use `weights` = 1 / variance.")
-  if (!s$hyper[1L] %in% "evidence") {
-    abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL",
-                hint = paste("A formula is learned by `hyper = \"evidence\"`. If the variances are known, use",
-                             "`weights` = 1 / variance."))
-  }
+  refuse_if(!s$hyper[1L] %in% "evidence", "noise",
+            sprintf("is a formula, which hyper = \"%s\" does not learn", s$hyper[1L]),
+            hint = "Use hyper = \"evidence\". If the variances are known, use `weights` = 1 / variance.")
   noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) noise else label))
 }
 

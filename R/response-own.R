@@ -47,26 +47,27 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   concave <- check_flag(concave, "concave")
   parameters <- unlist(parameters)
   known <- parameters[!is.na(parameters)]
-  refuse_if(length(parameters) && is.null(names(parameters)), "parameters", "without names", "named, as in list(k = 2)")
+  refuse_if(length(parameters) && is.null(names(parameters)), "parameters", "has no names",
+            hint = "Name them, as in list(k = 2).")
   if (length(known)) check_positive(known, "parameters")
   if (!is.null(kappa)) kappa <- check_at_least_0(kappa, "kappa")
   names <- c("f", "y", names(parameters))
   whole <- expression_of(log_density, "log_density", names)
   terms <- terms_of_sum(whole)
   in_f <- vapply(terms, function(term) "f" %in% all.vars(term), NA)
-  if (!any(in_f)) abort_input("log_density", deparse1(whole), "an expression with `f`")
+  if (!any(in_f)) abort_input("log_density", sprintf("has no `f`: %s", deparse1(whole)))
   sum_of <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
   l <- sum_of(terms[in_f])
   slope <- function(e) {
     tryCatch(stats::D(e, "f"), error = function(e) {
-      abort_input("log_density", deparse1(whole), "made of functions with a derivative", hint = conditionMessage(e))
+      abort_input("log_density", sprintf("has no derivative: %s", deparse1(whole)), hint = conditionMessage(e))
     })
   }
   g <- slope(l)
   W <- call("-", slope(g))
   weight <- if (is.null(expected)) W else expression_of(expected, "expected", names)
-  refuse_if(!concave && is.null(expected), "expected", "missing",
-            "a positive weight where the log density is not concave")
+  refuse_if(!concave && is.null(expected), "expected", "is missing",
+            hint = "The log density is not concave. Give a positive weight.")
   programs <- list(l, g, W, call("-", slope(W)), weight)
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
@@ -97,7 +98,8 @@ expression_of <- function(given, argument, names) {
   if (is.call(e) && identical(e[[1L]], as.name("{")) && length(e) == 2L) e <- e[[2L]]
   if (is.null(e)) abort_input(argument, describe(given), "a formula such as ~ y * f - exp(f)")
   unknown <- setdiff(all.vars(e), c(names, "pi"))
-  refuse_if(length(unknown), argument, sprintf("one with %s", list_quoted(unknown)), "of `f`, `y` and `parameters`",
+  refuse_if(length(unknown), argument,
+            sprintf("has %s, which is neither `f`, `y` nor a parameter", list_quoted(unknown)),
             hint = sprintf("Give its value, as in parameters = list(%s = 2).", unknown[1L]))
   e
 }
@@ -130,8 +132,9 @@ program_of <- function(e, values) {
   if (operator == "-" && length(e) == 2L) operator <- "negate"
   wanted <- if (operator %in% c("+", "-", "*", "/", "^")) 3L else 2L
   refuse_if(!operator %in% names(program_steps)[-(1:3)] || length(e) != wanted, "log_density",
-            sprintf("one with %s", deparse1(e)), sprintf("made of %s", toString(names(program_steps)[-c(1:3, 9)])),
-            hint = "Terms without `f` may have any function.")
+            sprintf("has %s, which is not available", deparse1(e)),
+            hint = sprintf("Terms with `f` may have %s. Terms without `f` may have any function.",
+                           toString(names(program_steps)[-c(1:3, 9)])))
   c(unlist(lapply(as.list(e)[-1L], program_of, values)), program_steps[[operator]])
 }
 
@@ -149,8 +152,7 @@ engine_programs <- function(programs, values) {
 # Stops if the user defined the likelihood, because a distribution of responses is needed.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
-  abort_input(argument, "a fit with a family of gp_family()", "one with a family of the package",
-              hint = "The distribution function of the response is not known.")
+  abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")
 }
 
 # Returns a sentence for certificates, or NULL for likelihoods of the table.

@@ -157,9 +157,9 @@ tweedie_row <- list(
 #' @rdname student
 #' @export
 tweedie <- function(p = NULL, phi = NULL) {
-  if (!is.null(p)) p <- check_number(p, "p", "between 1 and 2", function(v) v > 1 && v < 2)
+  if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
   if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
-  if (is.null(p) && !is.null(phi)) abort_input("phi", "given without `p`", "given together with `p`, or left out")
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
   new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 
@@ -264,19 +264,18 @@ has_labels <- function(response) response$reads == "labels"
 
 # Returns list(y, levels), where y has the number of each row's class.
 read_labels <- function(response, argument, n, ordered) {
-  if (ordered && !is.ordered(response)) {
-    abort_input(argument, if (is.factor(response)) "a factor without an order" else describe(response),
-                "an ordered factor", hint = sprintf(
-                  "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
-  }
+  refuse_if(ordered && !is.ordered(response), argument,
+            if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
+            hint = sprintf("Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).",
+                           argument))
   refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
             "a factor, or text, with the class of each row",
             hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   if (!is.factor(response)) response <- factor(response)
-  if (length(response) != n) abort_input(argument, sprintf("%d values", length(response)), sprintf("of %d rows", n))
+  if (length(response) != n) abort_input(argument, sprintf("has length %d, but there are %d rows", length(response), n))
   levels <- check_classes(base::levels(response), argument, TRUE)
   missing <- which(is.na(response))
-  if (length(missing)) abort_input(argument, sprintf("NA (element %d)", missing[1L]), "without missing values")
+  if (length(missing)) abort_input(argument, sprintf("has a missing value at element %d", missing[1L]))
   list(y = as.double(response), levels = levels)
 }
 
@@ -284,8 +283,9 @@ read_labels <- function(response, argument, n, ordered) {
 check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
-  abort_input(argument, sprintf("a factor with %d level%s (%s)", K, plural_s(K), list_quoted(levels, "\"")),
-              if (several) "a factor with at least two levels" else "a factor with two levels",
+  abort_input(argument,
+              sprintf("has %d level%s, but needs %s: %s", K, plural_s(K), if (several) "at least two" else "two",
+                      list_quoted(levels, "\"")),
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 

@@ -84,8 +84,6 @@ family.gp_fit <- function(object, ...) {
 as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
   approx <- check_choice(approx, c("laplace", "vi"), "approx")
-  want <- paste(vapply(response_rows, `[[`, "", "call"), collapse = ", ")
-  want <- sub("(.*), ", "\\1 or ", want)
   if (is.character(family) && length(family) == 1L && family %in% names(response_rows)) {
     family <- get0(family, asNamespace("pfdtc"), inherits = FALSE, ifnotfound = get(family, asNamespace("stats")))
   }
@@ -96,21 +94,25 @@ as_likelihood <- function(family, approx = "laplace") {
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
   }
-  refuse_if(!inherits(family, c("family", "pfdtc_family")), "family", describe(family), want,
-            hint = if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE))
+  refuse_if(!inherits(family, c("family", "pfdtc_family")), "family", describe(family), "a family, such as binomial()",
+            hint = c(if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE),
+                     "See ?pfdtc for all; student() has heavy tails."),
+            message = if (is.character(family) && length(family) == 1L) sprintf("Unknown `family` \"%s\".", family))
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
     of_mgcv <- c(tweedie = "tweedie()", ordered = "ordinal()", scaled = "student()")
     own <- of_mgcv[tolower(sub("[^A-Za-z].*", "", family$family))]
-    abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (!is.na(own))
-      sprintf("Use %s of this package.", own) else if (is.null(row))
-      "Quasi-families are not available. Use nb() for overdispersed counts and Gamma(\"log\") for positive numbers.")
+    abort_input("family", if (is.null(row)) sprintf("%s() is not available", family$family) else
+      sprintf("= %s() has no link \"%s\"", family$family, family$link), hint = if (!is.na(own))
+        sprintf("Use %s of this package.", own) else if (!is.null(row))
+          sprintf("Use %s.", list_quoted(row$links, "\"", last = "or")) else
+            "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")
   }
-  refuse_if(row$conjugate && approx == "vi", "approx", "\"vi\" with Gaussian responses", "left out",
-            hint = "With Gaussian noise the posterior has a closed form. `approx` is for other families.")
+  refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is not for Gaussian noise, whose posterior is exact",
+            hint = "Leave it out.")
   if (row$conjugate) return(NULL)
-  refuse_if(row$reads == "labels" && approx == "vi", "approx", "\"vi\" with more than two classes", "left out",
-            hint = "Several classes are fitted by Laplace's approximation.")
+  refuse_if(row$reads == "labels" && approx == "vi", "approx", "= \"vi\" is not available for several classes",
+            hint = "Leave it out: they are fitted by Laplace's approximation.")
   label <- if (!is.null(family$text)) sprintf("log density %s", family$text) else
     paste(c(row$label, if (!is.null(family$df)) row$known(family$df),
             if (family$link != "identity") paste(family$link, "link")), collapse = ", ")
@@ -144,15 +146,14 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 times = read_censored(response, argument, n, likelihood, TRUE),
                 censored = read_censored(response, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n)))
-  refuse_if(row$reads == "positive" && all(out$y == 0), argument, "0 in all rows",
-            "numbers of at least 0, some of them above 0")
+  refuse_if(row$reads == "positive" && all(out$y == 0), argument, "is 0 in all rows")
   if (!"weight" %in% names(out)) out["weight"] <- list(weights)
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
   if (size > 1e30 || size > 0 && size < 1e-30) { # squares of responses are in units of f
-    abort_input(argument, sprintf("of size %.3g", size), "0, or of a size between 1e-30 and 1e30",
+    abort_input(argument, sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
                 hint = "Divide it by a constant.")
   }
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
@@ -165,8 +166,9 @@ known_classes <- function(fit, response) {
   labels <- has_labels(response_of(fit))
   if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
-  refuse_if(length(unknown), "newdata", sprintf("the class %s", list_quoted(unknown, "\"")),
-            "one of the classes of the fit", hint = sprintf("They are %s.", list_quoted(levels, "\"")))
+  refuse_if(length(unknown), "newdata",
+            sprintf("has the class %s, which the fit does not have", list_quoted(unknown, "\"")),
+            hint = sprintf("Its classes are %s.", list_quoted(levels, "\"")))
   ordered <- is_ordered(response_of(fit))
   if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
   as.double(as.character(response) == levels[2L])
@@ -177,9 +179,9 @@ read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {
     pairs <- check_matrix(response, argument)
     bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
-    refuse_if(nrow(pairs) != n, argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
-    refuse_if(nrow(bad), argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
-              "numbers of successes and failures: whole, and at least 0")
+    refuse_if(nrow(pairs) != n, argument, sprintf("has %d rows, but there are %d", nrow(pairs), n))
+    refuse_if(nrow(bad), argument, format(pairs[bad[1L, , drop = FALSE]]), "whole numbers of successes and failures",
+              where = sprintf("row %d, column %d", bad[1L, 1L], bad[1L, 2L]))
     size <- unname(rowSums(pairs))
     # A row without trials has no information, so its weight is 0.
     if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
@@ -197,10 +199,11 @@ read_binomial <- function(response, weights, argument, n) {
   y <- read_numbers(response, argument, n, function(y) y >= 0 & y <= 1,
                     "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
   if (all(y == 0 | y == 1)) return(list(y = y, levels = levels))
-  refuse_if(is.null(weights), "weights", "none beside shares of successes", "the number of trials of each row")
+  refuse_if(is.null(weights), "weights", "is missing",
+            hint = "Shares of successes need the number of trials of each row.")
   successes <- y * weights
   if (any(abs(successes - round(successes)) > 1e-3)) {
-    warn_small("non-integer numbers of successes: `weights` times the response are not whole")
+    warn_small("Numbers of successes, `weights` times the response, are not whole. Check `weights`.")
   }
   list(y = successes, size = weights, weight = NULL)
 }
@@ -232,7 +235,9 @@ settle_family <- function(likelihood, response, name) {
 # Returns the family of a response: NULL for numbers, or "times" if fits are needed to find it.
 family_of_response <- function(response, name) {
   told <- function(family, call, what) {
-    tell_classed("family", sprintf("`%s` %s, so family = %s.", name, what, call))
+    numbers <- length(levels) > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
+    tell_classed("family", paste0(sprintf("`%s` %s, so family = %s.", name, what, call), if (numbers)
+      " Its text looks like numbers: as.numeric() makes a numeric response of it."))
     family
   }
   if (inherits(response, "Surv")) return("times")
@@ -241,8 +246,8 @@ family_of_response <- function(response, name) {
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
   if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is not a class is refused elsewhere
   classes <- sprintf("%d classes", length(levels))
-  refuse_if(length(levels) < 2L, name, sprintf("of the one class %s", list_quoted(levels, "\"")),
-            "numbers, or two classes or more")
+  refuse_if(length(levels) < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
+            hint = "Classes need two different values.")
   if (length(levels) > 2L) {
     if (is.ordered(response)) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))
     return(told(multinomial(), "multinomial()", paste("has", classes)))
@@ -302,9 +307,9 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
   }
   claims <- list(
     "log density and slopes are finite" = finite,
-    "the first slope is that of the log density" = near(now[2L, ], slope[1L, ], abs(now[1L, ]) * 1e-4),
-    "the second slope is that of the first" = near(W, -slope[2L, ], 0),
-    "the third slope is that of the second" = near(now[4L, ], -slope[3L, ], 0),
+    "first derivative is correct" = near(now[2L, ], slope[1L, ], abs(now[1L, ]) * 1e-4),
+    "second derivative is correct" = near(W, -slope[2L, ], 0),
+    "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),
     "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
     "the second derivative is inside its bounds" = inside)
@@ -316,9 +321,12 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
 
 #' @export
 print.pfdtc_family_check <- function(x, ...) {
-  at <- ifelse(x$holds, "", sprintf(" (f = %s, y = %s)", format(x$f, digits = 3), format(x$y, digits = 3)))
-  cat(sprintf("%-7s %s%s\n", ifelse(x$holds, "holds", "FAILS"), x$claim, at), sep = "")
-  cat("Checked on a grid, which is no proof.\n")
+  at <- vapply(seq_along(x$f), function(i) {
+    if (x$holds[i]) "holds" else
+      sprintf("FAILS at f = %s, y = %s", format(x$f[i], digits = 3), format(x$y[i], digits = 3))
+  }, "")
+  cat(sprintf("%s: %s\n", x$claim, at), sep = "")
+  cat("This check on a grid is not a proof.\n")
   invisible(x)
 }
 
@@ -330,6 +338,5 @@ check_own_family <- function(likelihood, y) {
   bad <- which(!found$holds)[1L]
   if (is.na(bad)) return(invisible())
   where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
-  abort_input("family", sprintf("one that fails a check: %s %s", found$claim[bad], where),
-              "a log density with the properties that it states", hint = "See check_family().")
+  abort_input("family", sprintf("fails a check: %s %s", found$claim[bad], where), hint = "See check_family().")
 }

@@ -199,8 +199,9 @@ gauss_rule <- function(n, recursion, total) {
 }
 
 check_positive_response <- function(y, argument = "transform") {
-  refuse_if(!all(y > 0), argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-            "\"log\" of positive responses", hint = "\"yeojohnson\" takes any response.")
+  refuse_if(!all(y > 0), argument,
+            sprintf("= \"log\" needs positive responses, but the smallest is %s", format(min(y))),
+            hint = "\"yeojohnson\" takes any response.")
 }
 
 # Returns the smallest difference between two distinct responses, or 0 if all are equal.
@@ -214,10 +215,13 @@ given_response <- function(data) if (is.null(data$given_response)) data$response
 
 describe_transform <- function(transform) {
   if (is.null(transform)) return(NA_character_)
-  if (transform$kind == "log") return("its log is modelled")
+  if (transform$kind == "log") return("log-transformed")
   sprintf("Yeo-Johnson transform of (y - %s) / %s, lambda %s", format(signif(transform$centre, 4)),
           format(signif(transform$unit, 4)), format(signif(transform$lambda, 3)))
 }
+
+# Returns the name of the scale of T(y).
+transform_scale <- function(transform) if (transform$kind == "log") "log" else "transformed"
 
 #' @export
 print.pfdtc_transform <- function(x, ...) {

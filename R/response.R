@@ -266,29 +266,27 @@ response_log_density <- function(response, given, f) {
 
 # Each need of a function lists the approximations whose posteriors meet it; "none" are Gaussian responses.
 posterior_needs <- list(
-  normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
+  normal = list(approx = "none", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
     "predictions.")),
-  certificate = list(approx = c("none", "laplace"), groups = TRUE, want = "a fit by Laplace's approximation", hint =
+  certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
     paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
           "\"laplace\") has one. evidence_bounds() works for this fit.")),
-  families = list(approx = c("laplace", "vi"), want = "a fit with another family",
-                  hint = "With Gaussian noise the posterior is a normal distribution."))
+  families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior is a normal distribution."))
 
 # Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
-check_posterior <- function(fit, need, argument = "fit", what = "This computation") {
+check_posterior <- function(fit, need, argument = "fit", what = user_function()) {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
-  if (response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups)) {
-    abort_input(argument, sprintf("a fit with groups and a %s response", response$label), "one without groups",
-                message = sprintf("%s does not exist for groups with a %s response beyond %s rows.", what,
-                                  response$label, show_count(dense_rows)), hint = "Fit fewer rows.")
-  }
+  refuse_if(response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups), argument,
+            sprintf("a fit with groups and a %s response", response$label),
+            message = sprintf("%s is not available for groups with a %s response beyond %s rows.", what, response$label,
+                              show_count(dense_rows)), hint = "Fit fewer rows.")
   if (response$approx %in% need$approx) return(fit)
-  by <- if (response$approx == "none") "no approximation" else response$words[["by"]]
-  abort_input(argument, sprintf("a fit with family %s (%s)", response$full_label, by), need$want,
-              message = sprintf("%s does not exist with family %s (%s), which `%s` has.", what, response$label, by,
-                                argument), hint = need$hint)
+  with <- if (response$approx == "none") "Gaussian noise" else
+    sprintf("family %s (%s)", response$label, response$words[["by"]])
+  abort_input(argument, paste("a fit with", with), message = sprintf(
+    "%s is not available with %s, which `%s` has.", what, with, argument), hint = need$hint)
 }
 
 # Noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v), so its size differs from row to row.

@@ -19,14 +19,15 @@
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {
-  if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
-  if (missing(y) || is.null(y)) abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
+  if (missing(x) || is.null(x)) abort_input("x", "is missing", hint = "Give a numeric matrix of inputs.")
+  refuse_if(missing(y) || is.null(y), "y", "is missing", hint = "Give a vector with a number for each row of `x`.")
   # Logical columns keep their unit, as with a formula.
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
   n <- nrow(x)
-  if (!n || !ncol(x)) abort_input("x", sprintf("%d x %d", n, ncol(x)), "of at least one row and one column")
+  refuse_if(!n || !ncol(x), "x", sprintf("has %d rows and %d columns", n, ncol(x)),
+            hint = "It needs at least one of each.")
   given <- colnames(x)
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
   if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
@@ -48,7 +49,7 @@ message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
   if (length(names)) {
-    tell_classed("constant", sprintf("%s %s constant; predictions at other values of %s are guesses.",
+    tell_classed("constant", sprintf("%s %s constant, so predictions at other values of %s are extrapolations.",
                                      list_quoted(names), if (length(names) == 1L) "is" else "are",
                                      if (length(names) == 1L) "it" else "them"))
   }
@@ -80,7 +81,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   w <- weights
   x_zero <- NULL
   if (!is.null(w) && any(w == 0)) {
-    if (all(w == 0)) abort_input("weights", "all zero", "positive for at least one row")
+    if (all(w == 0)) abort_input("weights", "is 0 in all rows")
     x_zero <- x[w == 0, , drop = FALSE]
     x <- x[w > 0, , drop = FALSE]
     r <- r[w > 0]
@@ -163,18 +164,18 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   sd_r <- if (n == 1L) NA_real_ else known$sd
   # The search calls this for each transform, and `if` is faster than refuse_if().
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
-    abort_input(name, "too large", "smaller", hint = "Rescale the response or `weights`.",
+    abort_input(name, "too large", hint = "Rescale the response or `weights`.",
                 message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
   }
-  if (scale && n == 1L) abort_input(name, "one number", "numbers from at least two rows", hint = one_row_hint)
+  if (scale && n == 1L) abort_input(name, "has one row", hint = one_row_hint)
   if (scale && diff(known$range) <= 8 * .Machine$double.eps * size) {
-    abort_input(name, "constant", "of at least two different values to learn from",
-                hint = "Or use `hyper = \"fixed\"` with `kernel`, `noise` and `scale = FALSE`.")
+    abort_input(name, "is constant", hint = paste("Learning needs two different values. Or use hyper = \"fixed\" with",
+                                                  "`kernel`, `noise` and scale = FALSE."))
   }
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
     size <- if (scale) sd_r else size
-    abort_input(name, size, "of another size", hint = "Rescale the response.",
+    abort_input(name, size, hint = "Rescale the response.",
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
@@ -190,7 +191,7 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
 check_response <- function(y, argument, n = NULL, labels = NULL) {
   reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
     "as.numeric() makes numbers of such text."
-  } else if (is_time(y) || is_dates_as_text(y)) {
+  } else if (is_time(y) || is_dates_as_text(y) || inherits(y, "Surv")) {
     reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     "The model has Gaussian noise. For two classes use family = binomial(), for several family = multinomial()."
@@ -207,15 +208,15 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
-  refuse_if(!is.na(bad), "weights", sprintf("%s (element %d)", format(weights[bad]), bad),
-            "0, or between 1e-60 and 1e60", hint = "Divide all weights by one number.")
+  refuse_if(!is.na(bad), "weights", weights[bad], "0 or numbers from 1e-60 to 1e60",
+            hint = "Divide all weights by one number.", where = sprintf("element %d", bad))
   weights
 }
 
 # Checks rows that are used unchanged, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
-  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
+  if (!nrow(x)) abort_input("x", "has no rows")
   list(x = x, y = check_vector(y, "y", nrow(x)),
        weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }

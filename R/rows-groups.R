@@ -46,8 +46,7 @@ one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
-    refuse_if(!is.null(find_bar(bar[[2L]])), "formula", sprintf("one with two bars in (%s)", deparse1(bar)),
-              "a sum of inputs and groups such as (x | g)",
+    refuse_if(!is.null(find_bar(bar[[2L]])), "formula", sprintf("has two bars in (%s)", deparse1(bar)),
               hint = "Each group is a term of its own: (x | g) + (x | h).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
@@ -70,7 +69,7 @@ split_bars <- function(formula) {
     }
     bar <- find_bar(term)
     if (is.null(bar)) return(term)
-    abort_input("formula", sprintf("one with %s", deparse1(term)), "a sum of inputs and grouped terms",
+    abort_input("formula", deparse1(term),
                 message = sprintf("`formula` has a bar that is no grouped term: %s.", deparse1(term)),
                 hint = sprintf("A group is a term in parentheses, + (%1$s). For a logical \"or\" write I(%1$s).",
                                deparse1(bar)))
@@ -94,8 +93,8 @@ find_bar <- function(term) {
 by_parts <- function(by) {
   if (is_call_of(by, "(")) return(by_parts(by[[2L]]))
   if (is_call_of(by, ":")) return(c(by_parts(by[[2L]]), by_parts(by[[3L]])))
-  refuse_if(is_call_of(by, c("+", "*", "|", "||", "/")), "formula", sprintf("a group by %s", deparse1(by)),
-            "one by a variable, a:b or a/b")
+  refuse_if(is_call_of(by, c("+", "*", "|", "||", "/")), "formula", sprintf("has a group by %s", deparse1(by)),
+            hint = "Groups are a variable, a:b or a/b.")
   list(by)
 }
 
@@ -109,8 +108,8 @@ coded_variables <- function(mf, used, grouped) {
     place <- code_place(v, name)
     if (!is.null(place)) return(place)
     kind <- variable_kind(v)
-    refuse_if(is.na(kind), "formula", sprintf("`%s`, of %s", name, describe_column(v)),
-              "made of numeric, logical, factor or character variables", hint = reason_not_numeric(v))
+    refuse_if(is.na(kind), "formula", sprintf("has `%s`, which is %s", name, describe_column(v)),
+              hint = reason_not_numeric(v) %||% "Inputs are numbers, logicals, factors or text.")
     levels <- if (kind == "factor") levels(as.factor(v))
     if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
       tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
@@ -130,8 +129,9 @@ coded_variables <- function(mf, used, grouped) {
     parts <- vapply(by_parts(by), deparse1, "")
     values <- mf[parts]
     for (part in parts) refuse_if(is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix",
-                                  "formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
-                                  "one by a factor, text or a number")
+                                  "formula",
+                                  sprintf("has a group by `%s`, which is %s", part, describe_column(values[[part]])),
+                                  hint = "Groups are factors, text or numbers.")
     name <- group_variable(by)
     v <- list(name = name, kind = "group", parts = parts, vars = all.vars(by), width = 1L, columns = name, apart = TRUE,
               plain = parts[vapply(values, is.numeric, NA)])
@@ -146,35 +146,35 @@ coded_variables <- function(mf, used, grouped) {
 # identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
 # factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
-  refuse <- function(got, want, hint = NULL) abort_input("formula", got, want, hint)
+  refuse <- function(got, hint) abort_input("formula", got, hint = hint)
   for (v in variables) {
     k <- length(v$levels)
     if (v$kind == "group") {
       what <- sub("^[(](.*)[)]$", "\\1", v$name)
-      if (k < 2L) refuse(sprintf("a group `%s` with %d level", what, k), "one by a variable with two levels or more")
+      if (k < 2L) refuse(sprintf("has the group `%s` with %d level", what, k), "A group needs two levels or more.")
       if (gaussian && k == n) {
-        refuse(sprintf("a group `%s` with a level for each row", what), "one by a variable with fewer levels",
-               "Such effects equal the noise: only the sum of the two variances can be learned.")
+        refuse(sprintf("has the group `%s` with a level for each row", what),
+               "Its effects equal the noise: only the sum of the two variances can be learned.")
       }
       if (length(v$plain)) {
-        tell_classed("groups", sprintf("%s %s: the values are the levels of a group.", list_quoted(v$plain),
-                                       if (length(v$plain) == 1L) "is a number" else "are numbers"))
+        tell_classed("groups", sprintf("%s %s numeric. Each distinct value is a level of the grouping factor.",
+                                       list_quoted(v$plain), if (length(v$plain) == 1L) "is" else "are"))
       }
     } else if (v$kind == "factor") {
       if (k > max(50, 0.9 * n)) {
-        refuse(sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
-               "made of factors and text with repeated values", if (is_dates_as_text(v$levels))
+        refuse(sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
+               if (is_dates_as_text(v$levels))
                  reason_not_numeric(v$levels) else
-                 "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+                 "Leave out identifiers of rows. as.numeric() makes numbers of text.")
       }
       if (k == n && k > 4L) {
-        tell_classed("levels", sprintf("`%s` has another value in each row, so that its effect is part of the noise.",
+        tell_classed("levels", sprintf("`%s` has a different value in each row, so its effect is part of the noise.",
                                        v$name))
       }
       if (k >= many_levels) {
         tell_classed("levels", sprintf(paste(
-          "`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place for an effect of each level,",
-          "learned from its rows."), v$name, k, v$name))
+          "`%s` has %d levels, which share one lengthscale. To learn an effect of each level, write (1 | %s)",
+          "instead."), v$name, k, v$name))
       }
     }
   }
@@ -223,12 +223,13 @@ check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
   x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # see group_codes()
-  new <- sum(rowSums(x[, columns, drop = FALSE] < 0) > 0, na.rm = TRUE)
-  if (!new) return(x)
-  tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is",
-                                           "averaged over levels, whose variance is added. re = FALSE predicts for a",
-                                           "level with effect 0."),
-                                     count_of(new, "row"), "`newdata`", if (new == 1L) "has" else "have"))
+  new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
+  if (!length(new)) return(x)
+  tell_classed("new_levels", sprintf(
+    "%s of `newdata`: new level of %s. The prediction is the population mean; %s",
+    if (length(new) == 1L) paste("Row", new) else count_of(length(new), "row"),
+    list_quoted(gsub("^[(]|[)]$", "", columns), last = "or"),
+    "its variance includes the variance between levels. re = FALSE predicts for a level with effect 0."))
   x
 }
 

@@ -12,13 +12,13 @@ by_formula <- function(fit) fit$frame$method == "formula"
 # With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
 # offset 0 in new rows. With `re` FALSE the variables of groups may be missing.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
-  refuse_if(is.null(newdata), "newdata", "NULL", "rows to predict at")
+  refuse_if(is.null(newdata), "newdata", "is NULL", hint = "Give the rows to predict at.")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
   complete <- stats::complete.cases(new$x)
   most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
     largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
-    abort_input("newdata", largest, "of moderate size",
+    abort_input("newdata", largest,
                 message = sprintf("`newdata` has inputs of %s, whose squares are too large for the kernel.", largest))
   }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
@@ -27,7 +27,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   left <- if (!is.null(na.action)) tryCatch({
     match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA)))
   }, error = function(e) {
-    abort_input("newdata", sprintf("missing in row %d", which(!complete)[1L]), "complete",
+    abort_input("newdata", sprintf("has missing values in row %d", which(!complete)[1L]),
                 hint = sprintf("The error of `na.action`: %s.", sub("[.]$", "", conditionMessage(e))))
   })
   stay <- !seq_along(complete) %in% attr(left, "na.action")
@@ -56,8 +56,7 @@ match_columns <- function(frame, newdata) {
   names <- colnames(newdata)
   if (!frame$named || is.null(names) || !all(nzchar(names))) {
     if (ncol(newdata) == d) return(newdata)
-    abort_input("newdata", sprintf("one with %d", ncol(newdata)),
-                sprintf("a matrix or data frame with %d column%s as in the fit", d, plural_s(d)))
+    abort_input("newdata", sprintf("has %d column%s, but the fit has %d", ncol(newdata), plural_s(ncol(newdata)), d))
   }
   if (is.data.frame(newdata) && any(vapply(newdata, is.matrix, NA))) return(newdata)
   check_columns(frame$columns, make.unique(names))
@@ -68,8 +67,7 @@ match_columns <- function(frame, newdata) {
 # Checks that new rows have the columns that a fit needs.
 check_columns <- function(needed, names, hint = NULL) {
   lacking <- setdiff(needed, names)
-  refuse_if(length(lacking), "newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
-            message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)), hint = hint)
+  refuse_if(length(lacking), "newdata", sprintf("lacks %s, which the fit needs", list_quoted(lacking)), hint = hint)
 }
 
 rows_by_formula <- function(frame, newdata, re) {
@@ -85,8 +83,7 @@ rows_by_formula <- function(frame, newdata, re) {
     "With re = FALSE predict() needs no groups: their effects are 0 then.")
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
-  refuse_if(nrow(mf) != n, "newdata", sprintf("%d values for %d rows", nrow(mf), n), "the source of every variable",
-            message = sprintf("`newdata` has %d rows, but a variable of the formula has %d values.", n, nrow(mf)),
+  refuse_if(nrow(mf) != n, "newdata", sprintf("has %d rows, but a variable of the formula has %d values", n, nrow(mf)),
             hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   labels <- row.names(mf)
   mf <- check_new_variables(mf, frame$variables)
@@ -97,14 +94,13 @@ rows_by_formula <- function(frame, newdata, re) {
   total <- evaluate_new(stats::model.offset(mf)) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    refuse_if(identical(frame$offset, NA), "offset", "a vector for the training rows",
-              "an expression in the variables of newdata", hint = hint)
+    refuse_if(identical(frame$offset, NA), "offset", "was a vector for the training rows", hint = hint)
     value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
     refuse_if(!is_plain_numeric(value) || !length(value) %in% c(1L, n), "offset", describe(value),
               sprintf("a number for each of the %d rows of newdata", n), hint = hint)
     total <- total + as.double(value)
   }
-  refuse_if(any(is.infinite(total)), "newdata", "Inf in the offset", "finite in every variable")
+  refuse_if(any(is.infinite(total)), "newdata", "has an infinite offset")
   if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
   list(x = x, offset = as.double(total), row_names = labels)
 }
@@ -112,8 +108,7 @@ rows_by_formula <- function(frame, newdata, re) {
 evaluate_new <- function(expr) {
   tryCatch(expr, error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
-    abort_input("newdata", text, "usable with the formula",
-                message = sprintf("`newdata` cannot be used with the formula of the fit: %s.", text))
+    abort_input("newdata", sprintf("cannot be used with the formula of the fit: %s", text))
   })
 }
 
@@ -133,13 +128,13 @@ check_new_variables <- function(mf, variables) {
     wrong <- if (!same) {
       want <- switch(spec$kind, factor = "a factor or character", time = "a date or time,", paste0(spec$kind, ","))
       got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
-      sprintf("must be %s as in the fit, not %s", want, got)
+      sprintf("must be %s as in the fit; it is %s", want, got)
     } else if (kind == "matrix" && ncol(v) != spec$width) {
-      sprintf("has %d columns. The fit needs %d", ncol(v), spec$width)
+      sprintf("has %d columns, but the fit needs %d", ncol(v), spec$width)
     } else if (length(unknown)) {
       sprintf("has the level%s %s, which the fit does not have", plural_s(length(unknown)), list_quoted(unknown, "\""))
     }
-    refuse_if(!is.null(wrong), "newdata", wrong, "as in the fit",
+    refuse_if(!is.null(wrong), "newdata", wrong,
               message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong),
               hint = if (length(unknown)) sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
   }
@@ -225,7 +220,7 @@ extended_rows <- function(old, new) {
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
-  refuse_if(!any(keep), "rows", "all rows", "only some of the rows", hint = "A fit needs at least one row.")
+  refuse_if(!any(keep), "rows", "removes all rows", hint = "A fit needs at least one.")
   if (!response_of(fit)$conjugate) {
     out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
     out["na_action"] <- data["na_action"]
@@ -257,7 +252,7 @@ fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weig
 
 # Returns `data`, which should be the data of the fit, as a row source.
 source_of_fit <- function(fit, data) {
-  refuse_if(!by_formula(fit), "fit", "a fit of a matrix", "a fit of a formula, because its rows are read again")
+  refuse_if(!by_formula(fit), "fit", "is a fit from a matrix", hint = "Rows can be read again only by a formula.")
   if (is.data.frame(data)) return(rows_in_memory(data))
   refuse_if(!is_source(data), "data", describe(data), "a row source or a data frame")
   data
@@ -276,5 +271,5 @@ with_rows_of <- function(fit, source) {
 }
 
 refuse_other_rows <- function() {
-  abort_input("data", "rows that are not those of the fit", "the rows that the fit was made of, in any order")
+  abort_input("data", "has other rows than the fit", hint = "Give the rows of the fit, in any order.")
 }

@@ -39,11 +39,11 @@ sphere <- function(lon, lat) {
   }, list(lon, lat), c("lon", "lat"))
   lon <- at[[1L]]
   lat <- at[[2L]]
-  refuse_if(length(lon) != length(lat) && min(length(lon), length(lat)) != 1L, "lat", sprintf("%d values", length(lat)),
-            sprintf("as long as `lon` (%d values)", length(lon)))
+  refuse_if(length(lon) != length(lat) && min(length(lon), length(lat)) != 1L, "lat",
+            sprintf("has length %d, but `lon` has length %d", length(lat), length(lon)))
   beyond <- which(abs(lat) > 90)[1L]
-  refuse_if(!is.na(beyond), "lat", format(lat[beyond]), "between -90 and 90",
-            hint = "Write longitude first, as in sphere(lon, lat).")
+  refuse_if(!is.na(beyond), "lat", lat[beyond], "between -90 and 90",
+            hint = "Write longitude first, as in sphere(lon, lat).", where = sprintf("element %d", beyond))
   turn <- lon %% 360 / 180
   flat <- cospi(lat / 180)
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
@@ -168,8 +168,8 @@ spatial_parts <- function(x, argument) {
     crs <- comment(x@proj4string) %||% x@proj4string@projargs
     geographic <- isFALSE(sp::is.projected(x))
   } else if (kind == "stars") {
-    refuse_if(length(dim(x)) != 2L, "data", sprintf("stars with %d dimensions", length(dim(x))),
-              "stars with the dimensions x and y alone")
+    refuse_if(length(dim(x)) != 2L, "data", sprintf("is a stars object with %d dimensions", length(dim(x))),
+              hint = "Only x and y are possible.")
     rows <- as.data.frame(x)
     values <- rows[-(1:2)]
     at <- as.matrix(rows[1:2])
@@ -183,7 +183,7 @@ spatial_parts <- function(x, argument) {
     crs <- terra::crs(x)
     geographic <- terra::is.lonlat(x)
   }
-  refuse_if(nrow(at) == 0L, argument, "without places", "of at least one place")
+  refuse_if(nrow(at) == 0L, argument, "has no places")
   list(values = values, at = unname(at[, 1:2, drop = FALSE]), geographic = isTRUE(geographic),
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }

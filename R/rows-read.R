@@ -19,7 +19,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     what <- if (unknown) "`subset` is missing (NA) where it is not FALSE." else if (nrow(mf))
       "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
     if (unknown) empty <- NULL
-    abort_input("data", "no rows", "of at least one row", message = what,
+    abort_input("data", "no rows", message = what,
                 hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
   }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
@@ -91,8 +91,8 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
 # Returns the formula of a call. Stops if it is not a formula of variables.
 check_formula <- function(call, envir) {
   formula <- eval(call$formula, envir)
-  refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "missing" else describe(formula),
-            "a formula such as y ~ x1 + x2")
+  refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "is missing" else describe(formula),
+            if (!is.null(call$formula)) "a formula such as y ~ x1 + x2")
   if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() puts terms into calls
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
@@ -135,7 +135,7 @@ evaluate_frame <- function(parts, envir) {
       tryCatch(NROW(eval(parts[[argument]], parts$data, environment(parts$formula))), error = function(e) NULL)
     }
     rows <- if (is.data.frame(parts$data)) nrow(parts$data)
-    abort_input(argument, text, "usable with `data`", hint = hint_for_frame(text, parts$data),
+    abort_input(argument, text, hint = hint_for_frame(text, parts$data),
                 message = if (!is.null(size) && !is.null(rows) && size != rows) {
                   sprintf("`%s` has %s, and `data` has %s.", argument, count_of(size, "value"), count_of(rows, "row"))
                 } else if (argument == "na.action") {
@@ -175,7 +175,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
   w <- mf[["(weights)"]]
-  offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "of another type", "numeric"))
+  offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may let values pass
   list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would add names to the rows
@@ -212,11 +212,11 @@ message_if_no_intercept <- function(formula) {
 input_variables <- function(terms) {
   labels <- attr(terms, "term.labels")
   used <- if (length(labels)) unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
-  wrong <- if (!attr(terms, "response")) "one without a response" else if (!length(labels)) "one without inputs" else
-    if (attr(terms, "response") %in% used) "one with the response on both sides"
-  refuse_if(!is.null(wrong), "formula", wrong, "a response and inputs, such as y ~ x1 + x2")
+  wrong <- if (!attr(terms, "response")) "has no response" else if (!length(labels)) "has no inputs" else
+    if (attr(terms, "response") %in% used) "has the response on both sides"
+  refuse_if(!is.null(wrong), "formula", wrong, hint = "Write y ~ x1 + x2.")
   crossed <- labels[attr(terms, "order") > 1L]
-  refuse_if(length(crossed), "formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
+  refuse_if(length(crossed), "formula", sprintf("has %s", list_quoted(crossed)),
             hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
   used
 }

@@ -47,7 +47,7 @@ settings <- local({
                          if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
                          fit <- check_fit(value, "inducing")
                          if (!is.null(fit$inducing)) return(fit)
-                         abort_input("inducing", sprintf("a fit by %s()", fit$method), "a fit that has inducing points")
+                         abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
                        }),
     weights = setting("rows", kept = FALSE),
     offset = setting("rows", kept = FALSE),
@@ -84,18 +84,14 @@ model_asked <- function(args) {
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))
-    if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE")
+    if (any(given)) abort_input("plain", sprintf("= TRUE cannot be combined with `%s`", names(given)[given][1L]))
     return(replace(args, "transform", "plain"))
   }
   like <- check_any_fit(args$like, "like")
-  if (!is.null(like$likelihood)) {
-    abort_input("like", sprintf("a fit with family %s", like$likelihood$label), "a fit with Gaussian noise",
-                hint = "For a family give `family`, `kernel = fit$kernel` and `hyper = \"fixed\"`.")
-  }
-  if (any(given)) {
-    abort_input(names(given)[given][1L], "given beside `like`", "left out",
-                hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
-  }
+  refuse_if(!is.null(like$likelihood), "like", sprintf("is a fit with family %s", like$likelihood$label),
+            hint = "It must have Gaussian noise. Use `family`, `kernel = fit$kernel` and hyper = \"fixed\".")
+  refuse_if(any(given), names(given)[given][1L], "cannot be combined with `like`",
+            hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
   args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
     c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
@@ -121,10 +117,9 @@ complete_settings <- function(data, asked) {
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
   other <- setdiff(asked$like_columns, asked$columns)
-  if (length(other) && !is.null(data$terms)) {
-    abort_input("like", sprintf("a fit with input %s", list_quoted(other)),
-                sprintf("a fit of the inputs %s", list_quoted(asked$columns)))
-  }
+  refuse_if(length(other) && !is.null(data$terms), "like",
+            sprintf("has the input %s, which the data do not have", list_quoted(other)),
+            hint = sprintf("The data have %s.", list_quoted(asked$columns)))
   asked$kernel <- complete_kernel_asked(data, asked)
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
   zero <- asks_no_noise(asked$noise)
@@ -134,19 +129,19 @@ complete_settings <- function(data, asked) {
   asked$fixed <- c(check_fixed(asked$control$fix, asked$names), if (zero) "noise")
   asked$free <- learned_names(asked, compiled)
   check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
-  refuse_if(length(asked$free) && data$n == 1L, "hyper", sprintf("\"%s\"", asked$hyper),
-            "\"fixed\" for one row of data", hint = one_row_hint)
+  refuse_if(length(asked$free) && data$n == 1L, "hyper", sprintf("= \"%s\" cannot learn from one row", asked$hyper),
+            hint = one_row_hint)
   refuse_if(length(asked$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood), "y",
-            "constant", "of at least two different values to learn from",
-            hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
+            "is constant",
+            hint = "Learning needs two different values. Or use hyper = \"fixed\" with `kernel` and `noise`.")
   start <- new_model(compiled, asked$noise, data$center, data$scale)
   # Fourth powers of standard deviations must be finite numbers.
   variances <- list(noise = start$noise,
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
     far <- Filter(function(v) !is.na(v) && !(v >= 1e-60 && v <= 1e60), variances[[argument]])
-    refuse_if(length(far), argument, sprintf("%.3g times that", far[1L]),
-              "a variance within a factor of 1e60 of the square of the response's size")
+    refuse_if(length(far), argument, sprintf("has a variance of %.3g times the squared size of the response", far[1L]),
+              hint = "The factor must be between 1e-60 and 1e60.")
   }
   asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- start["noise"]
@@ -155,8 +150,8 @@ complete_settings <- function(data, asked) {
 
 # Returns the kernel with its inputs, groups and mean. Its profile is NULL if it is still to be chosen.
 complete_kernel_asked <- function(data, asked) {
-  refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel", "none", "a kernel",
-            message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
+  refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
+            "is missing, and hyper = \"fixed\" learns nothing",
             hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
   variables <- placed_variables(data$frame)
   smooth <- length(smooth_columns(data$x, variables)) > 0L
@@ -171,8 +166,8 @@ complete_kernel_asked <- function(data, asked) {
   for (term in group_roots(kernel)) { # the data cannot separate effects that depend on each other
     design <- group_design(term, data$x)
     refuse_if(qr(design)$rank < ncol(design), "formula",
-              sprintf("a group with the effects %s, which depend on each other", list_quoted(term$effects)),
-              "one whose design has full rank", hint = "Leave out a variable that is constant or the sum of others.")
+              sprintf("has a group with the effects %s, which depend on each other", list_quoted(term$effects)),
+              hint = "Its design must have full rank: leave out a variable that is constant or the sum of others.")
   }
   with_mean(kernel, asked$mean, data)
 }
@@ -181,8 +176,8 @@ complete_kernel_asked <- function(data, asked) {
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
-    refuse_if(ncol(old$inducing) != ncol(data$x), "inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
-              sprintf("a fit with the %d inputs of the data", ncol(data$x)))
+    refuse_if(ncol(old$inducing) != ncol(data$x), "inducing",
+              sprintf("is a fit with %d inputs, but the data have %d", ncol(old$inducing), ncol(data$x)))
     if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
     if (is.null(asked$noise)) asked$noise <- old$noise
     asked$inducing <- old$inducing
@@ -192,14 +187,13 @@ complete_points <- function(data, asked) {
     return(asked)
   }
   z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
-  if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
-  refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m", asked$m,
-            sprintf("the %d rows of `inducing`, or left out", nrow(z)))
+  if (!nrow(z)) abort_input("inducing", "has no rows")
+  refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m",
+            sprintf("is %d, but `inducing` has %d rows", asked$m, nrow(z)), hint = "Leave out `m`.")
   if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # columns with the inputs' names may be in any order
     inputs <- colnames(data$x)
     lacking <- setdiff(inputs, colnames(z))
-    refuse_if(length(lacking), "inducing", sprintf("one without %s", list_quoted(lacking)),
-              sprintf("a matrix with columns %s", list_quoted(inputs)),
+    refuse_if(length(lacking), "inducing", sprintf("lacks the columns %s", list_quoted(lacking)),
               hint = "Without column names they are taken by position.")
     z <- z[, inputs, drop = FALSE]
   }
@@ -220,7 +214,7 @@ learned_names <- function(asked, compiled) {
     what <- sub("[.].*", "", lacking[1L])
     argument <- if (what == "noise") "noise" else "kernel"
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("without a value for %s, which %s needs", lacking[1L], by), "complete",
+    abort_input(argument, sprintf("has no value for %s, which %s needs", lacking[1L], by),
                 hint = if (what == "noise") "Give noise = <variance>." else
                   if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
                     "Give it to the factor that it belongs to.")
@@ -239,14 +233,14 @@ check_learnable <- function(kernel, table, data, names, free) {
     read <- unlist(lapply(smooth, function(l) if (any(table$free[table$leaf == l])) leaves[[l]]$inputs))
     if (anyDuplicated(read)) {
       twice <- colnames(data$x)[read[duplicated(read)][1L]]
-      abort_input("kernel", sprintf("a product with two squared exponentials of `%s`", twice), "a product of one",
+      abort_input("kernel", sprintf("has a product of two squared exponentials of `%s`", twice),
                   hint = "Their product is one squared exponential with 1 / l^2 = 1 / l1^2 + 1 / l2^2.")
     }
     white <- length(own) == 1L && identical(leaves[[own]]$profile, "white")
     if (white && table$free[table$term == t & table$leaf == 0L] && "noise" %in% free && is.null(data$group) &&
         !anyDuplicated(data$x[, leaves[[own]]$inputs, drop = FALSE])) {
       name <- leaf_name(leaves[[own]])
-      abort_input("kernel", name, "a kernel without it", hint = sprintf("Leave out %s, or fix its variance.", name),
+      abort_input("kernel", name, hint = sprintf("Leave out %s, or fix its variance.", name),
                   message = sprintf("%s equals the noise, because no two rows have the same inputs.", name))
     }
   }

@@ -29,10 +29,9 @@
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
   if (is_source(newdata) && read_elsewhere(newdata)) {
-    if (!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing)) {
-      abort_input("newdata", "rows on workers", "rows that are read here, because the fit keeps rows",
-                  hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
-    }
+    refuse_if(!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing), "newdata",
+              "has rows on workers, but the fit keeps its rows here",
+              hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
     more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
     new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), sums_merge)
     return(if (is.null(new)) fit else with_new_sums(fit, new, 1))
@@ -60,9 +59,8 @@ drop_rows <- function(fit, rows) {
   fit <- check_growing(fit)
   if (is.null(fit$data)) return(with_sums(fit, added_rows(fit, rows), -1))
   n <- length(fit$data$response)
-  if (!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows))) {
-    abort_input("rows", rows, sprintf("numbers of rows, from 1 to %d", n))
-  }
+  refuse_if(!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows)), "rows", rows,
+            sprintf("numbers of rows, from 1 to %d", n))
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
   old <- rows_of_data(fit$data)
@@ -75,12 +73,13 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (method_traits(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit that uses all rows")
+  if (method_traits(fit)$some) abort_input("fit", sprintf("is a fit by %s(), which does not use all rows", fit$method))
   family <- if (!response_of(fit)$conjugate) paste("family", response_of(fit)$label)
   needs <- c(family, if (!is.null(fit$factors$groupings)) "groups", if (!is.null(fit$transform)) "a transform")[1L]
   if (is.null(fit$data) && length(needs)) {
-    abort_input("fit", sprintf("a fit with %s without its data", needs), "one made with `keep_data = TRUE`",
-                hint = if (!is.null(family)) "Its mode depends on all rows, so sums over the old rows are not enough.")
+    abort_input("fit", sprintf("has %s, but not its data", needs), hint = paste0(
+      "Fit with keep_data = TRUE.",
+      if (!is.null(family)) " Its mode depends on all rows, so sums over the old rows are not enough."))
   }
   fit
 }
@@ -101,10 +100,8 @@ posterior_of_fit <- function(fit) {
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   near <- fit$near
-  if (!is.null(near) && sign < 0) {
-    abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
-                hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
-  }
+  refuse_if(!is.null(near) && sign < 0, "fit", "keeps a sample of its rows as neighbours",
+            hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   # Fits of an earlier version lack the shift.
   if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
   if (!is.null(near) && is.null(near$sums)) return(with_more_near(fit, rows))
@@ -122,17 +119,14 @@ with_new_sums <- function(fit, new, sign) {
   n <- fit$nobs + sign * new$n
   sums <- sums_merge(sums_of(p), lapply(new$sums[names(sums_of(p))], `*`, sign))
   if (sign < 0) {
-    if (n <= 0) {
-      abort_input("rows", sprintf("%s of %s rows", show_count(new$n), show_count(fit$nobs)), "only some of the rows",
-                  hint = "A fit needs at least one row.")
-    }
-    if (sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G))) {
-      abort_input("rows", "rows that the fit does not have", "rows of the fit")
-    }
+    refuse_if(n <= 0, "rows", sprintf("removes %s rows, but the fit has %s", show_count(new$n), show_count(fit$nobs)),
+              hint = "A fit needs at least one row.")
+    refuse_if(sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G)), "rows",
+              "has rows that the fit does not have")
     off <- rounding_growth(nrow(p$G), fit$nobs) * sum(diag(p$G)) / model$noise
     if (off > 1e-4) {
       shown <- format(off, digits = 2)
-      abort_input("rows", shown, "rows whose removal leaves rounding errors below 1e-4 of the noise",
+      abort_input("rows", shown,
                   message = sprintf("Without `rows`, rounding errors of the sums could reach %s of the noise.", shown),
                   hint = "Fit the remaining rows instead.")
     }
@@ -259,10 +253,8 @@ match_rows <- function(x, old) {
 update_points <- function(fit, m = NULL) {
   fit <- check_growing(fit)
   data <- needs_data(fit, "fit")
-  if (is.null(fit$inducing) || is_exact(fit)) {
-    abort_input("fit", "an exact posterior", "one on inducing points",
-                message = "`fit` has an exact posterior, so it has no inducing points to replace.")
-  }
+  refuse_if(is.null(fit$inducing) || is_exact(fit), "fit",
+            "has an exact posterior, so there are no inducing points to replace")
   m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z

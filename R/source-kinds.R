@@ -77,7 +77,7 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   columns <- tryCatch({
     result <- reader$send(con, query)
     names(reader$fetch(result, 1))
-  }, error = function(e) abort_input("query", clip(query), "one that `con` can run", hint = conditionMessage(e)),
+  }, error = function(e) abort_input("query", sprintf("fails: %s", clip(query)), hint = conditionMessage(e)),
   finally = if (!is.null(result)) reader$clear(result))
   source_of_items(query, columns, "a database", function(query) {
     result <- reader$send(con, query)
@@ -122,8 +122,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   block <- check_count(block, "block")
   head_of <- function(file, n) {
     tryCatch(utils::read.csv(file, nrows = n, ..., stringsAsFactors = FALSE), error = function(e) {
-      abort_input("files", sprintf("\"%s\", which cannot be read", basename(file)), "CSV files",
-                  hint = conditionMessage(e))
+      abort_input("files", sprintf("has \"%s\", which cannot be read", basename(file)), hint = conditionMessage(e))
     })
   }
   first <- head_of(files[1L], block)
@@ -135,8 +134,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   }
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
-              sprintf("\"%s\" with other columns", basename(path)),
-              sprintf("files with columns %s", list_quoted(columns)))
+              sprintf("has \"%s\", whose columns are not %s", basename(path), list_quoted(columns)))
     con <- file(path, "r")
     readLines(con, 1L)
     list(close = function() close(con), read = function() {
@@ -147,8 +145,8 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
                               colClasses = col_classes, ..., stringsAsFactors = FALSE)
       for (name in dates) {
         refuse_if(!has_iso_dates(c("2000-01-01", rows[[name]])), "files",
-                  sprintf("\"%s\" with other text among the dates of `%s`", basename(path), name),
-                  "files whose columns keep their kind", hint = "Name the kinds of columns by `col_classes`.")
+                  sprintf("has \"%s\", with other text among the dates of `%s`", basename(path), name),
+                  hint = "Name the kinds of columns by `col_classes`.")
         rows[[name]] <- as.Date(rows[[name]], "%Y-%m-%d")
       }
       rows
@@ -171,7 +169,7 @@ rows_parquet <- function(files, block = rows_of_a_block) {
     schema <- nanoparquet::read_parquet_schema(files[1L])
     schema$name[is.na(schema$num_children)]
   }, error = function(e) {
-    abort_input("files", sprintf("\"%s\"", files[1L]), "Parquet files", hint = conditionMessage(e))
+    abort_input("files", sprintf("has \"%s\", which cannot be read as Parquet", files[1L]), hint = conditionMessage(e))
   })
   source_of_items(files, columns, count_of(length(files), "Parquet file"), function(file) {
     list(read = read_slices(as.data.frame(nanoparquet::read_parquet(file)), block))
@@ -198,19 +196,18 @@ rows_arrow <- function(open) {
 }
 
 needs_package <- function(package, what, hint = NULL) {
-  refuse_if(!requireNamespace(package, quietly = TRUE), "package", sprintf("without %s", package), "installed",
-            hint = hint, message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
+  refuse_if(!requireNamespace(package, quietly = TRUE), "package", sprintf("without %s", package), hint = hint,
+            message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
 }
 
 check_files <- function(files, ending, kind) {
   refuse_if(!is.character(files) || !length(files) || anyNA(files), "files", files, "names of files")
   if (length(files) == 1L && dir.exists(files)) {
     found <- sort(list.files(files, ending, full.names = TRUE))
-    refuse_if(!length(found), "files", files, "files or their folder",
-              message = sprintf("The folder \"%s\" has no %s file.", files, kind))
+    refuse_if(!length(found), "files", files, message = sprintf("The folder \"%s\" has no %s file.", files, kind))
     return(found)
   }
   gone <- !file.exists(files)
-  refuse_if(any(gone), "files", sprintf("\"%s\", which does not exist", files[gone][1L]), "files that exist")
+  refuse_if(any(gone), "files", sprintf("has \"%s\", which does not exist", files[gone][1L]))
   files
 }

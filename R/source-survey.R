@@ -9,7 +9,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   so_far <- new.env()
   survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
   m <- survey$moments
-  refuse_if(is.null(m), "data", "a source of no rows that could be used", "of at least one row without missing values")
+  refuse_if(is.null(m), "data", "has no row without missing values")
   m$sd <- sqrt(m$ss / m$total * m$n / (m$n - 1))
   unit <- response_unit(NULL, NULL, survey$largest, center, scale, survey$name, m)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
@@ -44,8 +44,8 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
-              sprintf("`%s`, which is not a column of the source", name),
-              sprintf("of columns of the source: %s", list_quoted(source$columns, most = 20L)))
+              sprintf("has `%s`, which is no column of the source", name),
+              hint = sprintf("Its columns are %s.", list_quoted(source$columns, most = 20L)))
   }
   if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
   list(formula = formula, given = given, grouped = grouped)
@@ -59,16 +59,16 @@ block_rows <- function(recipe, block, variables = NULL) {
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
   by_data <- !mapply(identical, as.list(attr(terms, "predvars"))[-1L], as.list(attr(terms, "variables"))[-1L])
-  refuse_if(any(by_data), "formula", sprintf("`%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
-            "one whose variables can be computed row by row, for a row source")
+  refuse_if(any(by_data), "formula", sprintf("has `%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
+            hint = "Variables of a row source are computed block by block.")
   labels <- row.names(mf)
   used <- names(mf)[input_variables(terms)]
   inputs <- coded_variables(mf, match(used, names(mf)), recipe$grouped)
   for (i in seq_along(variables)) {
     seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
     if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
-    abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
-                "a source that gives the same rows in every pass")
+    abort_input("data", sprintf("has another `%s` than in the first pass", variables[[i]]$name),
+                hint = "A source must give the same rows in every pass.")
   }
   rows <- rows_of_frame(mf, variables %||% inputs, labels)
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
@@ -136,8 +136,7 @@ survey_merge <- function(a, b) {
 merge_variables <- function(a, b) {
   if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
   refuse_if(!same_kind(a, b), "data",
-            sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
-            "a source whose columns have one kind")
+            sprintf("has `%s` as %s in one block and as %s in another", a$name, a$kind, b$kind))
   joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
   a[joined] <- Map(union, a[joined], b[joined])
   if (a$kind == "factor") a$declared <- a$declared && b$declared

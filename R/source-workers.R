@@ -22,7 +22,9 @@ rows_parts <- function(parts) {
     so_far$value
   }
   columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(visit_part, list(id, i, parts[[i]])))[[1L]]$value
-  not_in_turn <- function() abort_input("data", "rows on workers", "a source that can be read block by block here")
+  not_in_turn <- function() {
+    abort_input("data", "has its rows on workers", hint = "Give a source that can be read here, block by block.")
+  }
   new_source(not_in_turn, not_in_turn, columns, sprintf("%d parts, on workers of %s", length(parts), crew$name),
              pass = pass)
 }
@@ -120,7 +122,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
     if (lost[i] > 2L) {
       abort_source(sprintf("%s three times. The last error: %s", text, conditionMessage(e)), parent = e, rows = 0)
     }
-    tell_classed("worker", paste0(text, ". Another worker does it again."))
+    tell_classed("worker", paste0(text, ". Another worker repeats it."))
     waiting <<- c(i, waiting)
   }
   start <- function(i) {
@@ -179,8 +181,7 @@ value_of_task <- function(crew, flight, where) {
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
-  abort_input("workers", "TRUE", "left out", message = "`workers` needs the package future or mirai.",
-              hint = "Install one of them.")
+  abort_input("workers", "needs the package future or mirai", hint = "Install one of them.")
 }
 
 # Returns the crew of package future. A cluster sends a new task to its first free worker, and a dead worker counts as

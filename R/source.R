@@ -8,7 +8,7 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (is.null(columns)) {
     reading(source$rewind(), 0)
     source$columns <- names(read_block(source, 0))
-    refuse_if(!length(source$columns), "columns", "NULL, because the source has no block", "names of the columns")
+    refuse_if(!length(source$columns), "columns", "is missing, and the source has no block to find it from")
   }
   source
 }
@@ -146,8 +146,7 @@ read_block <- function(source, before) {
   after <- sprintf("This was after %s rows.", show_count(before))
   refuse_if(!is.data.frame(block), "data", describe(block), "a source of data frames", hint = after)
   lacking <- setdiff(source$columns, names(block))
-  refuse_if(length(lacking), "data", sprintf("one whose block lacks %s", list_quoted(lacking)),
-            sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after)
+  refuse_if(length(lacking), "data", sprintf("has a block without %s", list_quoted(lacking)), hint = after)
   block
 }
 
@@ -166,7 +165,7 @@ reading <- function(expr, before) {
 # returned; with `file` they are written as CSV, a line for each row. `request` identifies the call, so that the same
 # call continues an interrupted file; NULL begins anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
-  none <- function() abort_input("newdata", "a source without rows", "of at least one row")
+  none <- function() abort_input("newdata", "has no rows")
   if (is.null(file)) {
     blocks <- source_pass(source, function(block) list(predict_block(block)), c)
     return(if (is.null(blocks)) none() else bind_blocks(blocks))
@@ -174,7 +173,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   # R's connections report a full disk for large writes only, so also check the size of the file and its lines.
   full <- function(written = NULL) {
     only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
-    abort_input("file", "not written completely", "writable", hint = "The disk may be full.",
+    abort_input("file", "not written completely", hint = "The disk may be full.",
                 message = sprintf("`file` \"%s\" does not take %s rows%s.", file, show_count(wanted), only))
   }
   check_output_file(file)
@@ -183,7 +182,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   if (is.null(request)) unlink(part)
   wanted <- done <- rows_written(part)
   con <- tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
-    abort_input("file", sprintf("\"%s\"", file), "a file that can be written", hint = conditionMessage(e))
+    abort_input("file", sprintf("cannot be written: \"%s\"", file), hint = conditionMessage(e))
   })
   on.exit({
     close(con)
@@ -218,7 +217,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   on.exit()
   if (wanted == 0) unlink(part)
   if (wanted == 0) none()
-  refuse_if(!file.rename(part, file), "file", sprintf("\"%s\"", file), "a file that can be replaced")
+  refuse_if(!file.rename(part, file), "file", sprintf("cannot be replaced: \"%s\"", file))
   invisible(file)
 }
 
@@ -228,7 +227,7 @@ check_output_file <- function(file) {
   link <- Sys.readlink(file)
   odd <- dir.exists(file) || (!is.na(link) && nzchar(link)) ||
     (file.exists(file) && .Platform$OS.type == "unix" && system2("test", c("-f", shQuote(path.expand(file)))) != 0L)
-  refuse_if(odd, "file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
+  refuse_if(odd, "file", sprintf("is a folder, device, pipe or link: \"%s\"", file))
 }
 
 # Returns the name of an incomplete file, which includes a hash of the request.

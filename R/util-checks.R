@@ -1,8 +1,8 @@
 # Checks arguments at exported functions. Each check returns the cleaned value or raises an error about the argument.
 
 # Raises the error of abort_input() if `wrong` is TRUE. Otherwise the other arguments are not evaluated.
-refuse_if <- function(wrong, argument, got, want, hint = NULL, message = NULL) {
-  if (wrong) abort_input(argument, got, want, hint, message)
+refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
+  if (wrong) abort_input(argument, got, want, hint, message, where)
 }
 
 # Returns a double matrix made from a matrix, a data frame of numbers or a vector (one column). Column names stay. A
@@ -10,8 +10,8 @@ refuse_if <- function(wrong, argument, got, want, hint = NULL, message = NULL) {
 check_matrix <- function(x, argument, allow_na = FALSE) {
   if (is.data.frame(x)) {
     j <- which(!vapply(x, is_plain_numeric, NA))[1L]
-    refuse_if(!is.na(j), argument, sprintf("%s in column `%s`", describe_column(x[[j]]), names(x)[j]),
-              "a data frame of numeric columns", hint = reason_not_numeric(x[[j]]))
+    refuse_if(!is.na(j), argument, describe_column(x[[j]]), "a data frame of numeric columns",
+              hint = reason_not_numeric(x[[j]]), where = sprintf("column `%s`", names(x)[j]))
     x <- as.matrix(x)
   }
   refuse_if(!is_plain_numeric(x) || length(dim(x)) > 2L, argument, describe(x),
@@ -30,8 +30,8 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
   if (!is.null(dim(y)) && length(y) == dim(y)[1L]) y <- y[seq_along(y)]
   refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
             hint = reason_not_numeric(y))
-  refuse_if(!is.null(n) && length(y) != n, argument, sprintf("of length %d", length(y)),
-            sprintf("of length %d", as.integer(n)))
+  refuse_if(!is.null(n) && length(y) != n, argument,
+            sprintf("has length %d, but there are %d rows", length(y), as.integer(n)))
   check_finite(as.double(y), argument, labels = labels)
 }
 
@@ -43,9 +43,8 @@ check_positive <- function(x, argument, length = NULL) {
   if (numbers && is.na(bad)) return(as.double(x))
   want <- if (is.null(length)) "positive numbers" else if (length == 1) "a positive number" else
     sprintf("%d positive numbers", as.integer(length))
-  got <- if (!numbers) describe(x) else
-    paste0(describe(as.double(x[bad])), if (n > 1L) sprintf(" (element %d)", bad))
-  abort_input(argument, got, want)
+  if (!numbers) abort_input(argument, describe(x), want)
+  abort_input(argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
 }
 
 # Returns a number for which ok(x) is TRUE.
@@ -84,7 +83,7 @@ check_flag <- function(x, argument) {
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
-  if (is.na(i)) abort_input(argument, describe(x), paste("one of", paste0("\"", choices, "\"", collapse = ", ")))
+  if (is.na(i)) abort_input(argument, describe(x), list_quoted(choices, "\"", 20L, "or"))
   choices[i]
 }
 
@@ -121,7 +120,7 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   } else {
     paste(if (is.null(labels)) "element" else "row", row)
   }
-  abort_input(argument, sprintf("%s in %s", format(x[i]), where), "finite", hint = if (is.na(x[i])) {
+  abort_input(argument, format(x[i]), "finite", where = where, hint = if (is.na(x[i])) {
     "Remove rows with missing values, as the formula method does with `na.action = na.omit`."
   })
 }
@@ -143,8 +142,8 @@ is_dates_as_text <- function(x) {
 
 describe_column <- function(x) {
   if (is.factor(x)) return("a factor")
-  if (is.object(x)) return(sprintf("class \"%s\"", class(x)[1L]))
-  typeof(x)
+  if (is.object(x)) return(sprintf("of class \"%s\"", class(x)[1L]))
+  paste("of type", typeof(x))
 }
 
 # Returns a hint on how to convert a value to numbers, or NULL.
@@ -158,6 +157,7 @@ reason_not_numeric <- function(x) {
                  "as.numeric(date) / 365.25 years."),
     sfc = points, sfg = points, sf = points,
     Spatial = "as.data.frame() makes a data frame whose columns include the coordinates.",
+    Surv = "family = weibull(), loglogistic() or lognormal() takes a Surv() response.",
     integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
   found <- by_class[inherits(x, names(by_class), which = TRUE) > 0L]
   if (length(found)) return(found[[1L]])
@@ -255,12 +255,11 @@ check_dots_empty <- function(dots_names, known) {
   if (!length(dots_names)) return(invisible(NULL))
   known <- setdiff(known, "...")
   name <- dots_names[1L]
-  refuse_if(is.na(name) || name == "", "...", "an argument without a name", "empty",
+  refuse_if(is.na(name) || name == "", "...", "has an argument without a name",
             hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
   exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
   ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
     switch(name, family = , approx = exact, h = , n.ahead = ahead, did_you_mean(name, known))
-  abort_input(name, "an unknown argument", "a known argument",
-              message = sprintf("`%s` is not an argument of this function.", name), hint = hint)
+  abort_input(name, "is not an argument of this function", hint = hint)
 }

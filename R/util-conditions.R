@@ -1,10 +1,14 @@
 # Raises classed conditions. Their fields serve handlers; their messages say what is wrong and what to do.
 
-# Raises an error about an argument. `got` is the value, or one string that describes the value. `want` follows "must
-# be". `hint` is a further sentence that says what to do. `message` replaces the sentence made from the other arguments.
-abort_input <- function(argument, got, want, hint = NULL, message = NULL) {
+# Raises an error about an argument. `got` is the value, or one string that describes the value: the message is
+# "`argument` must be <want>; <where> is <got>.". Without `want`, `got` is a predicate: "`argument` <got>.". `hint` is a
+# further sentence that says what to do. `message` replaces the sentence made from the other arguments.
+abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (!is.character(got) || length(got) != 1L) got <- describe(got)
-  if (is.null(message)) message <- sprintf("`%s` must be %s, not %s.", argument, want, got)
+  if (is.null(message)) {
+    message <- sprintf("`%s` %s.", argument, if (is.null(want)) got else
+      sprintf("must be %s; %s is %s", want, where, got))
+  }
   message <- paste(c(message, hint), collapse = " ")
   stop(classed(c("pfdtc_error_input", "error"), message, argument = argument, got = got))
 }
@@ -51,6 +55,13 @@ user_call <- function() {
     home <- environment(sys.function(i))
     if (!is.null(home) && identical(topenv(home), here)) return(shown_call(sys.call(i)))
   }
+}
+
+# Returns the name of the function that the user called, such as "vcov()".
+user_function <- function() {
+  name <- user_call()[[1L]]
+  name <- if (is.call(name)) as.character(name)[3L] else if (is.symbol(name)) as.character(name)
+  if (is.null(name)) "This function" else paste0(sub("[.](gp_fit|default)$", "", name), "()")
 }
 
 # Shortens a call for messages: data and functions that do.call() put into it are replaced by a description. Single
@@ -110,11 +121,11 @@ show_values <- function(x) {
 }
 
 # Lists names in quotes: `a`, `b` and `c`. Beyond `most` names it gives the number of the others.
-list_quoted <- function(x, quote = "`", most = 5L) {
+list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   shown <- paste0(quote, utils::head(x, most), quote)
-  if (length(x) > most) return(sprintf("%s and %d more", paste(shown, collapse = ", "), length(x) - most))
+  if (length(x) > most) shown <- c(shown, sprintf("%d more", length(x) - most))
   if (length(x) < 2L) return(shown)
-  paste(paste(shown[-length(shown)], collapse = ", "), "and", shown[length(shown)])
+  paste(paste(shown[-length(shown)], collapse = ", "), last, shown[length(shown)])
 }
 
 # Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar. For

@@ -137,7 +137,7 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
   expect_true(all(nchar(shown) <= 80))
   expect_match(shown[1], "50 rows.*4 folds")
   expect_match(shown[2], "kept")
-  expect_match(shown[length(shown)], "^ *all +50 ")
+  expect_match(shown[length(shown)], "^ *all rows +50 ")
   expect_identical(attr(cv, "overall")$n, 50L)
   expect_equal(sum(cv$n), 50)
   expect_match(utils::capture.output(print(cv[1:2, ]))[1], "fold") # a part of it prints as any data frame
@@ -190,7 +190,7 @@ test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts i
   expect_equal(cv$crps[1], mean(crps), tolerance = 1e-4)
   classes <- pfdtc(n > 3 ~ x, d, family = binomial(), kernel = kernel_se(0.7, 1), hyper = "fixed")
   shown <- utils::capture.output(print(cross_validate(classes, rep(1:3, 10), hyper = "held")))
-  expect_match(shown, "brier +accuracy", all = FALSE)
+  expect_match(shown, "Brier score +Accuracy", all = FALSE)
   expect_no_match(paste(shown, collapse = ""), "NA")
 })
 

@@ -99,7 +99,7 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
   fit <- with_replaced(few, with_seed(1, pfdtc(smooth, y, kernel = kernel_se(rep(1, 6), 1), noise = 1e-5,
                                                hyper = "fixed", center = FALSE, scale = FALSE)))
   expect_identical(fit$posterior, "exact")
-  expect_match(fit$because[["posterior"]], "gains .* at 80 held-out rows")
+  expect_match(fit$because[["posterior"]], "at 80 held-out rows")
   rough <- with_seed(2, data.frame(x = stats::runif(400)))
   rough$y <- sin(40 * rough$x) + with_seed(3, stats::rnorm(400) / 10)
   near <- with_replaced(few, with_seed(1, pfdtc(y ~ x, rough, kernel = kernel_matern(1 / 2, 0.001, 1), noise = 0.01,

@@ -45,7 +45,7 @@ test_that("one weight is a point's certificate; the training rows are there; a m
   expect_equal(linear_functional(fit, rep(1 / 30, 30), certified = FALSE)$mean, mean(fitted(fit)), tolerance = 1e-12)
   new[2, 1] <- NA
   expect_identical(is.na(linear_functional(fit, rbind(1, c(1, 0, 2, 0)), new)$mean), c(TRUE, FALSE))
-  expect_output(print(got), "4 functionals")
+  expect_output(print(got), "4 weighted sums")
   expect_identical(row.names(linear_functional(fit, rep(1 / 30, 30))), "1")
 })
 
@@ -177,7 +177,7 @@ test_that("summary() has the terms' shares, of a sum alone; intervals of terms a
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear() + kernel_se(5))
   shares <- summary(fit)$term_shares
   expect_equal(sum(shares), 1)
-  expect_output(print(summary(fit)), "Variance by term +linear [0-9]+ %, squared exponential [0-9]+ %")
+  expect_output(print(summary(fit)), "training rows +linear [0-9]+ %, squared exponential [0-9]+ %")
   expect_null(summary(gp_exact(dist ~ speed, cars, kernel = kernel_se()))$term_shares)
   expect_error(predict(fit, type = "terms", interval = "credible"), "terms", class = "pfdtc_error_input")
   expect_identical(colnames(predict(gp_exact(dist ~ speed, cars, kernel = kernel_se()), type = "terms")), "se(speed)")

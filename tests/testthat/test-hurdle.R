@@ -139,7 +139,7 @@ test_that("responses that are no hurdle are refused by name", {
   d <- hurdle_data(12)
   refused <- function(code, word) expect_error(code, word, class = "pfdtc_error_input")
   refused(gp_hurdle(I(y - 9) ~ x, d), "at least 0")
-  refused(gp_hurdle(I(y + 1) ~ x, d), "without zeros")
+  refused(gp_hurdle(I(y + 1) ~ x, d), "no zeros")
   refused(gp_hurdle(I(0 * y) ~ x, d), "all rows")
   refused(gp_hurdle(factor(y) ~ x, d), "numbers")
   refused(gp_hurdle(as.numeric(seq_along(y) == 3) ~ x, d), "one row")

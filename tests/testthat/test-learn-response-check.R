@@ -75,7 +75,7 @@ test_that("a deterministic response that stays as given has the structure of a f
   fits <- list(with_seed(1, pfdtc(y ~ ., d, transform = "auto")),
                with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
   expect_null(fits[[1L]]$transform)
-  expect_match(fits[[1L]]$kernel$label, "each input by itself") # its gain counts beside the profile of the choice
+  expect_match(fits[[1L]]$kernel$label, "per input") # its gain counts beside the profile of the choice
   expect_identical(fits[[1L]]$kernel$label, fits[[2L]]$kernel$label)
 })
 

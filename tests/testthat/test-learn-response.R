@@ -312,7 +312,7 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_match(said(31.4), "31 nats", fixed = TRUE)
   constant <- list(best = list(transform = NULL), refused = NULL)
   sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["sizes"]]
-  expect_match(sizes(), "less than 4 nats")
+  expect_match(sizes(), "less than its penalty, 4.0 nats")
   expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "refused")
 })
 

@@ -200,9 +200,9 @@ test_that("responses drawn at training rows have the noise of their weights", {
 
 test_that("print() and summary() name the method, its choices and what was reached", {
   fit <- fit_mixed()
-  expect_output(print(fit), "20 rows, 5 inputs.*6.*SoR")
+  expect_output(print(fit), "20 rows, 3 inputs.*6.*SoR")
   expect_output(print(fit), "squared exponential")
-  expect_output(print(fit), "fv")
+  expect_output(print(fit), "f [(]factor[)]")
   out <- withVisible(print_quietly(fit))
   expect_false(out$visible)
   expect_identical(out$value, fit)

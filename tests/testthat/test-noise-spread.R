@@ -54,8 +54,8 @@ test_that("heavy tails are found, change densities and intervals alone, and are 
   new <- d[-(1:300), ]
   fit <- with_seed(1, pfdtc(y ~ x, d[1:300, ], transform = "auto"))
   expect_gt(fit$noise_tail, 0.2)
-  expect_match(fit$because[["tails"]], "heavier than normal")
-  expect_output(print(fit), "heavy tails")
+  expect_match(fit$because[["tails"]], "Heavy-tailed noise")
+  expect_output(print(fit), "Noise tails")
   normal <- replace(fit, "noise_tail", list(NULL))
   expect_gt(mean(predict(fit, new, type = "density") - predict(normal, new, type = "density")), 0.03)
   expect_identical(predict(fit, new, se.fit = TRUE), predict(normal, new, se.fit = TRUE))

@@ -34,7 +34,7 @@ test_that("a level without rows is no class, and one class is refused", {
   expect_identical(fit$likelihood$levels, c("down", "up"))
   for (y in list(factor(rep("a", 20)), rep("a", 20), ordered(rep("a", 20)))) {
     d$y <- y
-    expect_error(fixed(y ~ x, d), "one class", class = "pfdtc_error_input")
+    expect_error(fixed(y ~ x, d), "single class", class = "pfdtc_error_input")
   }
 })
 

@@ -142,7 +142,7 @@ test_that("what is no positive number or count is refused by name", {
     expect_error(pfdtc(formula, d, family = family), word, class = "pfdtc_error_input")
   }
   refused(I(y - 1) ~ x, tweedie(), "at least 0")
-  refused(I(0 * y) ~ x, tweedie(), "above 0")
+  refused(I(0 * y) ~ x, tweedie(), "all rows")
   refused(I(n - min(n)) ~ x, truncated_poisson(), "from 1")
   refused(y ~ x, truncated_poisson(), "whole")
   refused(factor(n) ~ x, tweedie(), "factor")

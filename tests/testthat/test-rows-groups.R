@@ -44,7 +44,7 @@ test_that("a group is one column, with the numbers of its levels", {
   # The smooth part may read a design, too, and a number may be a group, and also an input.
   expect_identical(colnames(read_rows_of(y ~ x + (x | g), d)$x), c("x", "(g)"))
   expect_identical(colnames(read_rows_of(y ~ id + (1 | id), d)$x), c("id", "(id)"))
-  expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "number",
+  expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "numeric",
                  class = "pfdtc_message_groups")
   # A dot omits groups; unused levels are dropped.
   expect_identical(colnames(read_rows_of(y ~ . - h + (1 | g), d[c("y", "x", "g", "h")])$x), c("x", "(g)"))

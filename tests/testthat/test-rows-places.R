@@ -31,7 +31,7 @@ test_that("longitudes of any range, the date line and the poles are exact", {
 test_that("sphere() refuses what are no degrees, and takes missing values", {
   expect_error(sphere(10, 91), class = "pfdtc_error_input", "longitude first")
   expect_error(sphere("a", 1), class = "pfdtc_error_input", "lon")
-  expect_error(sphere(1:3, 1:2), class = "pfdtc_error_input", "long")
+  expect_error(sphere(1:3, 1:2), class = "pfdtc_error_input", "lat")
   expect_identical(rowSums(is.na(sphere(c(NA, 1), 1))) > 0, c(TRUE, FALSE))
 })
 

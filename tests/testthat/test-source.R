@@ -157,7 +157,7 @@ test_that("what cannot be had of a source is refused by name", {
   refused(pfdtc(l ~ a, in_blocks(d)), "1 to 20")
   refused(pfdtc(y ~ a, in_blocks(d, c(20, 40)), na.action = na.fail), "na.action")
   refused(pfdtc(y ~ a, in_blocks(d), weights = -b), "weights")
-  refused(pfdtc(y ~ a, in_blocks(d[0, ], 0)), "source")
+  refused(pfdtc(y ~ a, in_blocks(d[0, ], 0)), "no row")
   refused(pfdtc(y ~ a, rows_blocks(function() NULL, function() 1:3, c("y", "a"))), "data frame")
   refused(pfdtc(y ~ a, rows_blocks(function() NULL, function() data.frame(y = 1), c("y", "a"))), "`a`")
   refused(rows_blocks(1, function() NULL), "rewind")

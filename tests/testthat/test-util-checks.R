@@ -17,7 +17,7 @@ test_that("check_matrix() refuses what is not a number, with the place", {
     y[2, 2] <- bad
     e <- tryCatch(check_matrix(y, "x"), error = identity)
     expect_s3_class(e, "pfdtc_error_input")
-    expect_match(conditionMessage(e), paste0("`x` .*", bad, " in row 2, column 2 \\(`b`\\)"))
+    expect_match(conditionMessage(e), paste0("`x` .*row 2, column 2 \\(`b`\\) is ", bad))
   }
   expect_identical(check_matrix(cbind(c(1, NA)), "x", allow_na = TRUE), cbind(c(1, NA)))
   expect_identical(check_matrix(cbind(c(NaN, NA)), "x", allow_na = TRUE), cbind(c(NaN, NA)))
@@ -73,7 +73,7 @@ test_that("check_flag() and check_choice() want one of a few values", {
   expect_identical(check_choice(methods, methods, "hyper"), "pilot")
   expect_identical(check_choice("fix", methods, "hyper"), "fixed")
   for (bad in list("none", NA, 1, c("joint", "fixed"), NULL)) {
-    expect_input_error(check_choice(bad, methods, "hyper"), "\"pilot\", \"joint\", \"fixed\"")
+    expect_input_error(check_choice(bad, methods, "hyper"), "\"pilot\", \"joint\" or \"fixed\"")
   }
 })
 

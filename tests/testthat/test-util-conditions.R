@@ -3,13 +3,14 @@ test_that("an input error carries its class, the argument and what it got", {
   expect_s3_class(e, c("pfdtc_error_input", "error", "condition"), exact = TRUE)
   expect_identical(e$argument, "m")
   expect_identical(e$got, "0")
-  expect_identical(conditionMessage(e), "`m` must be a whole number from 1 to 100, not 0.")
+  expect_identical(conditionMessage(e), "`m` must be a whole number from 1 to 100; it is 0.")
 })
 
 test_that("a string is a description made already; a hint follows as its own sentence", {
-  e <- tryCatch(abort_input("x", "NaN in row 3", "finite", hint = "Leave it out."),
-                error = identity)
-  expect_identical(conditionMessage(e), "`x` must be finite, not NaN in row 3. Leave it out.")
+  e <- tryCatch(abort_input("x", "NaN", "finite", hint = "Leave it out.", where = "row 3"), error = identity)
+  expect_identical(conditionMessage(e), "`x` must be finite; row 3 is NaN. Leave it out.")
+  e <- tryCatch(abort_input("x", "has no rows"), error = identity)
+  expect_identical(conditionMessage(e), "`x` has no rows.")
   e <- tryCatch(abort_input("x", "text", "", message = "All of it."), error = identity)
   expect_identical(conditionMessage(e), "All of it.")
 })
