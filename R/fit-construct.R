@@ -75,14 +75,44 @@ construct_exact <- function(data, learned, s, state) {
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   if (!is.null(done$learned)) attr(done$learned, "below") <- below_maximum(done, used, posterior)
   n <- nrow(data$x)
+  p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
+  if (!some) data <- with_final_tail(data, p, done$learned, state)
   as_points <- method_traits(s)$chooses
   new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
     list(inducing = data$x, m = n, m_asked = n, inducing_method = "rows", neighbours = 0L)
   } else {
     list(m = if (some) m, chosen = if (some) used$rows)
   }, list(factors = posterior, evidence = evidence_of("exact", done$model, used, posterior),
-          small_n = if (!some && length(s$learn$free)) small_n_check(
-            new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior)))))
+          small_n = if (!some && length(s$learn$free)) small_n_check(p))))
+}
+
+# Returns the data with the tails of the noise that suit the final model. The response was chosen beside Matern 3/2,
+# whose misfit may hide tails, and little noise counted as none. The tails change if the leave-one-out log density of
+# all rows gains more than the price of a parameter (bench/tails.R). Below few_rows rows, learn_stage() has widened the
+# intervals already. With many rows, leave-one-out would take much time.
+with_final_tail <- function(data, p, learned, state) {
+  if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
+        isTRUE(attr(learned, "little_noise"))) return(data)
+  units <- response_units(data)
+  if (p$model$noise <= 2 * units$floor * units$weight) return(data)
+  loo <- posterior_without(p)
+  used <- responses_used(p)
+  known <- is.finite(loo$mean) & is.finite(loo$var)
+  spread <- rep_len(noise_spread(data["noise_trend"], data$x), nrow(data$x))[used$group]
+  f <- list(mean = loo$mean, var = pmax(loo$var, 0), noise = p$model$noise / used$w, spread = spread)
+  f <- lapply(f, `[`, known)
+  y <- used$y[known]
+  tail <- likeliest_tail(y, f)
+  now <- replace(f, "spread", list(f$spread + sum(data$noise_tail)))
+  gain <- tail[["gain"]] - sum(noisy_log_density(y, now) - noisy_log_density(y, f))
+  price <- max(parameter_nats, response_rule[["nats"]] * length(y))
+  if (!isTRUE(gain > price) || tail[["tail"]] == 0) return(data)
+  state$because["tails"] <- sprintf(
+    "Tails: heavier than normal; given all other rows they gain %.3g nats, net of a penalty of %g.",
+    tail[["gain"]] - price, price)
+  data$response_df <- sum(data$response_df) + is.null(data$noise_tail)
+  data$noise_tail <- tail[["tail"]]
+  data
 }
 
 # Returns by how much the log marginal likelihood at the variances of the fit is below that at the variances before they

@@ -145,7 +145,8 @@ find_response <- function(data, asked, open, first, state) {
   begun <- search_starts(problem, s$restarts, state)
   if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
-  from[c("s", "scale", "tails", "profile")] <- list(replace(s, "rows", list(NULL)), start$scale, open$tails, "matern32")
+  from[c("s", "scale", "profile")] <- list(replace(s, "rows", list(NULL)), start$scale, "matern32")
+  state$tails <- from$tails <- open$tails # with_final_tail() reads the first
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
     if (!is.null(from$simulator)) {
@@ -170,9 +171,8 @@ find_response <- function(data, asked, open, first, state) {
   state$response <- table_of_responses(choice, names(candidates))
   state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)
-  state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale)) {
+  state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale))
     list(theta = best$theta, report = begun$report)
-  }
   if (!is.null(state$begun)) state$begun$terms <- best$terms
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
     tell_classed("transformed", sprintf("The response is %s; effects of groups are on that scale. %s",

@@ -83,3 +83,31 @@ test_that("normal noise has no tails, and rows that repeat say nothing of them",
   expect_gt(likeliest_tail(with_seed(3, stats::rt(50, 1)), f)[["gain"]], 10)
   expect_lt(likeliest_tail(with_seed(3, stats::rnorm(50)), f)[["gain"]], 1)
 })
+
+test_that("tails that little noise hides are found beside the final kernel, by leave-one-out", {
+  d <- with_seed(2, data.frame(x = stats::runif(650), z = stats::runif(650)))
+  d$y <- 3 * d$x + d$z^2 + with_seed(3, 0.003 * stats::rt(650, 2))
+  fit <- with_seed(1, pfdtc(y ~ ., d[1:100, ], transform = "auto"))
+  expect_identical(fit$response$tail[fit$response$chosen], 0)
+  expect_match(fit$because[["tails"]], "given all other rows")
+  # the most likely variance of the log noise, by a dense inverse and numerical averages over the size of the noise
+  p <- posterior_of(fit)
+  B <- solve(ref_composite(as_sum(p$model$kernel), p$x) + diag(p$model$noise, 100))
+  data <- training_data(fit)
+  off <- drop(B %*% data$y) / diag(B)
+  var <- 1 / diag(B) - p$model$noise
+  log_density <- function(tail) {
+    sum(log(vapply(seq_along(off), function(i) {
+      over_sizes(function(s2) stats::dnorm(off[i], 0, sqrt(var[i] + s2)), p$model$noise, tail)
+    }, 0)))
+  }
+  best <- fit$noise_tail
+  at <- vapply(c(1, 1e-8, 0.8, 1.2), function(share) log_density(share * best), 0)
+  expect_gt(at[1L] - at[2L], 5)
+  expect_gte(at[1L], max(at[3:4]) - 0.05) # the search ends within .05 of the best variance
+  new <- d[-(1:100), ]
+  normal <- replace(fit, "noise_tail", list(NULL))
+  expect_gt(mean(predict(fit, new, type = "density") - predict(normal, new, type = "density")), 0.1)
+  few <- with_seed(1, pfdtc(y ~ ., d[1:40, ], transform = "auto")) # its intervals are wider already
+  expect_equal(sum(few$noise_tail), few$response$tail[few$response$chosen])
+})
