@@ -72,10 +72,12 @@ place_noise_trend <- function(trend, x, lengthscale) {
   trend
 }
 
-# Returns the Matern 3/2 correlation of rows of x with Z.
+# Returns the Matern 3/2 correlation of rows of x with Z. Differences from the first row of Z are exact where inputs are
+# large, such as seconds since 1970; squares of the inputs themselves would cancel.
 smooth_values <- function(smooth, x) {
-  x <- at_most_far(x / rep(smooth$lengthscale, each = nrow(x)))
-  z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
+  scaled <- function(x) at_most_far((x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x)))
+  x <- scaled(x)
+  z <- scaled(smooth$z)
   r <- pmin(sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0)), 1e3)
   (1 + r) * exp(-r)
 }

@@ -201,6 +201,8 @@ test_that("smooth features have the kernel's values as their products at Z", {
   z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
   r <- sqrt(3) * as.matrix(stats::dist(rbind(u, z)))[1:60, -(1:60)]
   expect_equal(smooth_values(smooth, x), (1 + r) * exp(-r), ignore_attr = TRUE, tolerance = 1e-7)
+  shifted <- replace(smooth, "z", list(smooth$z + 2^40)) # of which binary numbers keep 12 digits behind the point
+  expect_equal(smooth_values(shifted, x + 2^40), smooth_values(smooth, x), tolerance = 1e-3)
   features <- smooth_values(smooth, smooth$z) %*% smooth$root
   expect_equal(tcrossprod(features), smooth_values(smooth, smooth$z), tolerance = 1e-4) # small eigenvalues are left out
 })
