@@ -11,10 +11,10 @@ test_that("iris works end to end", {
   expect_output(print(summary(fit)), "3 classes")
   said <- function(fit, new) paste(capture.output(print(certify(fit, new, effort = "fast"))), collapse = " ")
   of_classes <- said(fit, new)
-  expect_match(of_classes, "mode of f")
-  expect_match(of_classes, "posterior mean *of f: its probabilities differ")
+  expect_match(of_classes, "at the mode")
+  expect_match(of_classes, "posterior mean instead; its +probabilities differ")
   counts <- said(pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(9, 1), hyper = "fixed"), cars[1:2, ])
-  expect_match(counts, "mode of f")
+  expect_match(counts, "at the mode")
   for (text in c(of_classes, counts)) expect_no_match(text, "times the sd") # f is in other units than the response
   expect_no_match(counts, "posterior mean *of f: its probabilities differ") # predict() stays at the mode
   expect_error(predict(fit, new, type = "prob"), "response", class = "pfdtc_error_input")
