@@ -163,7 +163,7 @@ test_that("a reference that is kept does the same without the rows, and is refus
 test_that("what is certified is said", {
   p <- laplace_problem_of("logit")
   said <- utils::capture.output(print(certify(laplace_fit_of(p, m = 4))))
-  expect_match(paste(said, collapse = " "), "not about the true")
+  expect_match(paste(said, collapse = " "), "not for +the true")
   fit <- laplace_fit_of(p, m = 4, keep_data = FALSE)
   expect_error(certify(fit, p$new), class = "pfdtc_error_input")
 })

@@ -92,7 +92,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   expect_gt(right(fit), 0.95)
   expect_gt(right(fit), right(without) + 0.05)
   expect_gt(fit$evidence, without$evidence + 3)
-  expect_output(print(fit), "linear mean")
+  expect_output(print(fit), "Mean +linear")
   expect_true(all(c("mean.variance", "mean") %in% names(coef(fit))))
   terms <- predict(fit, new, type = "terms")
   expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, new), ignore_attr = TRUE, tolerance = 1e-8)

@@ -29,11 +29,11 @@ test_that("curves are those of predict(), a panel a fit", {
 
 test_that("without an exact fit, without data, or for one fit alone", {
   shown <- draw_nowhere(plot_fits(cars_fits()$SoR))
-  expect_identical(unique(shown$panel), "SoR")
+  expect_identical(unique(shown$panel), "inducing points (SoR)")
   expect_true(all(is.na(shown$exact)))
   expect_silent(draw_nowhere(plot_fits(cars_fits(keep_data = FALSE), cars_exact)))
   slim <- draw_nowhere(plot_fits(unname(cars_fits(keep_data = FALSE)), ylim = c(0, 100), las = 1, main = "a"))
-  expect_identical(unique(slim$panel), c("DTC", "SoR"))
+  expect_identical(unique(slim$panel), c("inducing points (DTC)", "inducing points (SoR)"))
   expect_silent(draw_nowhere(plot_fits(rep(cars_fits(), 3), cars_exact, n = 5, points = FALSE)))
   expect_length(unique(draw_nowhere(plot_fits(rep(cars_fits(), 3), cars_exact, n = 5))$panel), 6)
   expect_silent(draw_nowhere(plot_fits(cars_fits(), cars_exact, newdata = data.frame(speed = 10))))
