@@ -1,7 +1,7 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
 #' Returns intervals that are guaranteed to contain the posterior mean and sd of the exact Gaussian process at every row
-#' of `newdata`, without computing that process. The guarantee is about the approximation, not the choice of the model.
+#' of `newdata`. The guarantee is about the approximation, not the choice of the model.
 #' For a non-Gaussian `family`, "exact GP" means Laplace's approximation to its posterior, without inducing points;
 #' [laplace_check()] examines it. From four classes on, intervals of probabilities include an estimated error.
 #' @param fit A fit of any kind, except with `approx = "vi"`.
@@ -14,7 +14,7 @@
 #' @param m2 Number of inducing points of a new reference, as in [reference()].
 #' @param test_points Number of rows of `newdata` that may become further inducing points of a new reference. Default:
 #'   `m2 / 4`.
-#' @param max_seconds Time limit in seconds for the steps that follow the reference. Default: 10, or `Inf` for
+#' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for
 #'   `"tight"`.
 #' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
 #' @param ... Not used.

@@ -20,7 +20,7 @@
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
 #'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their probabilities, as long as the
-#'     share of draws is at least `prob` (Bolin and Lindgren 2015, JRSS B 77).
+#'     share of draws is at least `prob`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the

@@ -53,7 +53,6 @@
 #' for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of f;
 #' with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
 #' intervals of a mean response are at quantiles of f; `fit`, an average, may lie outside (not for several classes).
-#' Conformal intervals compute leave-one-out predictions in each call.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
 #'   one, up to rounding.
