@@ -190,7 +190,7 @@ print_parameters <- function(about, show) {
                   ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     note <- if (!is.null(rotation_of(about$kernel)))
-      "The lengthscale of an input is of what the inputs before it do not tell of it within the classes." else
+      "Rotated inputs: each lengthscale is that of an input's residual on the inputs before it, within classes." else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
