@@ -177,7 +177,7 @@ made_from_rows <- function(what, make) {
 aux_kinds <- list(
   # The mean at the rows is the exact posterior mean. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
-    sprintf("white noise around the exact posterior mean, with %sthe noise variance",
+    sprintf("distribution of the pF divergence: the exact posterior mean plus white noise of %sthe noise variance",
             if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
   }, make = function(how, data, model, ...) {
     structure(list(objective = "white", label = format(how), model = model, variance = as.double(how$variance)),

@@ -68,7 +68,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   distance <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error")
   prediction <- c("rmse_pred", "nlpd", "coverage")
   blocks <- list("Fits" = setdiff(kept, c("method", distance, prediction)),
-                 "Distance from the exact GP (mean and sd in units of f, divergences in nats)" = distance,
+                 "Distance from the exact GP (errors in units of f, divergences in nats)" = distance,
                  "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
   for (title in names(blocks)) {

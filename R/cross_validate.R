@@ -234,7 +234,7 @@ of_rows <- function(fit, value, n, argument) {
   refuse_if(!is.atomic(value) || length(value) != n || anyNA(value), argument,
             if (!is.atomic(value)) paste("is", describe(value)) else if (anyNA(value)) "has missing values" else
               sprintf("has length %d, but the fit has %d rows", length(value), n),
-            hint = if (is.character(value) && length(value) == 1L) sprintf("Use %s = data$%s.", argument, value))
+            hint = if (is.character(value) && length(value) == 1L) sprintf("Write %s = data$<column>.", argument))
   value
 }
 

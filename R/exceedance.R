@@ -19,8 +19,8 @@
 #'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
-#'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their probabilities, as long as the
-#'     share of draws is at least `prob`.
+#'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their
+#'     probabilities, as long as the share of draws is at least `prob`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
@@ -179,21 +179,22 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   about <- attr(x, "about")
   if (!is.null(about) && "region" %in% names(x)) {
     count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
-    cat(wrap(sprintf("Probability that %s exceeds %s, at %d place%s", if (about$of == "f") "f" else "a new response",
+    cat(wrap(sprintf("Probability that %s exceeds %s, at %d place%s",
+                     if (about$of == "f") "the mean response" else "a new response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
     print_fields(c(
       Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
       Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
-        sprintf(" (%d for lack of data, %d perhaps because of the approximation)", count("data", "because"),
+        sprintf(" (%d also under the exact GP; %d that the exact GP may decide)", count("data", "because"),
                 count("approximation", "because"))
       }),
-      Bounds = if (about$certified) "certified: they contain the probability of the exact GP",
+      Bounds = if (about$certified) "certified: they contain the probability under the exact GP (see ?certify)",
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
-        sprintf("%d above together, %d below together (estimates by %.0f draws)", count("above", "joint"),
-                count("below", "joint"), as.double(about$draws))
+        sprintf("%d rows all above and %d all below, each set with probability at least %s (estimated by %.0f draws)",
+                count("above", "joint"), count("below", "joint"), format(about$prob), as.double(about$draws))
       }))
   }
   empty <- vapply(x, function(v) all(is.na(v)), NA)

@@ -73,7 +73,8 @@ construct_exact <- function(data, learned, s, state) {
     }, otherwise = done)
   }
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
-  if (!is.null(done$learned)) attr(done$learned, "below") <- below_maximum(done, used, posterior)
+  factor <- attr(done$learned, "factor")
+  if (!is.null(factor)) attr(done$learned, "below") <- below_maximum(done, factor, used, posterior)
   n <- nrow(data$x)
   p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
   if (!some) data <- with_final_tail(data, p, done$learned, state)
@@ -116,10 +117,9 @@ with_final_tail <- function(data, p, learned, state) {
 }
 
 # Returns by how much the log marginal likelihood at the variances of the fit is below that at the variances before they
-# were multiplied by the factor c for few rows; 0 without such a factor. With K = c K1 for n rows,
+# were multiplied by the factor c for few rows. With K = c K1 for n rows,
 #   log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
-below_maximum <- function(done, rows, posterior) {
-  factor <- attr(done$learned, "factor") %||% 1
+below_maximum <- function(done, factor, rows, posterior) {
   quadratic <- sum(rows$y * posterior$alpha) + rows$shift$ss / done$model$noise
   (rows$n * log(factor) - (factor - 1) * quadratic) / 2
 }

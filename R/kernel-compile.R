@@ -78,7 +78,7 @@ change_leaves <- function(kernel, f) {
 # same order, or NA if they are not yet known.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
-  parts <- as_sum(kernel)
+  parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
   leaves <- parts$leaves
   met <- integer()
   groups <- list() # term, leaf, what, how many, values, held, mean
@@ -114,7 +114,7 @@ compile_kernel <- function(kernel) {
              if (!is.null(leaf$given)) c(leaf$given))
     }), values = unlist(values),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
-      rotation = matrix_of_rotation(rotation_of(parts))))
+      rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts))))
 }
 
 # Returns the compiled kernel with these parameters, in the order of its table.
@@ -285,8 +285,9 @@ column_lengthscales <- function(leaf) {
 
 # Returns the rotation of a kernel, or NULL.
 rotation_of <- function(kernel) {
-  leaves <- as_sum(kernel)$leaves
+  leaves <- if (is.null(kernel$leaves)) as_sum(kernel)$leaves else kernel$leaves
   rotation <- Find(Negate(is.null), lapply(leaves, `[[`, "rotation"))
+  if (is.null(rotation)) return(NULL)
   same <- vapply(leaves, function(leaf) {
     identical(leaf$rotation, rotation) || !any(leaf$inputs %in% rotation$inputs)
   }, NA)
@@ -302,9 +303,8 @@ rotated <- function(kernel, x) {
   x
 }
 
-# Returns the rotation of the columns up to the last rotated one, or NULL.
+# Returns the rotation of the columns, by default of those up to the last rotated one.
 matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
-  if (is.null(rotation)) return(NULL)
   by <- diag(1, length(columns))
   at <- match(rotation$inputs, columns)
   by[at, at] <- rotation$by

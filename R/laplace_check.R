@@ -82,12 +82,13 @@ laplace_check_lines <- function(x) {
   variational <- is.na(x$laplace)
   reliable <- isTRUE(x$khat <= 0.7)
   c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable below" else "not reliable above"),
-    sprintf("the %s log marginal likelihood is off by %s (standard error %s)",
+    sprintf("the %s log marginal likelihood minus the estimate is %s (standard error %s)",
             if (variational) "variational bound of the" else "Laplace",
             number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
     if (reliable) {
-      c(sprintf("the true mean of f is within %s sd of the %s at the rows", number(x$shift),
+      c(sprintf("the true mean of f differs from the %2$s by about %1$s sd at most, at the rows", number(x$shift),
                 if (variational) "fit's mean" else "mode"),
-        sprintf("the true sd of f is %s to %s times that of the fit", number(x$sd_ratio[1L]), number(x$sd_ratio[2L])))
+        sprintf("the true sd of f is about %s to %s times that of the fit", number(x$sd_ratio[1L]),
+                number(x$sd_ratio[2L])))
     })
 }

@@ -241,6 +241,6 @@ asked_transform <- function(transform, data, s) {
 
 new_transform <- function(kind, y) {
   if (kind == "log") return(structure(list(kind = kind, lambda = 0), class = "pfdtc_transform"))
-  structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = column_spread(y)),
+  structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = spreads_of(matrix(y))),
             class = "pfdtc_transform")
 }

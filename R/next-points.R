@@ -49,7 +49,9 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
     if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
     refuse_if(!is.data.frame(candidates) || nrow(candidates) < n, "candidates", describe(candidates),
               sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
-    candidates <- candidates[intersect(names(candidates), input_names(fit))]
+    lacking <- setdiff(input_names(fit), names(candidates))
+    refuse_if(length(lacking), "candidates", sprintf("lacks %s, which the fit needs", list_quoted(lacking)))
+    candidates <- candidates[input_names(fit)]
   }
   design <- list(fit = fit, posterior = posterior_of(fit), sign = c(minimum = 1, maximum = -1)[goal],
                  exact = asks_no_noise(fit$asked$noise))

@@ -42,15 +42,17 @@ check_fixed <- function(fix, names) {
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
 # unit), low and high (limits of the search), ard and keep (TRUE for a prior whose precision does not decrease with the
 # rows). The unit of a lengthscale is the spread of its input, of a period the input's range, and of a variance `power`
-# over the mean of k(x, x), `over`. `spreads` has column_spread() of each column, if known.
+# over the mean of k(x, x), `over`. `spreads` has the spreads of the columns, if known.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
-  kernel <- as_sum(kernel)
+  if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
   given <- x
-  x <- rotated(kernel, x)
-  if (!identical(x, given)) spreads <- spreads_of(x)
+  if (any(lengths(lapply(leaves, `[[`, "rotation")))) {
+    x <- rotated(kernel, x)
+    spreads <- spreads_of(x)
+  }
   usual <- list(unit = 1, over = 1, start = 1, middle = 0, sd = 1, low = 1e-3, high = 1e3, ard = FALSE, keep = FALSE)
   additive <- function(leaf) length(additive_inputs(leaf))
   of_lengthscale <- function(leaf, at) {
@@ -151,16 +153,16 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns column_spread() of each column.
-spreads_of <- function(x) vapply(seq_len(ncol(x)), function(j) column_spread(x[, j]), 0)
-
-# Returns the sd of v, or if a few outliers make it ten times the sd that the middle half implies, the smaller sd.
-column_spread <- function(v) {
-  range <- max(v) - min(v)
-  if (!(range > 0) || !is.finite(range)) return(1)
-  sd <- range * sqrt(mean(((v - mean(v)) / range)^2))
-  middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
-  if (middle > 0 && 10 * middle < sd) middle else sd
+# Returns the sd of each column, or the sd that the middle half of its values implies if that is less than a tenth.
+spreads_of <- function(x) {
+  vapply(seq_len(ncol(x)), function(j) {
+    v <- x[, j]
+    range <- max(v) - min(v)
+    if (!(range > 0) || !is.finite(range)) return(1)
+    sd <- range * sqrt(mean(((v - mean(v)) / range)^2))
+    middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
+    if (middle > 0 && 10 * middle < sd) middle else sd
+  }, 0)
 }
 
 dimnames_of <- function(v, names) {
@@ -209,7 +211,7 @@ mean_leaf <- function(x, columns, variance) {
 basis_units <- function(x) {
   if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
-  unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
+  unit <- ifelse(coded, 1, spreads_of(x))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
 }
 

@@ -221,8 +221,8 @@ because_moved <- function(asked, move, near, alone) {
       if (!alone) ": moving them would not change predictions", "."))
   }
   if (identical(method_traits(asked)$objective, "none")) "Inducing points are not moved." else
-    sprintf("Inducing points are moved, because %s.", if (!moves_points(asked))
-      "without neighbours this changes predictions" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
+    sprintf("Locations of inducing points are optimised, because %s.", if (!moves_points(asked))
+      "this changes predictions" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
         if (!is.null(asked[["aux"]])) "`aux` was given" else if (!is.null(asked$tol)) "`tol` was given" else
           if (asked$hyper %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\" was given", asked$hyper) else
             sprintf("%s() does so", asked$method))

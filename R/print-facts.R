@@ -10,7 +10,7 @@ fit_fields <- list(
     levels <- response$levels
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
            count_of(if (variables) variables else inputs, "input"),
-           if (variables && variables != inputs) sprintf(" (%s)", count_of(inputs, "column")),
+           if (variables && variables != inputs) sprintf(" (%s with those of levels)", count_of(inputs, "column")),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
@@ -91,7 +91,7 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (!is.null(fit$noise_tail)) {
-      with_numbers("heavy: normal with random variance, sd of the log variance %s", sqrt(fit$noise_tail))
+      with_numbers("heavy in predictions: normal with random variance, sd of the log variance %s", sqrt(fit$noise_tail))
     }
   },
   # Print nugget, partial sill and practical ranges, the terms of geostatistics, if two coordinates are the only inputs.
@@ -117,8 +117,8 @@ fit_fields <- list(
                   divergence = "greedy in the pF divergence", random = "random rows", kmeans = "k-means",
                   given = "as given", fit$inducing_method)
     if (isTRUE(fit$moved)) {
-      how <- sprintf("optimised from %s (%s)", if (is.na(fit$evaluations["other start"])) "a start" else
-        "the better of two starts", how)
+      how <- sprintf("with optimised locations (start: %s%s)", how,
+                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two")
     }
     points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
     if (isTRUE(fit$m < fit$m_asked)) {

@@ -248,9 +248,9 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
            if (!is.null(m2)) sprintf("reference posterior with %.0f inducing points", m2),
            if (isTRUE(passes > 0)) sprintf("%.0f product%s with the n x n kernel matrix", passes, plural_s(passes)),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
-  what <- attr(x, "of") %||% "row"
-  cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), toString(how)), exdent = 2),
-      sep = "\n")
+  of <- if (is.null(x$class)) count_of(nrow(x), attr(x, "of") %||% "row") else
+    sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), length(unique(x$class)))
+  cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
   print_rows(x, n, digits, ...)
 }
@@ -278,7 +278,8 @@ certificate_fields <- function(x) {
   ratio <- ratio[is.finite(ratio)]
   weights <- attr(x, "weights")
   outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper)[known])
-  list(Mean = if (any(known)) paste0("`mean` differs from the exact mean by at most ", number(largest), of_sd),
+  exact <- if (is.null(attr(x, "likelihood"))) "mean" else "mode of f"
+  list(Mean = if (any(known)) paste0("`mean` differs from the exact ", exact, " by at most ", number(largest), of_sd),
        Sd = if (length(ratio)) {
          ends <- unique(number(range(ratio)))
          if (identical(ends, "1")) "`sd` equals the exact sd to 3 digits" else
@@ -290,12 +291,15 @@ certificate_fields <- function(x) {
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved"))) {
-             paste0("predict() uses the posterior mean instead; its probabilities differ",
+             paste0("predict() uses the posterior mean of f; its probabilities differ from `response`",
                     if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
            })
        },
        Claims = attr(x, "claims"),
-       "Pareto k" = if (!is.null(attr(x, "check"))) laplace_check_lines(attr(x, "check")),
+       Estimates = if (!is.null(attr(x, "check"))) {
+         lines <- laplace_check_lines(attr(x, "check"))
+         c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
+       },
        Mixture = if (!is.null(weights)) {
          sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
                        "of the exact GP"), nrow(weights))
@@ -305,9 +309,9 @@ certificate_fields <- function(x) {
 
 #' @export
 print.pfdtc_laplace_check <- function(x, ...) {
-  cat(sprintf("Check of the %s posterior by %d weighted draws: estimates, not bounds\n",
+  cat(sprintf("Check of the %s posterior by importance sampling (%d draws); all but the lower bound are estimates\n",
               if (is.na(x$laplace)) "variational" else "Laplace", x$draws))
-  print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Evidence = laplace_check_lines(x)[2L],
+  print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Likelihood = laplace_check_lines(x)[2L],
                     Posterior = laplace_check_lines(x)[-(1:2)],
                     "Lower bound" = sprintf("%s, of the true log marginal likelihood of the exact GP",
                                             format(x$elbo, digits = 7))))

@@ -41,6 +41,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   response <- response_of(fit)
   name <- response_name(fit)
   theta <- stats::coef(fit)
+  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # `Noise` has its range
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else
@@ -59,7 +60,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]],
-    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs"), stats::setNames(value, names(theta)),
+    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs (levels of factors are 0 or 1)"),
+    stats::setNames(value, names(theta)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),

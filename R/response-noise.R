@@ -75,20 +75,21 @@ place_noise_trend <- function(trend, x, lengthscale) {
 # Returns the Matern 3/2 correlation of rows of x with Z. Differences from the first row of Z are exact where inputs are
 # large, such as seconds since 1970; squares of the inputs themselves would cancel.
 smooth_values <- function(smooth, x) {
-  scaled <- function(x) at_most_far((x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x)))
-  x <- scaled(x)
+  scaled <- function(x) (x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x))
+  x <- pmin(pmax(scaled(x), -most_far), most_far)
   z <- scaled(smooth$z)
   r <- pmin(sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0)), 1e3)
   (1 + r) * exp(-r)
 }
 
-# Limits scaled inputs to numbers whose products are finite.
-at_most_far <- function(u) pmin(pmax(u, -1e100), 1e100)
+# Scaled inputs are limited to numbers whose products are finite.
+most_far <- 1e100
 
 # Returns the features of the rows of x, the linear part first.
 noise_basis <- function(trend, x) {
   linear <- x[, trend$columns, drop = FALSE]
-  linear <- at_most_far((linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x)))
+  linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
+  linear <- pmin(pmax(linear, -most_far), most_far)
   if (is.null(trend$smooth)) return(linear)
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }

@@ -284,8 +284,8 @@ check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
   abort_input(argument,
-              sprintf("has %d level%s, but needs %s: %s", K, plural_s(K), if (several) "at least two" else "two",
-                      list_quoted(levels, "\"")),
+              sprintf("has %d level%s (%s), but %s are needed", K, plural_s(K), list_quoted(levels, "\""),
+                      if (several) "at least two" else "two"),
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 

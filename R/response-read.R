@@ -275,7 +275,7 @@ check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   likelihood <- as_likelihood(family)
   response <- as_response(likelihood)
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
-            describe(family), "a family of numbers or counts")
+            describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
   y <- check_vector(y, "y")
   failures_of(likelihood, y, check_vector(f, "f"))
 }
@@ -312,7 +312,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),
     "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
-    "the second derivative is inside its bounds" = inside)
+    "the second derivative is inside the stated bounds" = inside)
   claims <- claims[!vapply(claims, is.null, NA)]
   first <- vapply(claims, function(ok) which(!(ok %in% TRUE) & (finite | !all(finite)))[1L], 1L)
   structure(data.frame(claim = names(claims), holds = is.na(first), f = grid$f[first], y = grid$y[first],

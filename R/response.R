@@ -272,7 +272,7 @@ posterior_needs <- list(
   certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
     paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
           "\"laplace\") has one. evidence_bounds() works for this fit.")),
-  families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior is a normal distribution."))
+  families = list(approx = c("laplace", "vi"), hint = "Regression has no Laplace approximation."))
 
 # Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
 check_posterior <- function(fit, need, argument = "fit", what = user_function()) {

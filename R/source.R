@@ -59,8 +59,8 @@ with_fixed_seed <- function(expr, seed = 1) {
 
 # Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b). Returns NULL if
 # all are NULL. `visit` may run in another process, so it must use nothing but `block` and the arguments of the function
-# that made it. The order of merging changes rounding only. The environment `so_far` has the `value` and the number of `rows` so
-# far, also after an error or an interrupt.
+# that made it. The order of merging changes rounding only. The environment `so_far` has the `value` and the number of
+# `rows` so far, also after an error or an interrupt.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)

@@ -147,11 +147,10 @@ response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, ter
                    nats = 0.0025)
 
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are also
-# tried, and the best of the three is used to choose the transform. If its noise is below `noise` and held-out squared errors are below the share `left`, the response is
-# deterministic. Then a transform must lower held-out squared errors by the factor `error` (`kink` for Yeo-Johnson); or
-# its increase in held-out log density per row, minus `sure` standard errors, must exceed `gain` nats, without larger
-# squared errors
-# (bench/cliff.R).
+# tried, and the best of the three is used to choose the transform. If its noise is below `noise` and held-out squared
+# errors are below the share `left`, the response is deterministic. Then a transform must lower held-out squared errors
+# by the factor `error` (`kink` for Yeo-Johnson); or its increase in held-out log density per row, minus `sure` standard
+# errors, must exceed `gain` nats, without larger squared errors (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
 # A transform counts as this number of parameters of 2 nats, like smooth noise (bench/response.R).

@@ -235,7 +235,7 @@ test_that("so many passes as are said bring the mean within a tenth of the sd, b
   shares <- lapply(all, function(c) (c$mean_upper - c$mean_lower) / 2 / c$sd_upper)
   for (passes in c(2, 3, 5)) {
     said <- attr(all[[passes]], "advice")
-    more <- as.integer(sub(".* about ([0-9]+) more passes.*", "\\1", said[1]))
+    more <- as.integer(sub(".* about ([0-9]+) more products.*", "\\1", said[1]))
     wide <- shares[[passes]] > 1
     needed <- which(vapply(shares, function(share) stats::median(share[wide]), 0) <= 0.1)[1] - passes
     expect_lte(abs(more - needed), 1)

@@ -289,7 +289,7 @@ test_that("fits of another model are refused with the reason", {
   expect_input_error(kl_divergence(cars, exact), "fit")
   other <- fit_by("gp_exact", moved)
   expect_input_error(pf_divergence(fit_by("gp_dtc", p), other))
-  expect_input_error(pf_divergence(fit_by("gp_dtc", p), package_nu(moved, aux_sor(rows = 1:3))), "data")
+  expect_input_error(pf_divergence(fit_by("gp_dtc", p), package_nu(moved, aux_sor(rows = 1:3))), "nu")
   for (method in c("gp_sor", "gp_fitc", "gp_subsample", "gp_exact")) {
     expect_input_error(pf_divergence(fit_by(method, p), exact), method)
   }

@@ -70,7 +70,7 @@ test_that("the prior of lengthscales counts their common level once", {
   }
   expect_equal(price(rep(0.7, 6)), 0.5)                    # one sd of the level, whatever their number
   expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # and one each of what two have beyond it
-  expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * column_spread(x[, 1L]))
+  expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * spreads_of(x)[1L])
   expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
 })
 

@@ -38,7 +38,7 @@ test_that("the elbo is below the evidence by weights, and what inducing points l
     expect_lt(few$elbo, whole$elbo)
     expect_true(whole$ess > 0.2 && whole$ess <= 1)
   }
-  expect_output(print(whole), "not bounds")
+  expect_output(print(whole), "all but the lower bound are estimates")
   expect_error(laplace_check(pfdtc(dist ~ speed, cars)), class = "pfdtc_error_input")
 })
 

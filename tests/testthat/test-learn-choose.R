@@ -233,7 +233,7 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   fit <- learn_rows(circle)
   expect_false(has_profile(fit$kernel, "mean"))
   expect_true("linear mean" %in% fit$kernels$kernel)
-  expect_output(print(summary(fit)), "linear mean +[+]")
+  expect_output(print(summary(fit)), "linear mean +log marginal likelihood +0")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3)) # priors decide: prior_share() is 1
   expect_identical(few$kernels$kernel[few$kernels$chosen], "linear mean")
   # If the value of the model found is -Inf, the model is kept.

@@ -37,7 +37,7 @@ test_that("the kernel of a season is the sum that it is meant to be", {
   k <- set_values(k, c(2, 0.5, 0.7, 1, 5, 0.3, 0.4, 0.2, 1.5))
   r <- abs(outer(x[, 1], x[, 1], "-"))
   a <- sqrt(5) * r / 5
-  u <- (x[, 1] - mean(x[, 1])) / column_spread(x[, 1])
+  u <- (x[, 1] - mean(x[, 1])) / spreads_of(x)[1]
   want <- 0.5 * exp(-r^2 / 8) + 0.3 * exp(-2 * sin(pi * r)^2 / 0.7^2) * (1 + a + a^2 / 3) * exp(-a) +
     0.2 * exp(-r / 0.4) + 1.5 * (1 + outer(u, u))
   expect_equal(native_kernel_matrix(k, x, x), want, tolerance = 1e-12, ignore_attr = TRUE)
@@ -131,7 +131,7 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   expect_identical(which(is.na(ahead$x)), 5L)
   expect_error(generics::forecast(pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")),
                class = "pfdtc_error_input", "regular")
-  expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "one series")
+  expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "2 series")
 })
 
 test_that("months, quarters and years of dates are regular, and forecasts continue them", {

@@ -61,8 +61,8 @@ test_that("an input far from all others does not hide them", {
   expect_lt(sqrt(mean((fitted(fit)[1:120] - data$f)^2)), 0.1)
   # Columns with few values other than one have no middle half, so that their sd is used.
   sparse <- c(rep(0, 99), 5)
-  expect_equal(column_spread(sparse), sqrt(mean((sparse - mean(sparse))^2)))
-  expect_equal(column_spread(c(1:99, 1e9)), 49.5 / 1.349)
+  expect_equal(spreads_of(matrix(sparse)), sqrt(mean((sparse - mean(sparse))^2)))
+  expect_equal(spreads_of(matrix(c(1:99, 1e9))), 49.5 / 1.349)
 })
 
 test_that("values given as starts lead away from where nothing is", {

@@ -270,7 +270,7 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
   points <- slices(fit, NULL, NULL, 0.95, 5, type = "link", terms = TRUE)$points
   wt <- points[points$input == "se(wt)", ]
   expect_equal(wt$y, unname(predict(fit, type = "terms")[, 1] + residuals(fit)))
-  expect_error(plot(gp_exact(dist ~ speed, cars, kernel = kernel_se()), terms = TRUE), "sums",
+  expect_error(plot(gp_exact(dist ~ speed, cars, kernel = kernel_se()), terms = TRUE), "needs a sum",
                class = "pfdtc_error_input")
   skip_if_not_installed("ggplot2")
   expect_s3_class(ggplot2::ggplot_build(ggplot2::autoplot(fit, terms = TRUE, n = 5)), "ggplot_built")
@@ -353,5 +353,5 @@ test_that("choices are drawn from their tables", {
   on.exit(grDevices::dev.off())
   expect_identical(plot(fit, which = "choices"), f$value)
   fixed <- pfdtc(y ~ x, d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
-  expect_error(plot(fixed, which = "choices"), "chose nothing", class = "pfdtc_error_input")
+  expect_error(plot(fixed, which = "choices"), "made no choice", class = "pfdtc_error_input")
 })
