@@ -91,8 +91,8 @@ measures <- list(
 # Where a goal is not reached, the value may not rise above the ceiling. Ceilings fall with every step, and rise where
 # the package learns something new: the response and kernel that a fit finds (21,500 lines of R), then groups, classes,
 # other responses, places, times and decisions (27,200), certified classes, hurdles, Tweedie responses (28,350; then
-# 26,620 in fewer functions), exact averages of classes and dates in files (26,715; then 26,350), kernels of rotated inputs,
-# fits that hold their model frame, tails of the final model, and sentences that name what is wrong (26,930).
+# 26,620 in fewer functions), exact averages of classes and dates in files (26,715; then 26,350), kernels of rotated
+# inputs, fits that hold their model frame, tails of the final model, and sentences that name what is wrong (26,930).
 ceiling <- c("R lines" = 26930, "R lines of code" = 19885, "R lines of help" = 1900, "R files" = 102,
              "named functions" = 1633, "lines that write into settings" = 2, "lines of help shown, all pages" = 3500,
              "lines of help shown, pfdtc()" = 150, "C lines" = 13485,

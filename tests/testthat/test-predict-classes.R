@@ -12,7 +12,7 @@ test_that("iris works end to end", {
   said <- function(fit, new) paste(capture.output(print(certify(fit, new, effort = "fast"))), collapse = " ")
   of_classes <- said(fit, new)
   expect_match(of_classes, "at the mode")
-  expect_match(of_classes, "posterior mean instead; its +probabilities differ")
+  expect_match(of_classes, "posterior mean of f; its +probabilities differ")
   counts <- said(pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(9, 1), hyper = "fixed"), cars[1:2, ])
   expect_match(counts, "at the mode")
   for (text in c(of_classes, counts)) expect_no_match(text, "times the sd") # f is in other units than the response
