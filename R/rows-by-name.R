@@ -40,7 +40,7 @@ with_kept_rows <- function(call, held) {
 refuse_lost_data <- function(fit, name) {
   abort_input("data", "lost", "found by its name",
               message = sprintf("The fit does not hold its rows, and `%s` is not a data frame here.", deparse1(name)),
-              hint = if (is.null(fit$data)) "Give rows as `newdata` where a function has it, or fit with `keep_data = TRUE`." else
+              hint = if (is.null(fit$data)) "Give the rows as `newdata`, or fit with `keep_data = TRUE`." else
                 "Make these data available again, or fit again.")
 }
 
