@@ -314,14 +314,15 @@ ended_by_time <- function(fit) {
 #' exact <- gp_exact(dist ~ speed, cars)
 #' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
 #' kl_divergence(vfe, exact)
-#' @rawNamespace
-#' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)
-#' S3method(gp_exact, default); S3method(gp_exact, formula)
-#' S3method(gp_vfe, default); S3method(gp_vfe, formula)
-#' S3method(gp_dtc, default); S3method(gp_dtc, formula)
-#' S3method(gp_sor, default); S3method(gp_sor, formula)
-#' S3method(gp_fitc, default); S3method(gp_fitc, formula)
-#' S3method(gp_subsample, default); S3method(gp_subsample, formula)
+#' @rawNamespace export(gp_exact)
+#' export(gp_vfe)
+#' export(gp_dtc)
+#' export(gp_sor)
+#' export(gp_fitc)
+#' export(gp_subsample)
+#' S3method(gp_exact,default); S3method(gp_exact,formula); S3method(gp_vfe,default); S3method(gp_vfe,formula)
+#' S3method(gp_dtc,default); S3method(gp_dtc,formula); S3method(gp_sor,default); S3method(gp_sor,formula)
+#' S3method(gp_fitc,default); S3method(gp_fitc,formula); S3method(gp_subsample,default); S3method(gp_subsample,formula)
 NULL
 
 gp_exact <- function(x, ...) UseMethod("gp_exact")

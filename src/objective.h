@@ -9,7 +9,7 @@
 #include "pf.h"
 #include "stats.h"
 
-/* What an objective reads. */
+/* An objective is computed from these inputs. */
 struct summary {
     const struct inducing *z;
     struct stats stats;
