@@ -188,7 +188,7 @@ effects_of <- function(factors) {
   })
 }
 
-# ---- variances from finished sums ------------------------------------------------------------------------------------
+# ---- variances from finished sums -----------------------------------------------------------------------------------
 
 # Returns the factors with the noise and the group variances that maximise the variational bound, if they are to be
 # learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the residual prior

@@ -172,7 +172,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
   factor(out, region_levels)
 }
 
-# ---- print, and the figure: a line for one numeric input, a map for two ----------------------------------------------
+# ---- print, and the figure: a line for one numeric input, a map for two ---------------------------------------------
 
 #' @export
 print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {

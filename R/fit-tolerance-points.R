@@ -234,7 +234,7 @@ try_points <- function(job, m, carrier, rows, last) {
                 done = replace(now, c("z", "value", "jitter"), best[c("z", "value", "jitter")]))
 }
 
-# ---- the two quantiles -----------------------------------------------------------------------------------------------
+# ---- the two quantiles ----------------------------------------------------------------------------------------------
 
 # Returns the smallest number that at least a share q of the values does not exceed.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)

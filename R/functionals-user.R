@@ -170,6 +170,72 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
             class = c("pfdtc_dependence", "data.frame"))
 }
 
+# Returns the data frame of linear_functional() for averages or integrals over boxes.
+functionals_of_boxes <- function(fit, lower, upper, average, ask) {
+  box <- read_boxes(fit, lower, upper)
+  kernel <- model_of(fit)$kernel
+  fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
+  error <- NULL
+  if (is.null(fun)) {
+    # Compare with a coarser rule to estimate the error. The number of points per input grows with the width in
+    # lengthscales. Matern kernels have kinks at the rows, so the rule converges slowly, and the coarser rule has half
+    # its points.
+    wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
+    each <- as.integer(min(26, ceiling(6 + 3 * wide)))
+    kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
+    coarse <- if (kinks) ceiling(each / 2) else each - 2
+    rules <- lapply(as.integer(c(each, coarse)), function(each) points_in_boxes(box$lower, box$upper, each))
+    funs <- lapply(rules, function(r) sums_at(kernel, r$x, r$rows, r$weights))
+    fun <- funs[[1L]]
+    at <- lapply(funs, functionals_in_units, fit = fit)
+    error <- pmax(abs(at[[1L]]$mean - at[[2L]]$mean), abs(at[[1L]]$sd - at[[2L]]$sd))
+  }
+  rounding <- 4 * .Machine$double.eps * (abs(fit$center) + abs(box$offset))
+  out <- answer_of_functionals(fit, fun, fit$center + box$offset, rounding, identity, ask)
+  out$quadrature <- error
+  if (!average) out[] <- lapply(out, `*`, apply(box$upper - box$lower, 1L, function(w) prod(w[w > 0])))
+  row.names(out) <- if (is.null(box$names)) NULL else make.unique(as.character(box$names))
+  out
+}
+
+# Returns list(lower, upper, offset, names), with corners in the fit's columns. Inputs that `upper` lacks stay fixed.
+read_boxes <- function(fit, lower, upper) {
+  as_rows <- function(v, argument) {
+    if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
+    rows <- if (is.list(v) || is.numeric(v) || is_time(v)) tryCatch(as.data.frame(as.list(v)), error = function(e) NULL)
+    if (is.null(rows)) abort_input(argument, describe(v), "a data frame, or a named vector for one box")
+    rows
+  }
+  lower <- as_rows(lower, "lower")
+  lacking <- setdiff(fit$frame$required, names(lower))
+  refuse_if(length(lacking), "lower", sprintf("lacks %s", list_quoted(lacking)),
+            hint = "Give all variables of the fit, including those of the offset.")
+  given <- if (is.null(upper)) lower[0L] else as_rows(upper, "upper")
+  refuse_if(nrow(given) != nrow(lower) && length(given) || !all(names(given) %in% names(lower)), "upper",
+            describe(upper), "a data frame with the rows and variables of `lower`")
+  upper <- lower
+  upper[names(given)] <- given
+  at <- lapply(list(lower, upper), new_rows, fit = fit, na.action = stats::na.fail)
+  lower <- at[[1L]]$x
+  upper <- at[[2L]]$x
+  own <- colnames(lower)[colSums(lower != upper) > 0]
+  plain <- if (by_formula(fit)) {
+    vapply(Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")
+  } else {
+    own
+  }
+  if (!all(own %in% intersect(plain, c(names(given))))) {
+    others <- list_quoted(setdiff(own, plain))
+    abort_input("upper", others, "those of `lower`",
+                message = sprintf("`lower` and `upper` must have the same values of %s.", others),
+                hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
+  }
+  if (any(lower > upper)) abort_input("upper", "is below `lower`")
+  offset <- rep_len(at[[1L]]$offset, nrow(lower))
+  if (any(offset != at[[2L]]$offset)) abort_input("upper", "has another offset than `lower`")
+  list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)
+}
+
 # Returns the mean response at each row, and its derivative in the mean of f by central differences.
 response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
@@ -298,44 +364,4 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
-}
-
-# Returns list(fun, to, names, pairs), or NULL without a linear mean. The functionals are the level in the middle of the
-# inputs, the slopes in units of the spreads, and the sum of each pair of them. `to` converts level and slopes to the
-# level where all inputs are 0 and to slopes in units of the inputs.
-mean_functionals <- function(fit) {
-  kernel <- as_sum(model_of(fit)$kernel)
-  term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
-  if (is.null(term)) return(NULL)
-  leaf <- kernel$leaves[[term$leaves]]
-  d <- length(leaf$inputs)
-  pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
-  of_b <- with_pairs(d + 1L, pairs)
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients do not depend on the row
-  prior <- term$variance * rowSums(of_b^2)
-  cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
-  list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
-       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), slopes_of_rotation(leaf) %*% diag(leaf$rate, d))),
-       names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
-}
-
-# Returns named list(estimate, sd, covariance): the level where all inputs are 0, and the slopes, in units of y.
-mean_coefficients <- function(fit) {
-  b <- if (length(fit$center) == 1L) mean_functionals(fit)
-  if (is.null(b)) return(NULL)
-  p <- functionals_in_units(fit, b$fun)
-  each <- seq_along(b$names)
-  V <- diag(p$sd[each]^2, length(each))
-  V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
-  V[lower.tri(V)] <- t(V)[lower.tri(V)]
-  covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)
-  estimate <- drop(b$to %*% p$mean[each]) + c(fit$center, numeric(length(each) - 1L))
-  list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
-}
-
-# Returns a matrix of the coefficients of the mean and of the log noise with their sds, or NULL if there are none.
-linear_coefficients <- function(fit) {
-  parts <- list(mean_coefficients(fit), noise_coefficients(fit))
-  estimate <- unlist(lapply(parts, `[[`, "estimate"))
-  if (!is.null(estimate)) cbind(Estimate = estimate, "Std. Dev." = unlist(lapply(parts, `[[`, "sd")))
 }

@@ -26,7 +26,7 @@ parameter_count <- function(leaf, what) {
     }, scale = table_rows(leaf) - 1L, 1L)
 }
 
-# ---- forms -----------------------------------------------------------------------------------------------------------
+# ---- forms ----------------------------------------------------------------------------------------------------------
 
 # Returns the kernel as a sum of products.
 as_sum <- function(kernel) {
@@ -141,7 +141,7 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
   kernel
 }
 
-# ---- properties ------------------------------------------------------------------------------------------------------
+# ---- properties -----------------------------------------------------------------------------------------------------
 
 # Returns TRUE if some factor has one of these profiles.
 has_profile <- function(kernel, profiles) {
@@ -222,7 +222,7 @@ smooth_inputs <- function(kernel) {
   sort(setdiff(unlist(lapply(leaves[!stays], `[[`, "inputs")), unlist(lapply(leaves[stays], `[[`, "inputs"))))
 }
 
-# ---- tied parameters -------------------------------------------------------------------------------------------------
+# ---- tied parameters ------------------------------------------------------------------------------------------------
 
 # The additive kernel (kernel_additive()) is one factor for users and for learning. The engine computes it as a sum of
 # terms, whose parameters are tied. With lengthscales l, variance v, share s, ratio c and pairs p,
@@ -277,7 +277,7 @@ column_lengthscales <- function(leaf) {
   1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x, not z
 }
 
-# ---- rotated inputs --------------------------------------------------------------------------------------------------
+# ---- rotated inputs -------------------------------------------------------------------------------------------------
 
 # The factors of a kernel may read z = x B in place of some columns of x: `leaf$rotation` is list(inputs, by), the
 # columns and B. All factors that read these columns have the same rotation. The engine makes z of the rows that it is
@@ -316,7 +316,7 @@ slopes_of_rotation <- function(leaf) {
   if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
 }
 
-# ---- additive factors ------------------------------------------------------------------------------------------------
+# ---- additive factors -----------------------------------------------------------------------------------------------
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
 additive_inputs <- function(leaf) {

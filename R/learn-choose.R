@@ -117,7 +117,7 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
 # Returns the means of v over random groups of rows.
 means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, length(v))), mean, 0))
 
-# ---- Gaussian responses: the exact log marginal likelihood of some rows ----------------------------------------------
+# ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
 # Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours lack
 # the information of distant rows.
@@ -266,4 +266,119 @@ value_of_some <- function(model) {
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
                     model$theta)$value
+}
+
+# ---- a trend and seasons (kernel-place.R) ---------------------------------------------------------------------------
+
+# Returns `now`, or the kernel with a trend and seasons if that increases the log (marginal likelihood times prior) by
+# more than profile_price(). Each period is tried alone, then all periods, then a linear mean with the best of them.
+# With many rows, a sample of rows decides.
+choose_season <- function(now, s) {
+  pool <- now$problem$pool
+  one <- now$problem$profile
+  profiles <- season_profiles(open_leaf(s$kernel), if (one %in% by_roughness) one else "matern32")
+  if (!length(profiles) || !s$additive || !is.finite(now$value) || !in_time(pool)) return(now)
+  few <- pool$n <= season_rule[["rows"]]
+  here <- if (few) now else on_rows(now, s, season_rule[["rows"]])
+  some <- here$problem$pool
+  candidates <- c(lapply(profiles, function(profile) function(tried) learn_season(some, s, profile, here)),
+                  list(mean = function(tried) {
+                    best <- tried[[best_of(tried)]]
+                    profile <- best$problem$profile
+                    if (is_season(profile) && is_bare(s$kernel)) learn_season(some, s, paste0(profile, "+mean"), best)
+                  }))
+  choice <- choose(c(list(now = function(tried) here), candidates), judge_by_price)
+  best <- choice$best
+  now <- take_choice(now, choice, some$n, if (!pool$few) some$n)
+  if (!few && is_season(best$problem$profile)) {
+    problem <- learning_problem(pool, s, best$problem$profile)
+    if (pool$few) { # decide by the exact log marginal likelihood of all rows
+      end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
+                    information = best$information * (pool$n / some$n))
+      best[c("theta", "value")] <- end[c("theta", "value")]
+    }
+    now[c("problem", "theta", "value")] <- list(problem, best$theta, best$value)
+  }
+  now
+}
+
+# Returns named profiles: each season alone, and all seasons. With inputs other than the time, `rest` is the profile of
+# the kernel of all inputs.
+season_profiles <- function(open, rest) {
+  if (!length(open$periods)) return(NULL)
+  if (length(open$inputs) == 1L) rest <- "matern12"
+  each <- seq_along(open$periods)
+  which <- c(each, if (length(each) > 1L) paste(each, collapse = ","))
+  names <- c(vapply(open$periods, `[[`, "", "name"), "all")
+  stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
+}
+
+# Judges a learned model by profile_price() minus its log (marginal likelihood times prior); smaller is better.
+judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
+
+# Returns how many nats of log marginal likelihood a kernel must gain over a single term of all inputs.
+profile_price <- function(profile) {
+  if (!is_season(profile)) {
+    return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
+  }
+  further <- length(strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]) - 1
+  season_rule[["nats"]] + season_rule[["more"]] * further
+}
+
+# Returns the best model of a choice whose first candidate is `now`. Its table of kernels includes the other candidates
+# and, as an attribute, the gain of the best on `rows` rows (NULL means all rows).
+take_choice <- function(now, choice, n, rows = NULL) {
+  first <- choice$tried[[1L]]
+  best <- choice$best
+  now$kernels <- join_choices(now$kernels, choice, n)
+  if (best$label == first$label) return(now)
+  now$kernels <- with_gain(now$kernels, best$problem$profile, best$value - first$value,
+                           best$parameters - first$parameters, rows)
+  moved_to(now, best)
+}
+
+# Adds the gain of a kernel of several terms to the table of kernels tried.
+with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
+  structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
+                                   rows = rows))
+}
+
+because_gain <- function(kernels) {
+  gained <- attr(kernels, "gained")
+  if (is.null(gained)) return(NULL)
+  terms <- if (gained$what == "season") "A trend and a season gain" else "One term per input gains"
+  c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
+                    if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
+                    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
+}
+
+# Returns what a choice gains over a plainer one, in words.
+gain_over <- function(plain, nats, penalty) {
+  sprintf("log marginal likelihood %s nats higher than with %s, after a penalty of %s nats", show_nats(nats), plain,
+          show_nats(penalty))
+}
+
+show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)
+
+# Returns the model learned again from `count` rows, starting at its present hyperparameters.
+on_rows <- function(model, s, count) {
+  problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
+  moved_to(model, best_from(problem, list(model$theta)))
+}
+
+# Returns the model of a season, learned from the rows of a pool. The search starts at the centre of the priors. With a
+# linear mean it starts at the end of `from`, a model without that mean.
+learn_season <- function(pool, s, profile, from) {
+  problem <- learning_problem(pool, s, profile)
+  last <- problem$last
+  theta <- problem$middle
+  if (grepl("+mean", profile, fixed = TRUE)) {
+    theta <- c(from$theta[-(last - 1L)], problem$middle[last - 1L], from$theta[last - 1L])
+  }
+  theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
+  rows <- seq_len(pool$n)
+  near <- problem$neighbours(theta, rows, learning_sizes$few[["near"]])
+  start <- c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")])
+  run <- learn_exactly(problem, start)
+  c(model_of_run(problem, run), list(information = run$information))
 }

@@ -256,3 +256,43 @@ mixture_of_parts <- function(each, w, index = NULL) {
   list(mean = mean, var = sum_of(function(one) one$var + (one$mean - mean)^2), noise = sum_of(function(one) one$noise),
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
+
+# Returns list(fun, to, names, pairs), or NULL without a linear mean. The functionals are the level in the middle of the
+# inputs, the slopes in units of the spreads, and the sum of each pair of them. `to` converts level and slopes to the
+# level where all inputs are 0 and to slopes in units of the inputs.
+mean_functionals <- function(fit) {
+  kernel <- as_sum(model_of(fit)$kernel)
+  term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
+  if (is.null(term)) return(NULL)
+  leaf <- kernel$leaves[[term$leaves]]
+  d <- length(leaf$inputs)
+  pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
+  of_b <- with_pairs(d + 1L, pairs)
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients do not depend on the row
+  prior <- term$variance * rowSums(of_b^2)
+  cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
+  list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), slopes_of_rotation(leaf) %*% diag(leaf$rate, d))),
+       names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
+}
+
+# Returns named list(estimate, sd, covariance): the level where all inputs are 0, and the slopes, in units of y.
+mean_coefficients <- function(fit) {
+  b <- if (length(fit$center) == 1L) mean_functionals(fit)
+  if (is.null(b)) return(NULL)
+  p <- functionals_in_units(fit, b$fun)
+  each <- seq_along(b$names)
+  V <- diag(p$sd[each]^2, length(each))
+  V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
+  V[lower.tri(V)] <- t(V)[lower.tri(V)]
+  covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)
+  estimate <- drop(b$to %*% p$mean[each]) + c(fit$center, numeric(length(each) - 1L))
+  list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
+}
+
+# Returns a matrix of the coefficients of the mean and of the log noise with their sds, or NULL if there are none.
+linear_coefficients <- function(fit) {
+  parts <- list(mean_coefficients(fit), noise_coefficients(fit))
+  estimate <- unlist(lapply(parts, `[[`, "estimate"))
+  if (!is.null(estimate)) cbind(Estimate = estimate, "Std. Dev." = unlist(lapply(parts, `[[`, "sd")))
+}

@@ -162,64 +162,226 @@ exact_density <- function(problem, rows = NULL) {
   problem
 }
 
-# ---- kernels by the names of their profiles -------------------------------------------------------------------------
+# ---- rows to learn from ---------------------------------------------------------------------------------------------
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
-# "pairwise:a" are kernel_additive() of a. A season (kernel-place.R) needs its `periods`.
-kernel_of <- function(profile, periods = NULL) {
-  one <- plain_kernels[[profile]]
-  if (!is.null(one)) return(one)
-  if (is_season(profile)) {
-    parts <- parts_of_season(profile, periods)
-    return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
-  }
-  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
-  if (length(terms) > 1L) {
-    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
-  }
-  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
-  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
+# Selects the rows that hyperparameters are learned from, their random order, and units derived from them.
+
+in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
+
+# Returns the pool: the rows to learn from, with a random order for the Vecchia likelihood. Its take(count) returns the
+# rows whose densities are summed. Equal rows are merged even if they are few. Otherwise their information about the
+# noise would depend on which rows are taken. Few rows always have the same order, so that the seed has no effect.
+learning_rows <- function(data, s) {
+  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise
+  if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
-profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
-  if (is.null(kernel$leaves)) return(kernel$label)
-  if (!is_season(profile)) return(sum_label(kernel))
-  parts <- parts_of_season(profile, periods)
-  paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
-          if (parts$mean) "linear mean"), collapse = " + ")
-}
-
-# Returns the factor whose profile is still to be chosen, in a kernel of one or more terms, or NULL if there is none.
-open_leaf <- function(kernel) {
-  if (!is.null(kernel$engine)) kernel <- kernel$kernel
-  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
-}
-
-is_open <- function(kernel) !is.null(open_leaf(kernel))
-
-with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
-  if (is.null(kernel$leaves)) {
-    value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a one-term kernel
-    chosen <- change_leaves(chosen, function(l) {
-      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
-      if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
-      if (is.null(l$inputs)) {
-        l$inputs <- kernel$inputs
-        l$shared <- kernel$shared
-      }
-      l
-    })
-    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
-    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
-    return(if (placed) chosen else place_kernel(chosen, x))
+# Returns the pool of distinct rows. `made` keeps the kernels that were compiled for it, see kernel_to_learn().
+pool_of_rows <- function(data, s) {
+  n <- nrow(data$x)
+  most <- min(n, s$rows, learning_sizes$population)
+  columns <- group_columns(s$kernel)
+  if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
+  of <- if (length(columns)) rows_of_levels(data$x, columns, most) else if (most < n) sort(sample.int(n, most))
+  x <- if (is.null(of)) data$x else data$x[of, , drop = FALSE]
+  n <- nrow(x)
+  pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
+               count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
+               fade = prior_share(n, ncol(x)), until = proc.time()[["elapsed"]] + s$steps$max_seconds)
+  first <- min(n, learning_sizes$first)
+  early <- which(pool$rank <= first)
+  early <- early[order(pool$rank[early])]
+  others <- sample.int(n)
+  others <- others[pool$rank[others] > first]
+  free_memory(pool)
+  pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
+    some <- min(length(early), max(1L, count %/% 5L))
+    c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
+      early[-seq_len(some)])
   }
-  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
-  if (is_season(profile)) return(replace_by_season(with_profile(leaf, profile, x), kernel, open, x))
-  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    own <- intersect(c("profile", "label", "base"), names(chosen))
-    replace(l, own, chosen[own])
+  pool$count$evaluations <- 0L
+  pool$few <- pool$share == 1 && n <= most_exact_rows()
+  pool <- pool_of_response(pool, data)
+  if (length(columns)) with_levels(pool, columns) else pool
+}
+
+# Returns the pool with the responses of `data`, from which the pool was made, and with the units that follow.
+pool_of_response <- function(pool, data) {
+  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
+  pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
+  units <- response_units(data)
+  pool[names(units)] <- units
+  pool
+}
+
+# Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
+# each, with two dense matrices.
+most_exact_rows <- function(most = exact_learning_rows) {
+  min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
+}
+
+# Returns the pool of the `count` rows that take() selects.
+some_of_pool <- function(pool, count) {
+  rows <- pool$take(count)
+  some <- pool
+  some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
+  some[c("spreads", "fade", "made")] <- list(spreads_of(some$x), prior_share(some$n, ncol(some$x)),
+                                             new.env(parent = emptyenv()))
+  if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
+  some$rank <- rank(pool$rank[rows])
+  some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
+  some$share <- 1
+  some$few <- length(rows) <= most_exact_rows()
+  some$take <- function(count) seq_len(min(count, length(rows)))
+  some
+}
+
+# Returns the units of hyperparameters learned from the rows, in units of the cleaned response:
+#
+#   variance  of the response about its mean
+#   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
+#             smaller mean square than the others, their weights are ignored, because f varies as the others do.
+#   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
+#             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
+#             no rounding, and neither are the steps of a regular response (is_regular()). The noise is also at least a
+#             millionth of the response's variance, which only interpolation needs, and, without a centre, large enough
+#             for the digits of the kernel matrix. Steps of a transformed response differ: the floor has their median,
+#             because their smallest is almost 0 where T is flat.
+#   weight    the mean weight
+response_units <- function(data) {
+  y <- data$y
+  w <- if (is.null(data$weights)) rep(1, length(y)) else data$weights
+  variance <- response_power(data, y - sum(w * y) / sum(w))
+  power <- response_power(data)
+  even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
+  plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
+  given <- given_response(data)
+  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else data$offset
+  step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
+    smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
+  list(variance = variance, signal = if (plain > 10 * power) plain else power,
+       floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
+       weight = if (is.null(even)) 1 else mean_weight(data))
+}
+
+# Returns TRUE if equal steps between responses may come from equal steps between inputs, and not from rounding. This is
+# so if no two distinct inputs have the same response, or if y is a sum of quadratic functions of single inputs.
+is_regular <- function(data, y) {
+  if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
+  n <- nrow(data$x)
+  if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
+  if (!is.null(data$group)) y <- y[match(seq_len(n), data$group)]
+  if (length(y) != n || anyDuplicated(y) == 0L) return(length(y) == n)
+  rows <- evenly(n, 1000L)
+  basis <- cbind(1, data$x, data$x^2)[rows, , drop = FALSE]
+  length(rows) > 2L * ncol(basis) &&
+    max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
+}
+
+# Returns TRUE if the noise is within a factor of 2 of its floor, which then determines its trend and tails.
+at_floor <- function(model) {
+  last <- model$problem$last
+  model$theta[[last]] <= model$problem$lower[[last]] + log(2)
+}
+
+asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
+
+# Returns the noise variance, in units of the response, of a fit that interpolates (`noise = 0`): the smallest for which
+# the kernel matrix of smooth kernels still has a Cholesky factor.
+interpolation_noise <- function(kernel, data) {
+  merged <- merge_all_equal_rows(data)$shift
+  power <- response_units(data)$variance
+  refuse_if(merged$ss > 1e-12 * power * data$n, "noise", "0",
+            message = paste("`noise` = 0 cannot interpolate: rows with equal inputs have different responses.",
+                            "Leave out `noise` to learn it."))
+  variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
+  max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
+}
+
+# Learns with grouped effects, by the Vecchia likelihood of the smooth part with the effects integrated out
+# (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
+
+# Returns at most `most` rows to learn from: as many levels as effect_learning allows, some rows of each, and further
+# rows at random. With all rows of each level, few levels would have little information about their variance.
+rows_of_levels <- function(x, columns, most,
+                           most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
+  rows <- seq_len(nrow(x))
+  if (nrow(x) > most) most_levels <- min(most_levels, max(2, most %/% effect_learning[["rows"]]))
+  for (column in columns[order(-apply(x[, columns, drop = FALSE], 2L, max))]) {
+    levels <- unique(x[rows, column])
+    if (length(levels) > most_levels) {
+      rows <- rows[x[rows, column] %in% levels[sample.int(length(levels), most_levels)]]
+    }
+  }
+  if (length(rows) <= most) return(rows)
+  rows <- rows[sample.int(length(rows))]
+  first <- stats::ave(seq_along(rows), x[rows, columns[1L]], FUN = seq_along) <= effect_learning[["rows"]]
+  sort(rows[order(!first)[seq_len(most)]])
+}
+
+# Numbers the levels of a pool from 1. Its first rows have the lowest rank. So these rows have their neighbours among
+# themselves, as the likelihood with effects integrated out needs.
+with_levels <- function(pool, columns) {
+  for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
+  pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
+  by_rank <- order(pool$rank)
+  pool$take <- function(count) by_rank[seq_len(min(count, pool$n))]
+  pool
+}
+
+# Returns list(value, score, information) in the logs of the parameters of now$kernel and of the noise, and in the
+# coefficients of the columns of `basis` (native_vecchia()). The information on the smooth part is for known effects.
+integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
+  groupings <- groupings_of(now$kernel, pool$levels)
+  to <- engine_model(smooth_model(now))
+  # V and b are the covariance and mean of the whitened effects.
+  result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
+                            as.integer(slopes), at$control), to)
+  if (!is.finite(result$value) || !slopes) return(result["value"])
+  table <- now$kernel$table
+  own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
+  found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
+  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # an absent smooth part has the variance 0
+  found$score[own] <- result$score[of_smooth]
+  found$information[own, own] <- result$information[of_smooth, of_smooth]
+  first <- 0L
+  for (g in groupings) {
+    i <- which(table$term == g$term)
+    slope <- slopes_of_group(g, result, first, now$kernel, i)
+    found$score[i] <- slope$score
+    found$information[i, i] <- slope$information
+    first <- first + effects_of_grouping(g)
+  }
+  found
+}
+
+# With b and V the mean and the covariance of the effects, S = sum_l (b_l b_l' + V_l) and the covariance C of a level:
+#
+#   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
+#
+# Parameters `at` of the kernel belong to the group; dC is a central difference for all parameters but the variance.
+slopes_of_group <- function(g, result, first, kernel, at) {
+  p <- nrow(g$root)
+  C <- tcrossprod(g$root)
+  inverse <- chol2inv(t(g$root))
+  own <- first + matrix(seq_len(p * g$levels), p)
+  b <- g$root %*% matrix(result$b[own], p)
+  V <- matrix(0, p, p)
+  for (i in seq_len(p)) for (j in seq_len(p)) V[i, j] <- sum(result$V[cbind(own[i, ], own[j, ])])
+  V <- g$root %*% V %*% t(g$root)
+  excess <- inverse %*% (tcrossprod(b) + V - g$levels * C) %*% inverse
+  B <- inverse %*% (C - V / g$levels) %*% inverse
+  which_root <- match(g$term, which(plain_groups(kernel)))
+  values <- kernel$engine$values
+  moved <- function(i, step) {
+    tcrossprod(group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))[[which_root]]$root)
+  }
+  slopes <- lapply(at, function(i) {
+    if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4
   })
-  kernel$label <- formula_of_kernel(kernel)
-  kernel
+  weighted <- lapply(slopes, function(d) B %*% d)
+  list(score = vapply(slopes, function(d) sum(excess * d), 0) / 2,
+       information = outer(seq_along(slopes), seq_along(slopes), Vectorize(function(i, j) {
+         g$levels * sum(weighted[[i]] * t(weighted[[j]])) / 2
+       })))
 }

@@ -124,7 +124,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
              spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
 }
 
-# ---- transforms and the additive kernel ------------------------------------------------------------------------------
+# ---- transforms and the additive kernel -----------------------------------------------------------------------------
 
 # Returns the candidates `tried`. For a kernel of all inputs, a sum of functions of single inputs looks like a skewed
 # response, or like noise that depends on the inputs. So the gain of an additive kernel in log marginal likelihood is
@@ -164,7 +164,7 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
-# ---- the rows that candidates are learned from -----------------------------------------------------------------------
+# ---- the rows that candidates are learned from ----------------------------------------------------------------------
 
 # Returns the rows that enter the density, list(x, y, w, offset, group): used rows at the distinct inputs `taken`,
 # without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
@@ -222,7 +222,7 @@ rows_transformed <- function(rows, transform) {
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
 }
 
-# ---- the arguments of the user ---------------------------------------------------------------------------------------
+# ---- the arguments of the user --------------------------------------------------------------------------------------
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {

@@ -64,7 +64,7 @@ data_as_modelled <- function(data, model, asked) {
   data
 }
 
-# ---- the candidates --------------------------------------------------------------------------------------------------
+# ---- the candidates -------------------------------------------------------------------------------------------------
 
 # Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
 # constant noise), TRUE if the noise may have heavy tails, and plain_response() if the transform is open.

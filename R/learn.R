@@ -183,102 +183,104 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
                                    "likelihood without priors or the leave-one-out log density is larger."))
 
-# Learns heteroscedastic noise (response-noise.R) and the hyperparameters of one kernel by the Vecchia likelihood.
+# Chooses an additive kernel (kernel-compile.R) by the log marginal likelihood: terms of single inputs are added to the
+# kernel of all inputs.
 
-# Returns the problem with the parameters gamma ~ N(0, v) added. `v` has the variance of each coefficient.
-problem_with_trend <- function(problem, trend, v) {
-  pool <- problem$pool
-  last <- problem$last
-  own <- seq_len(last)
-  q <- length(v)
-  B <- noise_basis(trend, pool$x)
-  twins <- pool$twins
-  wide <- problem
-  wide$free <- c(problem$free, rep(TRUE, q))
-  wide$lower <- c(problem$lower, rep(-6, q))
-  wide$upper <- c(problem$upper, rep(6, q))
-  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
-    gamma <- theta[-own]
-    log_factor <- drop(B %*% gamma)
-    basis <- B * (abs(log_factor) < most_trend)
-    factor <- exp(within_trend(log_factor))
-    weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
-    result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
-    if (!is.finite(result$value)) return(list(value = -Inf))
-    prior <- problem$prior(theta[own])
-    at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,
-               gradient = result$score + c(prior$gradient, -gamma / v),
-               information = result$information + diag(c(prior$information, 1 / v)))
-    if (!length(twins)) return(at)
-    # Merged rows contribute -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row.
-    noise <- exp(theta[[last]]) * factor
-    share <- length(rows) / pool$n * pool$share / 2
-    own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
-    basis <- cbind(1, basis)
-    at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise)
-    at$gradient[own_noise] <- at$gradient[own_noise] + share * colSums(basis * (twins$ss / noise - twins$rows))
-    at$information[own_noise, own_noise] <- at$information[own_noise, own_noise] +
-      share * crossprod(basis, basis * twins$rows)
-    at
-  }
-  wide
+# Returns `now`, or its model with kernel_additive() of its kernel if the log (marginal likelihood times prior)
+# increases by `additive_nats`. Pairs of inputs are added if it increases by `pair_nats` more. `first` is the additive
+# kernel, with its `gain`, learned before from fewer rows or for the choice of the response.
+choose_additive <- function(now, s, first = NULL) {
+  pool <- now$problem$pool
+  if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
+  if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
+  if (!may_be_additive(s$kernel)) return(now)
+  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
+                        pairwise = function(tried) {
+                          one <- tried$additive
+                          if (isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")) {
+                            learn_additive("pairwise", one, s)
+                          }
+                        }), judge_by_price)
+  take_choice(now, choice, pool$n)
 }
 
-# Learns the noise trend: its coefficients gamma, and v for each part, which starts at 0.3. v moves by MacKay's fixed
-# point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e. Returns list(theta, value, trend)
-# of the round with the largest value,
-#
-#   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
-#
-# which is Laplace's approximation of the log marginal likelihood, comparable with that of constant noise. Returns NULL
-# if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the
-# value is below `least` and v decreases, because the noise becomes constant.
-learn_noise <- function(problem, theta, trend, size, least = -Inf) {
-  pool <- problem$pool
-  trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
-  part <- noise_parts(trend)
-  v <- rep(0.3, max(part))
-  own <- seq_along(theta)
-  now <- c(theta, numeric(length(part)))
-  most_deviation <- max((pool$y - mean(pool$y))^2)
-  best <- NULL
-  for (round in seq_len(noise_trend_sizes[["rounds"]])) {
-    steps <- if (round == 1L) c(10L, 6L) else 6L
-    run <- climb(problem_with_trend(problem, trend, v[part]), now, size, steps, 0.05)
-    if (!is.finite(run$value)) break
-    now <- run$theta
-    S <- information_of_rest(run$information, own, own[problem$free])
-    gamma <- unname(now[-own])
-    V <- solve(S)
-    occam <- -(sum(log(v[part])) + as.numeric(determinant(S)$modulus)) / 2
-    if (is.null(best) || run$value + occam > best$value) {
-      level <- if (problem$free[problem$last]) {
-        others <- own[-problem$last]
-        solve(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
-      } else {
-        numeric(length(gamma) + 1L)
-      }
-      trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
-      trend$most <- min(max(log(most_deviation) - now[[problem$last]], 0), most_trend)
-      best <- list(theta = now[own], value = run$value + occam, trend = trend)
-    }
-    old <- v
-    v <- vapply(seq_along(v), function(p) {
-      known <- sum(part == p) - sum(diag(V)[part == p]) / v[p]
-      if (known < 0.05) v[p] / 4 else sum(gamma[part == p]^2) / known
-    }, 0)
-    v <- pmin(pmax(v, 1e-3), 10)
-    if (all(abs(log(v / old)) < 0.2) || all(v < old) && run$value + occam < least || !in_time(pool)) break
-  }
-  best
+# If there are too many rows for exact learning, compares `now` with the additive kernel of choose_additive(), learned
+# from some rows, and returns the better model. The held-out log density of the additive kernel, given the rows it was
+# learned from, must exceed that of `now` by more than a standard error. `now` is scored twice, given the same rows and
+# given the nearest neighbours among all rows; the better score counts.
+choose_additive_on_some <- function(now, s) {
+  pool <- now$problem$pool
+  if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
+  few <- on_rows(now, s, additive_rows[["some"]])
+  first <- learn_additive("additive", few, s)
+  if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
+  chosen <- choose_additive(on_rows(now, s, most_exact_rows(additive_rows[["beyond"]])), s, first)
+  some <- chosen$problem$pool
+  if (chosen$problem$profile == now$problem$profile) return(now)
+  attr(chosen$kernels, "gained")$rows <- some$n
+  chosen[c("problem", "exact")] <- list(learning_problem(pool, s, chosen$problem$profile), NULL)
+  held <- setdiff(pool$take(min(pool$n, some$n + additive_rows[["held"]])), pool$take(some$n))
+  of_now <- list(scores_given(now$problem, now$theta, some, held),
+                 conditional_scores(now$problem, now$theta, rows = held))
+  behind <- scores_given(chosen$problem, chosen$theta, some, held) - of_now[[which.min(vapply(of_now, mean, 0))]]
+  if (isTRUE(mean(behind) < -se_of_mean(behind))) chosen else now
 }
 
-# Returns the information on the parameters not in `own`, if those in `free` are unknown.
-information_of_rest <- function(information, own, free) {
-  S <- information[-own, -own, drop = FALSE]
-  if (!length(free)) return(S)
-  A <- information[free, free, drop = FALSE]
-  C <- information[-own, free, drop = FALSE]
-  S - C %*% solve(A + diag(1e-9 * max(diag(A)), nrow(A)), t(C))
+# Returns TRUE if the inputs of an open kernel are few enough for terms of single inputs, or of `pairs` of inputs.
+may_be_additive <- function(kernel, terms = "single") {
+  inputs <- length(additive_inputs(as_sum(kernel)$leaves[[1L]]))
+  inputs >= 2L && inputs <= searched_inputs[[terms]]
+}
+
+# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them. Returns
+# NULL if the log marginal likelihood hardly rises there. `first` is the model learned from those rows, if it rose.
+learn_additive <- function(kind, from, s, first = NULL) {
+  pool <- from$problem$pool
+  profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
+  search <- function(pool, first = NULL) {
+    wide <- learning_problem(pool, s, profile)
+    best_from(wide, if (is.null(first)) additive_starts(from, wide) else list(first$theta))
+  }
+  if (!is.null(first) || pool$n <= additive_rows[["all"]]) return(search(pool, first))
+  some <- some_of_pool(pool, additive_rows[["some"]])
+  first <- search(some)
+  before <- exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
+  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, first)
+}
+
+# Returns two starts of an additive kernel: the end of the search of `from`, with less variance; and long lengthscales,
+# with short ones for the terms of single inputs. Held parameters keep their values.
+additive_starts <- function(from, wide) {
+  old <- from$problem$table
+  table <- wide$table
+  last <- wide$last
+  unit <- wide$unit
+  at <- function(what) which(table$what == what)
+  near <- wide$unit + log(c(table$start, 0.05))
+  near[at("lengthscale")] <- from$theta[which(old$what == "lengthscale" & old$leaf == 1L)]
+  near[last] <- from$theta[from$problem$last]
+  if (any(old$what == "additive.share")) {
+    same <- c("additive.share", "additive.ratio", "variance")
+    near[match(same, table$what)] <- from$theta[match(same, old$what)]
+    near[at("additive.pairs")] <- near[at("additive.share")] + log(0.2)
+  } else {
+    whole <- sum(exp(from$theta[which(old$what == "variance")] - unit[at("variance")])) * 0.3
+    near[at("variance")] <- unit[at("variance")] + log(whole + 0.7)
+    near[at("additive.share")] <- log(0.7 / whole)
+    near[at("additive.ratio")] <- mean((near - unit)[at("lengthscale")])
+  }
+  far <- wide$unit + log(c(table$start, 0.02))
+  far[at("additive.share")] <- log(5)
+  lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
+}
+
+# Returns the means of conditional_scores(), with the rows of the pool `some` for neighbours, or Inf if this fails.
+scores_given <- function(problem, theta, some, rows) {
+  pool <- problem$pool
+  now <- problem$at(theta)
+  exact <- tryCatch(native_exact(some, now, problem$run), pfdtc_error_numerical = function(e) NULL)
+  if (is.null(exact)) return(Inf)
+  at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
+  noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
+  means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
 }

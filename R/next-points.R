@@ -150,7 +150,7 @@ log_improvement <- function(gap, sd) {
   log(sd) + h
 }
 
-# ---- the search over inputs ------------------------------------------------------------------------------------------
+# ---- the search over inputs -----------------------------------------------------------------------------------------
 
 # Returns the names of the variables that a row to predict at needs.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns

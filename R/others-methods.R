@@ -254,7 +254,7 @@ register_marginaleffects <- function(...) {
   options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
 }
 
-# ---- joint draws in several batches ----------------------------------------------------------------------------------
+# ---- joint draws in several batches ---------------------------------------------------------------------------------
 
 # Returns half the number of draws, because draws come in pairs around the mean.
 half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)

@@ -242,3 +242,30 @@ held_names <- function(kernel, columns) {
   kernel <- compile_kernel(kernel)
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }
+
+with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
+  if (is.null(kernel$leaves)) {
+    value <- c("lengthscale", "variance")
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a one-term kernel
+    chosen <- change_leaves(chosen, function(l) {
+      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
+      if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
+      if (is.null(l$inputs)) {
+        l$inputs <- kernel$inputs
+        l$shared <- kernel$shared
+      }
+      l
+    })
+    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
+    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
+    return(if (placed) chosen else place_kernel(chosen, x))
+  }
+  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
+  if (is_season(profile)) return(replace_by_season(with_profile(leaf, profile, x), kernel, open, x))
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
+  })
+  kernel$label <- formula_of_kernel(kernel)
+  kernel
+}

@@ -198,7 +198,7 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
   value
 }
 
-# ---- with nearest neighbours -----------------------------------------------------------------------------------------
+# ---- with nearest neighbours ----------------------------------------------------------------------------------------
 #
 # The smooth part alone determines the neighbours of a row, whose levels enter its conditional distribution. With z the
 # design of a functional in the columns of Z and u, r of posterior-near.R,

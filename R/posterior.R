@@ -5,7 +5,7 @@
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
-#   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
+#   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (classes.R)
 # `factors$shift` is the distance between the mean and the mode of u, for binary responses and classes: H^{-1} A s,
 # where s are the derivatives of -log det H / 2 in f through W. This is the mean to one order beyond the mode.
 # Certificates and the posterior with neighbours are about the mode. Each posterior has `model`, `control`, `rows` (from

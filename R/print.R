@@ -208,7 +208,7 @@ print_parameters <- function(about, show) {
   print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
 }
 
-# ---- groups ----------------------------------------------------------------------------------------------------------
+# ---- groups ---------------------------------------------------------------------------------------------------------
 
 #' @export
 print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {

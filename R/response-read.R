@@ -174,6 +174,50 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
+# Returns list(y, size, response): the ends of the interval of each row, and a number to draw in figures.
+read_censored <- function(response, argument, n, likelihood, positive) {
+  if (inherits(response, "Surv")) {
+    type <- attr(response, "type")
+    refuse_if(!type %in% c("right", "left", "interval"), argument, sprintf("is a Surv object of type \"%s\"", type),
+              hint = "Use type right, left or interval. Delayed entry and several events are not available.")
+    m <- unclass(response)
+    time <- m[, if (type == "interval") "time1" else "time"]
+    # In the code of an interval, 0 is right-censored, 1 observed, 2 left-censored and 3 an interval.
+    status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
+    L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
+    U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
+    bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | L == Inf | U == -Inf |
+                   positive & (L < 0 | U <= 0))
+    if (length(bad)) {
+      abort_input(argument, time[bad[1L]],
+                  paste0(if (positive) "finite times above 0" else "finite numbers",
+                         ", in intervals whose first end is the smaller one"),
+                  where = sprintf("row %d", bad[1L]))
+    }
+    L <- unname(as.double(L))
+    U <- unname(as.double(U))
+  } else {
+    y <- if (positive) read_numbers(response, argument, n, function(y) y > 0, "positive numbers") else
+      check_vector(response, argument, n)
+    limit <- likelihood$ends %||% c(-Inf, Inf)
+    L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
+    U <- ifelse(y >= limit[2L], Inf, pmax(y, limit[1L]))
+  }
+  if (!any(is.finite(U) & is.finite(L))) {
+    tell_classed("one_value", "All responses are censored. Predictions depend on the priors.")
+  }
+  known <- known_numbers(L, U)
+  list(y = L, size = U, response = ifelse(is.na(known), 0, known))
+}
+
+# Returns a numeric response whose elements are all ok().
+read_numbers <- function(response, argument, n, ok, want) {
+  y <- check_vector(response, argument, n)
+  bad <- which(!ok(y))
+  if (length(bad)) abort_input(argument, y[bad[1L]], want, where = sprintf("element %d", bad[1L]))
+  y
+}
+
 # Returns list(y, size, weight, levels). `size` has numbers of trials, or is NULL for single trials.
 read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {

@@ -331,7 +331,7 @@ draw_noise <- function(n, noise, spread) {
   sd * stats::rnorm(n)
 }
 
-# ---- the weight of the tails -----------------------------------------------------------------------------------------
+# ---- the weight of the tails ----------------------------------------------------------------------------------------
 
 # Returns c(tail, gain): the additional variance of the log noise that maximises the likelihood of the responses y, and
 # its gain in log likelihood. `f` has the distributions of y given the other rows.

@@ -1,5 +1,6 @@
-# Reads grouped terms of a formula, such as (1 | g). They are removed before model.frame() sees the formula, and each
-# group becomes one column with the numbers of its levels. kernel-make.R has the kernel of this column.
+# Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are removed before
+# model.frame() sees the formula, and each group becomes one column with the numbers of its levels. kernel-make.R has
+# the kernel of this column.
 
 # Returns the formula with the variables of its grouped terms instead of the terms, and the attribute `grouped`:
 # list(formula, smooth, groups). `smooth` has the labels of the inputs of the smooth part and `groups` the kernels of
@@ -233,7 +234,24 @@ check_new_levels <- function(variables, x) {
   x
 }
 
-# Codes the variables of a formula as columns of numbers.
+# Returns the columns of all variables as one matrix; `values` has the variables by name.
+bind_columns <- function(variables, values) {
+  columns <- unlist(lapply(variables, `[[`, "columns"))
+  x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
+  at <- 0L
+  for (v in variables) {
+    value <- if (v$kind == "group") group_codes(v, values) else values[[v$name]]
+    if (v$kind == "factor") {
+      code <- match(as.character(value), v$levels)
+      value <- matrix(0, length(code), v$width)
+      value[cbind(seq_along(code), code)] <- 1
+      value[is.na(code), ] <- NA # a missing level
+    }
+    x[, at + seq_len(v$width)] <- numbers_of(v, value)
+    at <- at + v$width
+  }
+  x
+}
 
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
@@ -241,4 +259,20 @@ variable_of_columns <- function(variables) unlist(lapply(variables, function(v) 
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
+}
+
+# Names the inputs that are ordered factors, whose order a default kernel does not use.
+message_if_ordered <- function(mf, inputs) {
+  kinds <- vapply(inputs, `[[`, "", "kind")
+  names <- Filter(function(name) is.ordered(mf[[name]]), vapply(inputs[kinds == "factor"], `[[`, "", "name"))
+  if (!length(names)) return()
+  tell_classed("ordered", sprintf(paste(
+    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
+    "`kernel`."), list_quoted(names), names[1L]))
+}
+
+# Returns the names of the levels of each correlation matrix in a kernel.
+given_levels <- function(kernel) {
+  factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
+  Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }

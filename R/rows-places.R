@@ -141,7 +141,7 @@ message_if_degrees <- function(x) {
     111.2 * width[2L], names[1L], names[2L]))
 }
 
-# ---- objects of sf, sp, terra and stars ------------------------------------------------------------------------------
+# ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
 #
 # Reads objects of the packages sf, sp, terra and stars as data and as new rows. A fit sees a data frame with two
 # columns for the location, and its formula gets sphere(lon, lat) for longitude and latitude, else x + y.

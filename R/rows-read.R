@@ -42,16 +42,6 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data
 }
 
-# Names the inputs that are ordered factors, whose order a default kernel does not use.
-message_if_ordered <- function(mf, inputs) {
-  kinds <- vapply(inputs, `[[`, "", "kind")
-  names <- Filter(function(name) is.ordered(mf[[name]]), vapply(inputs[kinds == "factor"], `[[`, "", "name"))
-  if (!length(names)) return()
-  tell_classed("ordered", sprintf(paste(
-    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
-    "`kernel`."), list_quoted(names), names[1L]))
-}
-
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
 # Calls model.frame() like lm(). Drops levels without rows, except of factors whose levels are the row names of a
@@ -164,12 +154,6 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
-# Returns the names of the levels of each correlation matrix in a kernel.
-given_levels <- function(kernel) {
-  factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
-  Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
-}
-
 # Returns list(x, response, name, w, offset) from a model frame. `variables` codes its inputs; `labels` are row names.
 rows_of_frame <- function(mf, variables, labels, argument = "data") {
   response <- attr(attr(mf, "terms"), "response")
@@ -221,28 +205,7 @@ input_variables <- function(terms) {
   used
 }
 
-# ---- coding of variables --------------------------------------------------------------------------------------------
-
-# Returns the columns of all variables as one matrix; `values` has the variables by name.
-bind_columns <- function(variables, values) {
-  columns <- unlist(lapply(variables, `[[`, "columns"))
-  x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
-  at <- 0L
-  for (v in variables) {
-    value <- if (v$kind == "group") group_codes(v, values) else values[[v$name]]
-    if (v$kind == "factor") {
-      code <- match(as.character(value), v$levels)
-      value <- matrix(0, length(code), v$width)
-      value[cbind(seq_along(code), code)] <- 1
-      value[is.na(code), ] <- NA # a missing level
-    }
-    x[, at + seq_len(v$width)] <- numbers_of(v, value)
-    at <- at + v$width
-  }
-  x
-}
-
-# ---- the parts of the formula that predictions need ------------------------------------------------------------------
+# ---- the parts of the formula that predictions need -----------------------------------------------------------------
 
 # Returns terms with the inputs and offset() terms only. newdata may lack the response and variables removed as in y ~ .
 # - id.
@@ -315,4 +278,108 @@ slim_call <- function(call) {
     }
   }
   call
+}
+
+# ---- the model frame that a fit holds -------------------------------------------------------------------------------
+
+# Columns that equal inputs or the response of the cleaned data are not stored again, so a fit hardly grows.
+
+# Returns what of a model frame the cleaned data lack: list(names, the names of its columns; columns, those that the
+# data do not have in the same form; raw, variables inside of functions, such as x of log(x)).
+frame_to_keep <- function(mf, data, raw = list()) {
+  known <- columns_of_data(data, mf)
+  same <- vapply(names(mf), function(name) identical(known[[name]], mf[[name]]), NA)
+  list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
+}
+
+# Returns plain numbers of the cleaned data under the names that they have in a model frame.
+columns_of_data <- function(data, names) {
+  if (is.list(names)) {
+    names <- names(names)[vapply(names, function(v) is.double(v) && is.null(attributes(v)), NA)]
+  }
+  inputs <- training_inputs(data)
+  wanted <- intersect(names, colnames(inputs$x))
+  out <- lapply(stats::setNames(nm = wanted), function(name) unname(inputs$x[inputs$index, name]))
+  response <- deparse1(data$terms[[2L]])
+  if (response %in% names) out[[response]] <- unname(given_response(data))
+  out
+}
+
+# Returns the variables of the formula and of its offset that the model frame has only inside of functions, at its rows.
+# Values of another length, such as constants, stay where they are.
+raw_variables <- function(mf, frame, terms, call, envir) {
+  names <- setdiff(union(needed_variables(frame), all.vars(attr(terms, "variables"))), names(mf))
+  if (!length(names)) return(list())
+  data <- eval(call$data, envir)
+  labels <- attr(mf, "row.names")
+  rows <- if (is.data.frame(data)) nrow(data) else
+    NROW(eval(attr(terms, "variables")[[1L + attr(terms, "response")]], data, environment(terms)))
+  at <- if (is.data.frame(data) && is.character(attr(data, "row.names"))) match(labels, row.names(data)) else
+    if (is.data.frame(data)) match(labels, attr(data, "row.names")) else suppressWarnings(as.integer(labels))
+  if (anyNA(at) || any(at > rows)) return(list())
+  found <- lapply(stats::setNames(nm = names), function(name) {
+    value <- tryCatch(eval(as.name(name), data, environment(terms)), error = function(e) NULL)
+    if (is.function(value) || NROW(value) != rows || length(at) != nrow(mf)) return(NULL)
+    if (identical(at, seq_len(rows))) return(value)
+    if (length(dim(value)) == 2L) value[at, , drop = FALSE] else value[at]
+  })
+  Filter(Negate(is.null), found)
+}
+
+# Returns the names of the variables in a formula and in its offset.
+needed_variables <- function(frame) {
+  union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
+}
+
+# Returns the model frame that a fit holds, or NULL if it holds none.
+kept_frame <- function(fit) {
+  kept <- fit$data$kept
+  if (is.null(kept)) return(NULL)
+  columns <- c(kept$columns, columns_of_data(fit$data, setdiff(kept$names, names(kept$columns))))
+  structure(as_data_frame(columns[kept$names], fit$data$response), terms = fit$terms, na.action = fit$na.action)
+}
+
+# Returns columns as a data frame whose rows have the names of the response.
+as_data_frame <- function(columns, response) {
+  labels <- names(response) %||% .set_row_names(length(response))
+  if (is.character(labels)) {
+    numbers <- suppressWarnings(as.integer(labels))
+    if (!anyNA(numbers) && identical(as.character(numbers), labels)) labels <- numbers
+  }
+  structure(columns, row.names = labels, class = "data.frame")
+}
+
+# Returns what is kept of the model frame after the rows of another one, list(mf, raw), were added. NULL: the old rows
+# were not kept.
+kept_with_rows <- function(fit, added, data) {
+  old <- kept_frame(fit)
+  if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)
+  raw <- fit$data$kept$raw
+  if (!all(names(raw) %in% names(added$raw))) return(NULL)
+  both <- function(a, b) {
+    if (length(dim(a)) == 2L) return(rbind(a, b))
+    if (is.factor(a) && !is.ordered(a)) return(factor(c(as.character(a), as.character(b)), union(levels(a), levels(b))))
+    c(a, b)
+  }
+  mf <- Map(both, unclass(old)[names(old)], unclass(added$mf)[names(old)])
+  frame_to_keep(mf, data, Map(both, raw, added$raw[names(raw)]))
+}
+
+# Returns what is kept of the model frame after some rows were dropped.
+kept_without_rows <- function(kept, rows) {
+  without <- function(v) if (length(dim(v)) == 2L) v[-rows, , drop = FALSE] else v[-rows]
+  kept[c("columns", "raw")] <- lapply(kept[c("columns", "raw")], lapply, without)
+  kept
+}
+
+# Returns the variables of the formula at the rows of the fit, with weights and offset as in a model frame. Returns NULL
+# if the fit does not hold all of them.
+kept_variables <- function(fit) {
+  mf <- kept_frame(fit)
+  if (is.null(mf)) return(NULL)
+  columns <- c(unclass(mf)[names(mf)], fit$data$kept$raw)
+  needed <- union(fit$frame$required, all.vars(fit$terms[[2L]]))
+  if (!all(needed %in% names(columns))) return(NULL)
+  names <- intersect(names(columns), c(all.vars(attr(fit$terms, "variables")), needed, "(weights)", "(offset)"))
+  as_data_frame(columns[names], fit$data$response)
 }

@@ -154,7 +154,7 @@ fingerprint <- function(data) {
 # Returns the fingerprint without the response, because a correction belongs to rows in their order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
-# ---- data of two fits, which may lack their rows ---------------------------------------------------------------------
+# ---- data of two fits, which may lack their rows --------------------------------------------------------------------
 
 # Returns sums over rows that identify data, however rows are merged or scaled, and the sizes of the terms, which
 # separate a difference from rounding. Sums of x and y alone would not notice swapped inputs or reversed residuals. So

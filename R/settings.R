@@ -245,3 +245,66 @@ check_learnable <- function(kernel, table, data, names, free) {
     }
   }
 }
+
+# ---- control of the computation -------------------------------------------------------------------------------------
+
+#' Set options of the computation
+#'
+#' Makes the argument `control` of [pfdtc()]. Only `priors`, `fix` and `restarts` change the model.
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of `hyper = "pilot"`. A number
+#'   above 0 moves the inducing points, 0 never moves them. Default: 200 if an argument requests moved inducing points,
+#'   otherwise 50.
+#' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
+#'   this share of the total reduction.
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`,
+#'   multiplied by 10 until the Cholesky factorisation succeeds.
+#' @param block number of rows in a block. Default: at most 512.
+#' @param threads number of threads, also of the BLAS.
+#' @param memory bytes of scratch memory. It does not change results.
+#' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
+#'   Default: several thousand for learning, and for moving 20,000 or 100 for each inducing point.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
+#' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
+#' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
+#' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
+#' @param trace store the inducing points every `trace` iterations. With 0 they are not stored.
+#' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
+#' @param max_seconds seconds after which an optimisation, or the search for a fit that meets `tol`, ends with the best
+#'   result so far.
+#' @param ... not used.
+#' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
+#' @examples
+#' pfdtc_control(maxit = 50, threads = 1)
+#' @export
+pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NULL,
+                          threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
+                          optimise_rows = NULL, restarts = NULL, priors = TRUE, fix = character(),
+                          tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf, ...) {
+  check_dots_empty(list(...), names(control_checks))
+  values <- mget(names(control_checks), environment())
+  checked <- Map(function(check, value, name) check(value, name), control_checks, values, names(values))
+  structure(class = "pfdtc_control", c(checked, quiet = !missing(progress) && !progress))
+}
+
+check_control <- function(control) {
+  if (inherits(control, "pfdtc_control")) return(control)
+  named <- names(control)
+  good <- is.list(control) && !is.object(control) &&
+    (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  check_dots_empty(setdiff(named, names(control_checks)), names(control_checks))
+  do.call(pfdtc_control, control)
+}
+
+#' @export
+print.pfdtc_control <- function(x, ...) {
+  shown <- vapply(names(control_checks), function(name) {
+    v <- x[[name]]
+    if (is.null(v)) "NULL" else if (!length(v)) "none" else
+      if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
+  }, "")
+  cat("Control of a fit:\n")
+  text <- paste(sprintf("%s = %s", names(shown), shown), collapse = ", ")
+  cat(wrap(text, initial = "  ", prefix = "  "), sep = "\n")
+  invisible(x)
+}

@@ -206,7 +206,7 @@ NULL
 #' General: input
 #'
 #' @srrstats {G2.0} Lengths of arguments are in their help; `check_count()`, `check_number()`, `check_flag()`,
-#'   `check_choice()`, `check_level()` (util-checks.R) hold them to it.
+#'   `check_choice()`, `check_level()` (checks.R) hold them to it.
 #' @srrstats {G2.0a} Messages of these checks say what length is wanted and what was given.
 #' @srrstats {G2.1} Types likewise.
 #' @srrstats {G2.1a} Help pages say the type of each argument.
@@ -214,7 +214,7 @@ NULL
 #' @srrstats {G2.3} Character arguments go through `check_choice()`,
 #' @srrstats {G2.3a} which permits the values in the usage alone and lists them,
 #' @srrstats {G2.3b} and is case-sensitive, as `match.arg()` is; `?pfdtc` says so.
-#' @srrstats {G2.4} Conversions are explicit (util-checks.R, rows-read.R):
+#' @srrstats {G2.4} Conversions are explicit (checks.R, rows-read.R):
 #' @srrstats {G2.4a} counts by `as.integer()`,
 #' @srrstats {G2.4b} inputs and responses by `as.double()`,
 #' @srrstats {G2.4c} levels by `as.character()`,

@@ -1,4 +1,5 @@
-# Corrects a reference's mean to the exact one by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y.
+# Computes what certificates take from the exact Gaussian process: its mean, by preconditioned conjugate gradients on
+# (K + s2 W^{-1}) v = y from a reference's mean, and the rounding errors of its posterior by a Cholesky factorisation.
 
 # Corrects the mean of a reference until goal(near)(s) is at most 1 for the state s of solve_exact(). It makes at most
 # budget$passes passes over all pairs of rows, and starts none that would end after budget$left() seconds. Returns the
@@ -21,34 +22,6 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
                        in_time = in_time, ...)
   c(correct_residual(reference, data, state, sharp = sharp %||% !near),
     state[c("steps", "stalled")], list(stopped = state$stopped))
-}
-
-# Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
-# the reference, in the median over some rows. Returns NULL if the certificates already are that small. With nearest
-# neighbours it suffices that kriging (64 neighbours) certifies the mean to a tenth of its distance from the fit's mean,
-# in the median over 32 rows.
-share_of_distance <- function(reference, data, fit, share) {
-  n <- nrow(data$x)
-  x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
-  mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
-  model <- model_of(reference)
-  r <- certify_posterior(reference, values_at(model$kernel, x))
-  ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
-  if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
-  function(near) {
-    own <- function(s) s$w_E / (ratio * reference$norms$w_E)
-    if (!near || kriging_rows() < 1) return(own)
-    few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
-    found <- krige(reference, data, values_at(model$kernel, x[few, , drop = FALSE]), 64L, group = 1)
-    few <- few[found$order]
-    half <- stats::median(sqrt(kriged_h2(found)))
-    root <- root_weights(data)
-    function(s) {
-      centre <- native_kernel_cross_matvec(model$kernel, data$x, root * s$v, x[few, , drop = FALSE],
-                                           reference$control) + kriged_sums(found, s$r)
-      min(own(s), 10 * half * sqrt(s$c) / stats::median(abs(centre - mean[few] / reference$scale)), na.rm = TRUE)
-    }
-  }
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
@@ -325,4 +298,69 @@ near_preconditioner <- function(reference, data, size = near_size) {
     b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
     q - twice(root * native_kernel_cross_matvec(model$kernel, z, b, data$x, control))
   }
+}
+
+# ---- the exact posterior --------------------------------------------------------------------------------------------
+
+# Returns exact_interval() by the exact posterior if it takes at most `seconds` and 1/16 of the memory allowed, else
+# NULL.
+exact_if_cheap <- function(fit, fun, seconds) {
+  n <- as.double(nrow(fit$data$x))
+  # Factorisations and triangular solves take three times as long per flop as products.
+  cheap <- 16 * n^2 <= getOption("pfdtc.max_memory", 2^32) / 16 &&
+    seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * fun$n)) <= seconds
+  exact <- if (cheap) tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+  if (!is.null(exact)) exact_interval(exact, fun)
+}
+
+# Bounds the effect of rounding on the exact posterior at functionals, whose size takes the place of k(x, x). The
+# Cholesky factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, D the diagonal. The mean
+# errs by h'Delta alpha, the variance by h'Delta h, and kernel values add errors of the same form. |D^{1/2} h| is
+# computed if its bound |D^{1/2} h|^2 <= max(d_i / v_i) var, v_i the noise of row i, is too large (section 10 of the
+# theory vignette). Blocks of rows bound the memory.
+exact_interval <- function(p, fun) {
+  model <- p$model
+  alpha <- p$factors$alpha
+  k <- if (fun$kind == "values") prior_most(model, p$x, fun$x) else fun$size
+  L <- cholesky_of(p)
+  n <- nrow(L)
+  growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
+  root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
+  v <- pmax(root^2 - prior_at(model, p$x), 0)
+  ratio <- max(root^2 / v)
+  do_solve <- !(growth * n * ratio <= 1e-8) # far below any accuracy of interest
+  mean <- var <- h <- numeric(fun$n)
+  for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
+    K <- fun$cross(p$x, rows)
+    mean[rows] <- drop(crossprod(K, alpha))
+    u <- forwardsolve(L, K)
+    var[rows] <- pmax(fun$prior[rows] - colSums(u^2), 0)
+    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
+      sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
+  }
+  weight <- sqrt(sum((root * alpha)^2)) # |D^{1/2} alpha|
+  mean_error <- growth * weight * (n * h + sqrt(n * k))
+  var_error <- growth * (n * h^2 + 2 * sqrt(n * k) * h + k)
+  interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
+                   sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))
+  lapply(interval, in_units, model = model)
+}
+
+# Estimates the seconds for `flops` of a matrix product and a number of kernel values. The speed is measured once in a
+# session, which takes some milliseconds.
+seconds_for <- function(fit, flops, kernel_values = 0) {
+  kernel <- fit$kernel
+  threads <- engine_control(65536L, fit$control)$threads
+  profiles <- vapply(as_sum(kernel)$leaves, `[[`, "", "profile")
+  key <- paste(paste(profiles, collapse = " "), length(kernel$inputs), threads)
+  if (is.null(engine$speed[[key]])) {
+    x <- fit$inducing %||% fit$x
+    x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
+    seconds <- function(run) max(min(replicate(2L, system.time(run(), gcFirst = FALSE)[["elapsed"]])), 1e-4)
+    K <- native_kernel_matrix(kernel, x, x)
+    values <- seconds(function() for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
+    each <- seconds(function() crossprod(K)) / (2 * 256^3)
+    engine$speed[[key]] <- c(flop = each, kernel = values) / max(1, threads * 0.7)
+  }
+  sum(c(flops, kernel_values) * engine$speed[[key]])
 }

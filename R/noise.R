@@ -4,7 +4,7 @@
 #
 # The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with K(Z,
 # Z) = (R R')^{-1}. gamma is N(0, v I) with one v for each part. Then the smooth part is a Gaussian process with kernel
-# v K, Matern 3/2, projected on Z. gamma is learned together with one kernel (learn.R). Later stages have rows with the
+# v K, Matern 3/2, projected on Z. gamma is learned together with one kernel. Later stages have rows with the
 # weights w_n exp(-b_n'gamma) and the noise s2.
 
 # Returns list(columns, smooth, names, label, centre, rate) from the noise formula, or NULL for constant noise. `smooth`
@@ -174,4 +174,106 @@ noise_coefficients <- function(fit) {
 noise_df <- function(trend) {
   if (is.null(trend$smooth)) return(length(trend$gamma))
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
+}
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+# Learns the trend and the hyperparameters of one kernel by the Vecchia likelihood.
+
+# Returns the problem with the parameters gamma ~ N(0, v) added. `v` has the variance of each coefficient.
+problem_with_trend <- function(problem, trend, v) {
+  pool <- problem$pool
+  last <- problem$last
+  own <- seq_len(last)
+  q <- length(v)
+  B <- noise_basis(trend, pool$x)
+  twins <- pool$twins
+  wide <- problem
+  wide$free <- c(problem$free, rep(TRUE, q))
+  wide$lower <- c(problem$lower, rep(-6, q))
+  wide$upper <- c(problem$upper, rep(6, q))
+  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
+  wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
+    gamma <- theta[-own]
+    log_factor <- drop(B %*% gamma)
+    basis <- B * (abs(log_factor) < most_trend)
+    factor <- exp(within_trend(log_factor))
+    weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
+    result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
+    if (!is.finite(result$value)) return(list(value = -Inf))
+    prior <- problem$prior(theta[own])
+    at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,
+               gradient = result$score + c(prior$gradient, -gamma / v),
+               information = result$information + diag(c(prior$information, 1 / v)))
+    if (!length(twins)) return(at)
+    # Merged rows contribute -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row.
+    noise <- exp(theta[[last]]) * factor
+    share <- length(rows) / pool$n * pool$share / 2
+    own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
+    basis <- cbind(1, basis)
+    at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise)
+    at$gradient[own_noise] <- at$gradient[own_noise] + share * colSums(basis * (twins$ss / noise - twins$rows))
+    at$information[own_noise, own_noise] <- at$information[own_noise, own_noise] +
+      share * crossprod(basis, basis * twins$rows)
+    at
+  }
+  wide
+}
+
+# Learns the noise trend: its coefficients gamma, and v for each part, which starts at 0.3. v moves by MacKay's fixed
+# point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e. Returns list(theta, value, trend)
+# of the round with the largest value,
+#
+#   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
+#
+# which is Laplace's approximation of the log marginal likelihood, comparable with that of constant noise. Returns NULL
+# if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the
+# value is below `least` and v decreases, because the noise becomes constant.
+learn_noise <- function(problem, theta, trend, size, least = -Inf) {
+  pool <- problem$pool
+  trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
+  part <- noise_parts(trend)
+  v <- rep(0.3, max(part))
+  own <- seq_along(theta)
+  now <- c(theta, numeric(length(part)))
+  most_deviation <- max((pool$y - mean(pool$y))^2)
+  best <- NULL
+  for (round in seq_len(noise_trend_sizes[["rounds"]])) {
+    steps <- if (round == 1L) c(10L, 6L) else 6L
+    run <- climb(problem_with_trend(problem, trend, v[part]), now, size, steps, 0.05)
+    if (!is.finite(run$value)) break
+    now <- run$theta
+    S <- information_of_rest(run$information, own, own[problem$free])
+    gamma <- unname(now[-own])
+    V <- solve(S)
+    occam <- -(sum(log(v[part])) + as.numeric(determinant(S)$modulus)) / 2
+    if (is.null(best) || run$value + occam > best$value) {
+      level <- if (problem$free[problem$last]) {
+        others <- own[-problem$last]
+        solve(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
+      } else {
+        numeric(length(gamma) + 1L)
+      }
+      trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
+      trend$most <- min(max(log(most_deviation) - now[[problem$last]], 0), most_trend)
+      best <- list(theta = now[own], value = run$value + occam, trend = trend)
+    }
+    old <- v
+    v <- vapply(seq_along(v), function(p) {
+      known <- sum(part == p) - sum(diag(V)[part == p]) / v[p]
+      if (known < 0.05) v[p] / 4 else sum(gamma[part == p]^2) / known
+    }, 0)
+    v <- pmin(pmax(v, 1e-3), 10)
+    if (all(abs(log(v / old)) < 0.2) || all(v < old) && run$value + occam < least || !in_time(pool)) break
+  }
+  best
+}
+
+# Returns the information on the parameters not in `own`, if those in `free` are unknown.
+information_of_rest <- function(information, own, free) {
+  S <- information[-own, -own, drop = FALSE]
+  if (!length(free)) return(S)
+  A <- information[free, free, drop = FALSE]
+  C <- information[-own, free, drop = FALSE]
+  S - C %*% solve(A + diag(1e-9 * max(diag(A)), nrow(A)), t(C))
 }
