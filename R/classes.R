@@ -204,10 +204,7 @@ pair_certificate <- function(b, x) {
                            matrix(reach, nrow(x)))
   # Log odds are a contrast whose weights at the exact mode differ from the fit's by up to tanh(e / 4).
   odds_sd <- vapply(seq_len(b$K), function(k) {
-    p <- softmax_of(odds$mean)
-    c <- -p / rowSums(p[, -k, drop = FALSE])
-    c[, k] <- 1
-    c <- c %*% C
+    c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
     v <- variance_range(b, rowSums(S$lo$S * squares_of(c)), rowSums(S$hi$S * squares_of(c)), left * size, prior * size,
                         b$slack * b$most)

@@ -74,7 +74,8 @@ responses_to_try <- function(data, asked) {
   y <- unname(used_responses(data))
   values <- if (is.null(plain)) values_of_response(y, auto) else "given"
   open <- values %in% c("few", "many")
-  kinds <- if (open) c(if (all(y > 0)) "log", "yeojohnson")
+  curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
+  kinds <- if (open) c(if (all(y > 0) && curved) "log", "yeojohnson")
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
   open <- open && is.null(asked$noise)

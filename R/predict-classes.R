@@ -50,15 +50,15 @@ class_ends <- function(response, f, latent, level) {
   if (latent) {
     return(ends_of_odds(list(f$mean, f$mean), sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0)), level, identity))
   }
-  p <- softmax_of(f$mean)
-  sd <- vapply(seq_len(q + 1L), function(k) {
-    slope <- -(p / (1 - p[, k]))[, -1L, drop = FALSE] # derivatives: 1 for the class itself
-    if (k > 1L) slope[, k - 1L] <- 1
+  each <- lapply(seq_len(q + 1L), function(k) log_odds_of_class(f$mean, k))
+  sd <- vapply(each, function(of_class) {
+    slope <- of_class$slope[, -1L, drop = FALSE]
     along <- 0
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
     sqrt(pmax(along, 0))
-  }, p[, 1L])
-  ends_of_odds(list(stats::qlogis(p), stats::qlogis(p)), sd, level, stats::plogis)
+  }, f$mean[, 1L])
+  middle <- matrix(vapply(each, `[[`, f$mean[, 1L], "value"), nrow(f$mean))
+  ends_of_odds(list(middle, middle), sd, level, stats::plogis)
 }
 
 # Returns the most probable class, or with an interval a logical matrix that is TRUE for the classes in the set. The set

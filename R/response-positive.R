@@ -322,6 +322,18 @@ softmax_of <- function(odds) {
   p / rowSums(p)
 }
 
+# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its slopes in f of all classes (columns): 1 for class k
+# and minus the share in 1 - p_k for another. 1 - p_k itself is 0 in double precision if the class is nearly certain.
+log_odds_of_class <- function(odds, k) {
+  f <- cbind(numeric(nrow(odds)), odds)
+  others <- f[, -k, drop = FALSE]
+  share <- softmax_of(others[, -1L, drop = FALSE] - others[, 1L])
+  top <- cbind(seq_len(nrow(f)), max.col(others, "first"))
+  slope <- matrix(1, nrow(f), ncol(f))
+  slope[, -k] <- -share
+  list(value = f[, k] - others[top] + log(share[top]), slope = slope)
+}
+
 # Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], converted by show().
 ends_of_odds <- function(odds, sd, level, show) {
   half <- stats::qnorm((1 + level) / 2) * sd

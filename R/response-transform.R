@@ -102,7 +102,7 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
   square <- 0
   for (i in seq_along(rule$node)) {
     at <- hermite_back(transform, f$mean, sd_at_step(f, rule$node[i])^2, 0L, 0)
-    square <- square + rule$weight[i] * (at$sd^2 + (at$mean - out$mean[wide])^2)
+    square <- square + rule$weight[i] * (at$sd^2 + ifelse(is.infinite(at$mean), Inf, at$mean - out$mean[wide])^2)
   }
   out$sd[wide] <- sqrt(square * max(transform$wider, 1))
   out
@@ -132,7 +132,7 @@ parts_back <- function(transform, mean, var, order) {
   deep <- which(var > 0 & cut_at(transform, mean, sd) != cut_at(transform, mean, sd, 0))
   if (!length(deep)) return(part)
   wide <- hermite_back(transform, mean[deep], var[deep], order, 0)
-  part$between[deep] <- wide$mean - part$mean[deep]
+  part$between[deep] <- ifelse(is.infinite(part$mean[deep]), Inf, wide$mean - part$mean[deep])
   part$sd[deep] <- wide$sd
   part$c[deep, ] <- wide$c
   part
@@ -141,7 +141,7 @@ parts_back <- function(transform, mean, var, order) {
 most_hermite <- 20L
 
 # Returns list(mean, sd, c), c a matrix of c_1, ..., c_order, by Gauss-Legendre's rule between the points where h or its
-# second derivative jumps. For `sure` see cut_at().
+# second derivative jumps. For `sure` see cut_at(). If T^-1(mean) is beyond all doubles, so are mean and sd.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -182,7 +182,10 @@ hermite_back <- function(transform, mean, var, order, sure) {
     tail <- known * stats::dnorm(at) * if (up) 1 else -1 # the integral of He_k is -He_(k-1) times the density
     add(ifelse(known, away(at), 0), at, known * stats::pnorm(at, lower.tail = !up), tail)
   }
-  list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)), c = parts)
+  beyond <- is.infinite(middle)
+  parts[beyond, ] <- 0
+  list(mean = ifelse(beyond, middle, middle + total), sd = ifelse(beyond, Inf, sqrt(pmax(square - total^2, 0))),
+       c = parts)
 }
 
 # Returns nodes and weights of Gauss's rules for the uniform weight on (-1, 1) and for the standard normal density, from
@@ -249,8 +252,9 @@ back_rounding <- 1e-12
 # Returns list(lower, upper), the interval of y for T(y) between `lower` and `upper`.
 back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
-  low <- untransformed(transform, lower)
-  high <- untransformed(transform, upper)
+  most <- .Machine$double.xmax
+  low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
+  high <- pmax(untransformed(transform, upper), -most)
   list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
 }
 

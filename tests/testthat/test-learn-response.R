@@ -260,6 +260,16 @@ test_that("two values, few values and large shares have a message; few values ke
   expect_identical(many, c(3L, 2L, 1L))
 })
 
+test_that("a response with a tiny spread relative to its size has no log, which would be constant up to rounding", {
+  d <- with_seed(1, data.frame(x = stats::runif(30)))
+  for (spread in c(1e-13, 1e-9)) {
+    d$y <- 1 + spread * sin(6 * d$x)
+    case <- response_case(d)
+    expect_identical(lapply(responses_to_try(case$data, case$asked)$transforms, `[[`, "kind"), list(NULL, "yeojohnson"))
+    expect_s3_class(pfdtc(y ~ x, d), "pfdtc")
+  }
+})
+
 test_that("a response with many zeros has a skewed density, as good a mean and honest intervals", {
   d <- with_seed(1, {
     d <- data.frame(x = stats::runif(600))

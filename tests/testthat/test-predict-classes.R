@@ -125,3 +125,36 @@ test_that("a hundred classes have probabilities, and too many points for memory 
   expect_message(check_size_of_classes(99L, 100L, 1000L), "minutes", class = "pfdtc_message_classes")
   expect_silent(check_size_of_classes(10L, 100L, 1000L))
 })
+
+test_that("intervals of nearly certain classes are those of their log odds, where 1 - p is 0 in double precision", {
+  odds <- rbind(c(-60, -80), c(60, -80), c(-900, -950), c(900, 0), c(0.3, -0.7), c(30, 30))
+  var <- matrix(c(900, 400, 400, 1600), nrow(odds), 4, byrow = TRUE)
+  ends <- class_ends(NULL, list(mean = odds, var = var), FALSE, 0.9)
+  expect_false(anyNA(unlist(ends)))
+  f <- cbind(0, odds)
+  for (i in seq_len(nrow(f))) {
+    for (k in 1:3) {
+      others <- f[i, -k]
+      share <- exp(others - max(others)) / sum(exp(others - max(others)))
+      c <- append(-share, 1, k - 1)[-1]
+      half <- stats::qnorm(0.95) * sqrt(drop(c %*% matrix(var[i, ], 2) %*% c))
+      middle <- f[i, k] - max(others) - log(sum(exp(others - max(others))))
+      expect_equal(c(ends$lwr[i, k], ends$upr[i, k]), stats::plogis(middle + c(-1, 1) * half), tolerance = 1e-12)
+    }
+  }
+  one <- class_ends(NULL, list(mean = odds[1, , drop = FALSE], var = var[1, , drop = FALSE]), FALSE, 0.9)
+  expect_identical(one, lapply(ends, function(end) end[1, , drop = FALSE]))
+})
+
+test_that("credible intervals of classes far apart contain the probability, certified or not", {
+  d <- with_seed(3, data.frame(x = c(stats::rnorm(8), stats::rnorm(8, 20), stats::rnorm(8, 40))))
+  d$class <- gl(3, 8)
+  kernel <- kernel_linear(100) + kernel_constant(100)
+  fit <- pfdtc(class ~ x, d, family = multinomial(), kernel = kernel, hyper = "fixed")
+  new <- data.frame(x = c(-3e4, 15, 300))
+  for (certified in c(FALSE, TRUE)) {
+    p <- predict(fit, new, type = "response", interval = "credible", certified = certified)
+    expect_false(anyNA(p))
+    expect_true(all(p[, "lwr", ] <= p[, "fit", ] & p[, "fit", ] <= p[, "upr", ]))
+  }
+})

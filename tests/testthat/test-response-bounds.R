@@ -175,3 +175,22 @@ test_that("a certificate of few inducing points contains median and mean of the 
     }
   }
 })
+
+test_that("a mean whose response is beyond all doubles has infinite moments and bounds, never NaN", {
+  for (t in list(power(0.002, c(-3, 2)), power(1.998, c(-2, 3)), logged(c(-1, 1)), power(0.002), logged())) {
+    side <- if (curves_up(t)) 1 else -1
+    mean <- side * c(1e7, 1e7, 0.5)
+    var <- c(1e4, 1e14, 0.1)
+    for (noise in c(0, 0.3)) {
+      got <- moments_back(t, mean, var, noise)
+      expect_false(anyNA(unlist(got)))
+      expect_true(is.finite(got$mean[3L]) && is.finite(got$sd[3L]))
+      expect_identical(got$mean[1L], side * Inf)
+      expect_identical(got$sd[1:2], c(Inf, Inf))
+      expect_false(anyNA(unlist(moments_of_response(t, mean, var, noise, 0.5))))
+    }
+    bounds <- back_bounds(t, mean - 0.1, mean + 0.1)
+    expect_true(all(bounds$lower <= untransformed(t, mean) & untransformed(t, mean) <= bounds$upper))
+    expect_identical(bounds[[if (side > 0) "upper" else "lower"]][1L], side * Inf)
+  }
+})
