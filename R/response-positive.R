@@ -322,8 +322,8 @@ softmax_of <- function(odds) {
   p / rowSums(p)
 }
 
-# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its slopes in f of all classes (columns): 1 for class k
-# and minus the share in 1 - p_k for another. 1 - p_k itself is 0 in double precision if the class is nearly certain.
+# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its slopes in f of all classes (columns): 1 for class
+# k, and minus the share in 1 - p_k for another. 1 - p_k itself is 0 in double precision if the class is nearly certain.
 log_odds_of_class <- function(odds, k) {
   f <- cbind(numeric(nrow(odds)), odds)
   others <- f[, -k, drop = FALSE]
