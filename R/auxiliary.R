@@ -105,10 +105,10 @@ print.pfdtc_aux <- function(x, ...) {
 
 # ---- properties of a description ---------------------------------------------------------------------------------
 
-# Returns TRUE if a fit keeps the reference posterior that this auxiliary distribution was made from.
+# Returns TRUE if a fit with this auxiliary distribution keeps the reference posterior from which it was made.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Completes the sizes that a description leaves open, from n rows, m inducing points and `made` reference points.
+# Completes the sizes that the user left open, from n rows, m inducing points and (`made`) points of the reference.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -143,12 +143,12 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
-# Makes an auxiliary distribution from data (x, y, weights and group; rows are drawn before merging). `m` is the number
-# of inducing points. aux_reference() needs a `reference` posterior of the same model.
+# Makes the auxiliary distribution that `how` describes, from data (rows are drawn before merging) and m inducing
+# points. For aux_reference(), `reference` is a posterior of the same model.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  # Keep W'k(U, x) at the rows if it takes at most half of the scratch memory.
+  # Keep its low-rank functions b(x) = W'k(U, x) at the rows, if that takes at most half of the scratch memory.
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
@@ -156,7 +156,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds for a distribution that is made from some rows.
+# Returns an entry of aux_kinds for a distribution made from a subset of the rows, random or given.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -167,15 +167,15 @@ made_from_rows <- function(what, make) {
   })
 }
 
-# This list has the kinds of auxiliary distribution, with these elements:
+# Each kind of auxiliary distribution has these elements:
 #
 #   objective        the engine's name of the pF objective under it
-#   text(how)        the description as text
-#   make(how, data, model, m, control, reference)  the distribution, see low_rank_auxiliary()
+#   text(how)        the words that print() shows
+#   make(how, data, model, m, control, reference)  makes the distribution, see low_rank_auxiliary()
 #   fill(how, n, m, made)  completes a size that depends on the data, see fill_aux()
-#   keeps_reference  TRUE if the fit keeps its reference
+#   keeps_reference  TRUE if the fit keeps the reference posterior
 aux_kinds <- list(
-  # The mean at the rows is the exact posterior mean. The objective does not need its values.
+  # The mean of this kind is the exact posterior mean at the rows. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
     sprintf("distribution of the pF divergence: the exact posterior mean plus white noise of %sthe noise variance",
             if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
@@ -195,7 +195,7 @@ aux_kinds <- list(
   refresh = list(objective = "pf", text = function(how) {
     sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
-  # This is the SoR posterior on points `z` that need not be rows.
+  # This is the SoR posterior on points that need not be rows.
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
@@ -221,7 +221,7 @@ aux_kinds <- list(
     low_rank_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, how$label)
   }))
 
-# Checks and completes the result of a user's function for aux_custom().
+# Checks what a user's function for aux_custom() returned, and adds the defaults.
 check_low_rank <- function(given, d) {
   need <- function(ok, want) refuse_if(!isTRUE(ok), "make", "returns something else", want)
   need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "a function that returns list(U, W, sign, mean)")
@@ -252,10 +252,9 @@ auxiliary_rows <- function(how, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# Returns the auxiliary distribution that is the SoR posterior with inducing points U: b(x) = chol(I + A_u A_u'/s2)^{-1}
-# a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u. Points without residual prior variance beyond rounding are
-# dropped first, because they only worsen the conditioning. With how$samples or how$tail, sample paths or leading
-# directions replace the whole covariance.
+# Returns the SoR posterior with inducing points U as an auxiliary distribution: covariance b(x)'b(x'), with b(x) =
+# sqrt(s2) C^{-1} L^{-1} k(U, x) and C C' = s2 I + G. Points without residual prior variance are dropped first, because
+# they only worsen the conditioning. With how$samples (random paths) or how$tail (leading directions), b is shorter.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   post <- native_posterior(U, data, model, jitter = 0, control = control)
@@ -269,13 +268,14 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   } else {
     solve_t(post$L, leading_directions(post$G, noise, how$tail, m))
   }
-  if (!is.null(how$samples)) { # sample paths: E[Omega Omega'] / samples = I
+  if (!is.null(how$samples)) { # random paths have this covariance on average
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the posterior on the first m points of `post`. Its L, G and A y are the leading parts of those in `post`.
+# Returns the posterior on the first m points: leading parts of the Cholesky factor L, of G = A A' and of A y serve
+# them.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]
@@ -284,19 +284,19 @@ first_points <- function(post, m, noise) {
 }
 
 # Returns the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
-# by their share of the trace over the rows, w_j = g_j / (1 + g_j/s2). It keeps at least m directions, and more until
-# the omitted trace is at most `tail` times the trace beyond the first m.
+# by their share w_j = g_j / (1 + g_j/s2) of the trace. At least m are kept, and more until the omitted trace is at most
+# `tail` times that beyond the first m.
 leading_directions <- function(G, noise, tail, m) {
   axes <- eigen(G, symmetric = TRUE)
   g <- pmax(axes$values, 0)
   w <- g / (1 + g / noise)
-  beyond <- rev(cumsum(rev(w))) - w # the trace beyond the first r directions
+  beyond <- rev(cumsum(rev(w))) - w # trace beyond each direction
   m <- min(m, length(w))
   r <- max(m, which(beyond <= tail * beyond[m])[1L])
   axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(G))
 }
 
-# Makes the exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
+# Returns the exact posterior given some rows: k(x, x') - b(x)'b(x'), with b(x) = chol(Kuu + s2/w)^{-1} k(U, x).
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
   w <- merged_weights(data)[rows]
@@ -312,8 +312,8 @@ exact_on_rows <- function(data, rows, model) {
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
-# Returns the distribution with covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'), b(x) = W'k(U, x), and mean
-# mean'k(U, x). The engine reads the mean as the last column of W.
+# Returns the auxiliary distribution with covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'), b(x) = W'k(U, x), and
+# mean mean'k(U, x). The engine takes `mean` as a last column of W.
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL

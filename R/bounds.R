@@ -13,8 +13,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # If the jitter of p is smaller than rounding errors, use a posterior on the distinct points instead. Its jitter and
-  # its residual prior variance are no smaller, so its eps is larger and still valid.
+  # Use a posterior on the distinct points if the jitter of p is below rounding errors. Its jitter and residual prior
+  # variance are no smaller, so its bounds are larger but still valid.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(fast_norms(p)))
   } else {
@@ -22,7 +22,6 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
     inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
     posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))
   }
-  # If the rows were merged differently, y'w refers to another sum of squares and cannot be used.
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
@@ -34,8 +33,10 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# Returns upper bounds on eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
-# eps_cov^2 <= t / s2. `least` is a lower bound on y'w.
+# Returns upper bounds on the theorem's eps_mean, eps_cov and the root eps of the sum of their squares. With norms of
+# the DTC posterior `own` and c = y'v:
+#   eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),   eps_cov^2 <= t / s2.
+# Here `least` is a lower bound on y'w, and the symbols are those at the head of certify-norms.R.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
   c <- q$upper
@@ -46,8 +47,8 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# Returns the bounds at the rows, in units of y. Each is a sum of three terms: the theorem's bound for the posterior
-# `own`, the rounding error of its predictions, and their distance from the predictions of p, which is rounding as well.
+# Returns the theorem's bounds at the rows `new`, in units of y. To the bound for the DTC posterior `own` are added the
+# rounding error of its predictions and their distance from the predictions of p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)
@@ -59,7 +60,7 @@ theorem_frame <- function(p, own, eps, new) {
   mean_more <- error$mean + abs(p$mean - r$mean)
   sd_more <- error$sd + abs(sd - own_sd)
   var_more <- error$var + abs(sd^2 - own_sd^2)
-  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # an upper bound on var_exact - var_SoR
+  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # bounds the exact variance minus the SoR variance
   up <- 1 + 16 * .Machine$double.eps
   unit <- up * fit$scale
   out <- data.frame(
@@ -68,16 +69,16 @@ theorem_frame <- function(p, own, eps, new) {
     mean_bound_sharp = unit * (sqrt(left) * eps$eps_mean + mean_more),
     sd_bound_sharp = unit * (sqrt(k) * eps$eps_cov + sd_more))
   out <- out[new$index, , drop = FALSE]
-  means <- c("mean_bound", "mean_bound_sharp") # adding centre and offset causes rounding errors
+  means <- c("mean_bound", "mean_bound_sharp") # adding the constant mean and the offset causes rounding
   room <- 4 * .Machine$double.eps * (abs(fit$center) + abs(fit$scale * p$mean[new$index]) + abs(new$offset))
   out[means] <- out[means] + room + response_rounding(fit, new$x)
   row.names(out) <- if (!is.null(new$names)) make.unique(as.character(new$names))
   out
 }
 
-# Bounds the rounding errors of mean, sd, variance and SoR variance at the rows x (section 10 of the theory vignette).
-# The certificate with |w|_E = 0 bounds the rounding of the mean. Errors of A move the mean by at most wide kappa_v,
-# wide >= sqrt(E(x, x)) + |h_x|_E. The variance moves by (2 wide + kappa) kappa, and by the error of s2 I + G.
+# Returns bounds on the rounding errors of mean, sd, variance and SoR variance at the rows x. For the mean, it is the
+# certificate's error bound with the approximation error |w|_E set to 0. `wide` bounds the effect of errors of the
+# features A (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -104,7 +105,7 @@ prediction_rounding <- function(own, r, x) {
 
 # ---- the density ratio of a subset ----------------------------------------------------------------------------------
 
-# Returns nu, the exact posterior given the rows of aux_subset(), for the scaled y.
+# Returns the exact posterior of the rows of aux_subset(), for the scaled response.
 subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
@@ -112,9 +113,9 @@ subset_posterior <- function(fit, data) {
   new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
-# Returns the paper's form of the theorem, for the scaled y without the term of merged rows. It bounds
-# log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where log Z_nu is the log
-# marginal likelihood of nu's rows. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
+# Bounds the log density ratio of the exact posterior pi and the posterior nu given a subset of rows (theory vignette):
+# log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w)) / 2 - log Z. Z and Z_nu are the marginal
+# likelihoods of all rows and of nu's rows. Returns this bound and those on eps_mean and eps_cov.
 ratio_bound <- function(fit, p, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -125,7 +126,7 @@ ratio_bound <- function(fit, p, reference) {
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
-  d2 <- (pf_distance(aux, p) * noise)^2 # s2^2 d_pF^2
+  d2 <- (pf_distance(aux, p) * noise)^2 # squared pF divergence times s2^2
   rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_objectives[[aux$objective]]$constant(aux, data, model)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
@@ -135,9 +136,9 @@ ratio_bound <- function(fit, p, reference) {
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 
-# Estimates the density ratio by self-normalised importance sampling. Draws of f from nu at the other rows have weights
-# prod N(y_n; f_n, s2 / w_n), whose mean estimates Z / Z_nu. The ratio weight / mean is at most
-# prod (2 pi s2 / w_n)^{-1/2} / mean. Without that factor in the weights the largest ratio is 1 / mean.
+# Estimates the largest density ratio of the exact posterior and nu by importance sampling. Draws of f from nu at the
+# other rows get the weight prod N(y_n; f_n, s2 / w_n). The ratio is weight / mean weight, so at most prod (2 pi s2 /
+# w_n)^{-1/2} / mean weight. Without that constant in the weights, it is at most 1 / mean weight.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)
@@ -146,7 +147,7 @@ estimate_density_ratio <- function(fit, data, samples) {
   if (n <= dense_draws) check_memory(32 * as.double(n)^2, what)
   given <- subset_posterior(fit, data)
   w <- merged_weights(data)[rest]
-  most <- max(64, 1e7 %/% n) # the number of draws at a time
+  most <- max(64, 1e7 %/% n) # number of draws at a time
   log_weight <- unlist(lapply(split(seq_len(samples), (seq_len(samples) - 1L) %/% most), function(i) {
     f <- posterior_draws(given, data$x[rest, , drop = FALSE], length(i))
     -colSums(w * (data$y[rest] - f)^2) / (2 * given$model$noise)
@@ -217,7 +218,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   rest <- setdiff(seq_along(data$y), fit$chosen)
   noise <- model_of(fit)$noise
   bound <- fit$evidence
-  if (family$fitc) { # minus KL(N(beta, V) || N(0, I)) of the whitened inducing values, V = s2 (C C')^{-1}
+  if (family$fitc) { # minus the KL divergence of the whitened inducing values from their prior
     C <- fit$factors$C
     m <- nrow(C)
     bound <- (m * (1 + log(noise)) - noise * sum(forwardsolve(C, diag(m))^2) - sum(fit$factors$beta^2)) / 2 -
@@ -232,7 +233,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   max(exact$evidence - bound, 0) # rounding may make it negative
 }
 
-# Returns the mean over the rows of KL(N(a) || N(b)), for lists of mean and var.
+# Returns the mean over the rows of the KL divergence of the normals in b from those in a (lists of mean and var).
 kl_marginal <- function(a, b) {
   ratio <- a$var / b$var
   mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
@@ -247,12 +248,12 @@ pf_divergence <- function(fit, nu = NULL) {
   pf_distance(divergence_aux(nu, fit, data, p$model), p)
 }
 
-# Returns d_pF between a posterior on inducing points and an auxiliary distribution.
+# Returns the pF divergence between the posterior p on inducing points and the auxiliary distribution `aux`.
 pf_distance <- function(aux, p) {
   pf_objectives[[aux$objective]]$divergence(aux, p$z, p$factors, p$jitter, p$rows, p$model)
 }
 
-# Returns `given`, or the auxiliary distribution of the fit if none was given.
+# Returns `given` as an auxiliary distribution, or that of the fit if `given` is NULL.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
@@ -275,22 +276,22 @@ divergence_aux <- function(given, fit, data, model) {
   make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
-# Returns the posterior as an auxiliary distribution: p k + sum_j s_j b_j b_j and a mean, b linear in k(U, .), for y
-# divided by `scale`. L and C are proportional to 1 / scale, alpha to scale, beta has no unit.
+# Returns the posterior as an auxiliary distribution for the response divided by `scale`. Its covariance is p k + sum_j
+# s_j b_j b_j, where p is 0 or 1 and each b_j is linear in k(U, .).
 as_auxiliary <- function(p, model, scale) {
   post <- p$factors
   unit <- p$model$scale / scale
   post$L <- (if (inherits(p, "exact")) cholesky_of(p) else post$L) * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
   n <- nrow(post$L)
-  if (inherits(p, "exact")) { # p = 1, b = L^{-1} k(U, x), sign -1
+  if (inherits(p, "exact")) { # covariance k - b'b, b = L^{-1} k(U, x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     return(low_rank_auxiliary(p$x, t(forwardsolve(post$L, diag(n))), rep(-1, n), post$alpha, 1L, model,
                               "exact posterior"))
   }
   sor <- sor_auxiliary(post, p$z, model)
   if (p$sor) return(sor)
-  nystrom <- t(forwardsolve(post$L, diag(n))) # k - a'a plus the SoR covariance
+  nystrom <- t(forwardsolve(post$L, diag(n))) # prior minus Nystrom part, then the SoR covariance
   low_rank_auxiliary(p$z, cbind(nystrom, sor$W[, seq_len(n)]), rep(c(-1, 1), each = n), sor$W[, n + 1L], 1L, model,
                      "DTC posterior")
 }

@@ -1,16 +1,16 @@
-# Computes what certificates take from the exact Gaussian process: its mean, by preconditioned conjugate gradients on
-# (K + s2 W^{-1}) v = y from a reference's mean, and the rounding errors of its posterior by a Cholesky factorisation.
+# Computes the mean of the exact GP, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y. Here K is the
+# kernel matrix, s2 the noise variance, W the diagonal matrix of weights. Rounding errors are bounded as well.
 
-# Corrects the mean of a reference until goal(near)(s) is at most 1 for the state s of solve_exact(). It makes at most
-# budget$passes passes over all pairs of rows, and starts none that would end after budget$left() seconds. Returns the
-# correction and how the iterations ended (steps, stalled, stopped), or NULL without a goal or without time. `near` is
-# TRUE if the preconditioner uses nearest neighbours. Otherwise `sharp` norms cost another pass. The iterations continue
-# from the correction `from`.
+# Computes a correction of the reference's mean towards the exact mean, by solve_exact(). goal(near) is a function of
+# its state that is at most 1 when the correction suffices. `near` says whether nearest neighbours precondition. There
+# are at most budget$passes passes over all pairs of rows, within budget$left() seconds, starting from the correction
+# `from`. If `sharp`, the bounds cost another pass. Returns the correction with steps, stalled and stopped of
+# solve_exact(). Returns NULL if there is no goal or no time.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
-  # Measure the seconds of a product with K on some rows.
+  # Estimate the seconds of a product with K from a product for at most 2,048 rows.
   pass <- if (budget$left() == Inf) 0 else system.time(
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
@@ -26,7 +26,7 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-# Returns the rows of a fit, with y in the scale of another fit of the same model.
+# Returns the data of `fit`, with y rescaled to the units of `other`, a fit of the same model.
 data_in_scale <- function(fit, other) {
   data <- fit$data
   if (other$scale != fit$scale) data$y <- data$y * (fit$scale / other$scale)
@@ -35,24 +35,24 @@ data_in_scale <- function(fit, other) {
 
 norm2 <- function(v) sqrt(sum(v^2))
 
-# Solves (K + s2 I) v = y by conjugate gradients, with the weights in K and y, in the reference's scale. The
-# preconditioner is `precondition`, or B of the reference. The iterations begin at from$v. They end
+# Solves (K + s2 I) v = y by conjugate gradients; K and y include the weights. The matrix B = Q + s2 I preconditions,
+# where Q is the reference's inducing-point approximation of K, unless a function `precondition` is given. The
+# iterations end
 #
-#   * if ratio(s), by which factor the certificate is still too large, is at most 1. s = list(v, r, c, w_E) has
-#     c = r'B^{-1} r and, if B preconditions, w_E, a bound on |w_r|_E for w_r = (K + s2 I)^{-1} r (else NA). With
-#     z = B^{-1} r it follows from |z|_E^2 = z'(K + s2 I) z - z'r and the product of the next step;
+#   * if ratio(s) <= 1. ratio(s) is the factor by which the certificate is still too large. The state s has v, the
+#     residual r = y - (K + s2 I) v, c = r'B^{-1} r, and w_E, a bound on the norm of (K + s2 I)^{-1} r in K - Q (or NA);
 #   * after `most` steps, or if in_time() is FALSE before another pass over all pairs of rows;
 #   * if `keep` is TRUE, at an interrupt or R's time limit, whose name is returned as `stopped`;
-#   * if the updated residual is no larger than its rounding error (`stalled`), which residual_rounding() bounds.
+#   * if the residual is no larger than its rounding error (`stalled`).
 #
-# Steps decrease |w_r|, not the bound sqrt(c). So v is the iterate with the smallest bound, or the last one if that is
-# small enough. Returns list(v, residual, error, steps, passes, went, stalled, stopped). `went` has sqrt(c) by pass.
+# The bound sqrt(c) may increase in a step, so the iterate v with the smallest bound is returned. The result is list(v,
+# residual, error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
   system <- exact_system(reference, data)
   now <- if (!is.null(from$residual)) {
-    list(v = from$v, r = from$residual, travelled = from$error$travelled) # where earlier iterations ended
+    list(v = from$v, r = from$residual, travelled = from$error$travelled) # continues earlier iterations
   } else {
     v <- from$v %||% if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
     list(v = v, r = system$y - system$product(v), travelled = c(v = norm2(v), r = 0))
@@ -104,8 +104,8 @@ solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE,
        went = went, stalled = stalled, stopped = stopped)
 }
 
-# Returns list(y, noise, product, by_B, passes) of the rows. `product` multiplies by K + s2 I and is counted by
-# `passes`; `by_B` multiplies by B^{-1}.
+# Returns the linear system as list(y, noise, product, by_B, passes). product(v) is (K + s2 I) v, passes() the number of
+# such products so far, and by_B(v) is B^{-1} v with the reference's B = Q + s2 I.
 exact_system <- function(reference, data) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -113,7 +113,7 @@ exact_system <- function(reference, data) {
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    # K includes the weights. For rows on workers, `products` computes K v there.
+    # For rows on workers, `products` computes K v there. K includes the weights.
     Kv <- if (is.null(data$products)) native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) else
       root * data$products(model$kernel, root * v, control)
     Kv + model$noise * v
@@ -125,8 +125,8 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
-# a sum of products. Its rounding error is that of z and of earlier products, whose sizes add up in `carried`.
+# Returns the state after a step of conjugate gradients along z = B^{-1} r, with Kz = (K + s2 I) z and zr = z'r. Polak
+# and Ribiere's formula allows an inexact B^{-1}. `carried` bounds the vectors in the sum Kp, for its rounding error.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
   p <- z + if (along > 0) along * now$p else 0
@@ -139,15 +139,16 @@ next_solution <- function(now, z, Kz, zr) {
   list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
 }
 
-# Evaluates `expr`, with `keep` until an interrupt or R's time limit. Returns list(value, stopped). `stopped` is the
-# reason of an early end, or NULL.
+# Evaluates `expr` and returns list(value, stopped). With `keep`, an interrupt or R's time limit ends the evaluation;
+# `stopped` is then its name, else NULL.
 stop_by <- function(expr, keep = TRUE) {
   if (!keep) return(list(value = expr))
   tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns the text of progress. `seconds` is the time of all passes so far; `went` is that of solve_exact().
+# Returns a line of progress: passes so far, and seconds left. `went` has the error bound after each pass, `ratio` is
+# the factor by which the certificate is too large, and `seconds` the time so far.
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -157,8 +158,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates how many more passes solve_exact() needs until sqrt(c), c = r'B^{-1}r, is `share` times its present value.
-# It uses the rate of decrease over the last five elements of `went`, and returns NULL if they do not decrease.
+# Estimates how many more passes reduce the last element of `went`, error bounds by pass, to `share` times its value.
+# The rate is that of the last five passes. Returns NULL if they do not decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -168,11 +169,10 @@ passes_until <- function(went, share) {
 
 # ---- certificates by a corrected mean -------------------------------------------------------------------------------
 
-# Returns the correction from a solution u. For any u the exact mean at x is k_x'u plus the exact mean for the response
-# r = y - (K + s2 W^{-1}) u, which the reference certifies. The correction has u, r, the reference's sums and norms for
-# r, and bounds on the rounding error of r, times |h_x| <= sqrt(k) / (2 sqrt(s2)), and of k_x'u. s2 |h_x|^2 is also at
-# most the exact variance. If `sharp` is TRUE, |B^{-1} r|_E is computed by groups of rows, at the cost of a pass over
-# all pairs of rows. Otherwise it follows from |r|.
+# Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
+# exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the reference
+# certifies. The result has u, r, the reference's sums and norms for r, and bounds on rounding errors. If `sharp`, a
+# pass over all pairs of rows gives a smaller norm.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -183,21 +183,21 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
-  norms$Psi <- NULL # the reference has Psi already
+  norms$Psi <- NULL # is the same for every response
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns the relative rounding error of products of K with a vector, for n rows in blocks. It covers kernel values,
-# sums within a block and sums of blocks, as in rounding_growth().
+# Returns a bound on the relative rounding error of K v, for n rows in blocks of `block` rows. It covers kernel values,
+# sums within a block and the sum over blocks.
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Bounds |error of r| and |error of k_x'v| / sqrt(k), where r = y - (K + s2 W^{-1}) v is updated in each step.
-# `travelled` has the summed sizes of v and all vectors multiplied by K, and of all vectors added to r.
+# Bounds the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`) and of k_x'v / sqrt(k(x, x)) (`sum`), because r
+# is updated in each step. `travelled` has the summed lengths of all vectors multiplied by K (v) and added to r (r).
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -213,7 +213,8 @@ correction_serves <- function(reference, data) {
   !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
 }
 
-# Returns list(mean, mean_error) of functionals, in units of y without the centre.
+# Returns the corrected mean of functionals and a bound on its error, list(mean, mean_error), in units of y without
+# centre.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
@@ -234,11 +235,11 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Bounds the effect on the mean of rounding errors in r and in k_x'u, see correct_residual(). Corrections by version
-# 0.1.0 lack the two bounds.
+# Bounds the error of the corrected mean by rounding in r and in k_x'u (see correct_residual()). Corrections saved by
+# version 0.1.0 lack the element `error` with separate bounds.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # Compute the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows.
+  # `size` is the largest ratio of the prior sd at the new rows, or of functionals, to the largest prior sd at the data.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
@@ -246,8 +247,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound on y'w from a posterior with its norms. If the mean of the posterior is corrected by u, one pass
-# over all pairs of rows also gives y'w >= 2 u'y - u'(K + s2 I) u.
+# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with norms. If its mean is corrected by u, one pass
+# over all pairs of rows gives another: 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -265,24 +266,25 @@ least_quadratic <- function(post, data) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# Preconditions (K + s2 I) v = r by inducing points and nearest neighbours. F decorrelates each row from its nearest
-# earlier rows under the residual prior (posterior-near.R). Then (K + s2 I)^{-1} is approximately
+# Preconditions (K + s2 I) v = r by inducing points and nearest neighbours. The triangular F decorrelates each row from
+# its nearest earlier rows under the residual prior. A has the features of the inducing points. The preconditioner
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
-# which is positive definite and costs O(n (s + m)) a product, in addition to the kernel values of n rows and m points.
+# is positive definite. A product costs O(n (s + m)) for s neighbours and m points.
 
-# The preconditioner has this many inducing points and neighbours. With 200 points it needs 1.5 to 2 times as many
-# passes (bench/README.md).
+# The preconditioner has this many inducing points, and neighbours of each row (`rows`). With 200 points, conjugate
+# gradients need 1.5 to 2 times as many passes (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Returns TRUE if near_preconditioner() is better than B of the reference, whose points suit few levels. B takes several
-# times as many steps for rough kernels whose residual prior variance is large relative to the noise.
+# Returns TRUE if near_preconditioner() is better than the reference's inducing points: for groups with many levels, and
+# for rough kernels whose residual prior variance is large. In these cases inducing points need several times as many
+# steps.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
   rough || has_many_levels(model, data$x)
 }
 
-# Returns a function of r that applies the preconditioner.
+# Returns the preconditioner as a function of the vector r. `size` has its numbers of points and neighbours.
 near_preconditioner <- function(reference, data, size = near_size) {
   model <- model_of(reference)
   control <- reference$control
@@ -302,8 +304,8 @@ near_preconditioner <- function(reference, data, size = near_size) {
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns exact_interval() by the exact posterior if it takes at most `seconds` and 1/16 of the memory allowed, else
-# NULL.
+# Returns exact_interval() of functionals by the exact posterior. Returns NULL if it would take more than `seconds` or
+# 1/16 of the memory allowed.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
   # Factorisations and triangular solves take three times as long per flop as products.
@@ -313,11 +315,10 @@ exact_if_cheap <- function(fit, fun, seconds) {
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
-# Bounds the effect of rounding on the exact posterior at functionals, whose size takes the place of k(x, x). The
-# Cholesky factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, D the diagonal. The mean
-# errs by h'Delta alpha, the variance by h'Delta h, and kernel values add errors of the same form. |D^{1/2} h| is
-# computed if its bound |D^{1/2} h|^2 <= max(d_i / v_i) var, v_i the noise of row i, is too large (section 10 of the
-# theory vignette). Blocks of rows bound the memory.
+# Returns intervals for functionals of the exact posterior that contain its rounding errors. The computed Cholesky
+# factor is that of K + s2 W^{-1} + Delta, with Delta at most growth n relative to the diagonal D. With weights h of the
+# exact mean, the mean errs by h'Delta alpha and the variance by h'Delta h. |D^{1/2} h| is first bounded, and computed
+# only if the bound is too large (theory vignette, section 10). `fun$size` takes the place of k(x, x).
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha
@@ -325,10 +326,10 @@ exact_interval <- function(p, fun) {
   L <- cholesky_of(p)
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
-  root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
+  root <- sqrt(rowSums(L^2))                # roots of the diagonal of K + s2 W^{-1}
   v <- pmax(root^2 - prior_at(model, p$x), 0)
   ratio <- max(root^2 / v)
-  do_solve <- !(growth * n * ratio <= 1e-8) # far below any accuracy of interest
+  do_solve <- !(growth * n * ratio <= 1e-8) # the first bound is accurate enough
   mean <- var <- h <- numeric(fun$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
     K <- fun$cross(p$x, rows)
@@ -346,8 +347,8 @@ exact_interval <- function(p, fun) {
   lapply(interval, in_units, model = model)
 }
 
-# Estimates the seconds for `flops` of a matrix product and a number of kernel values. The speed is measured once in a
-# session, which takes some milliseconds.
+# Estimates the seconds for `flops` of matrix products and a number of kernel values. The speed of each is measured once
+# in a session, which takes some milliseconds.
 seconds_for <- function(fit, flops, kernel_values = 0) {
   kernel <- fit$kernel
   threads <- engine_control(65536L, fit$control)$threads

@@ -1,25 +1,27 @@
-# Certifies fits with non-Gaussian likelihoods: bounds the distance between the Laplace posterior on inducing points and
-# that of the exact GP. For any u, let g and -W be the first two derivatives of the log likelihood at the rows, r = u -
-# A g, and Wb the averages of W between both modes (theory vignette). Then
+# Certifies fits with non-Gaussian likelihoods: bounds the distance between the Laplace posterior on inducing points
+# (mode fh) and that of the exact GP (mode f*). At fh, let g and -W be the first two derivatives of the log likelihood
+# at the rows, u the whitened mode, A the features of inducing points, r = u - A g and E = K - A'A. Starred symbols
+# belong to f*. Wb averages W between both modes, and |g|_E^2 = g'E g. For functionals with features a and weights h
+# under Wb,
 #
-#   f* - fh = K (g* - g) + E g - A'r,   so   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
+#   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r    (theory vignette).
 #
-# where h are the weights of the exact GP at x with row weights Wb. The bounds, in the order of effort, are
+# This gives three bounds, in the order of effort:
 #
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends,
-#   second  (sqrt(E(x, x)) + |h^W|_E + sqrt(lam) |W^{-1/2} dW A'C_x|) (|g|_E + |r| / 2) + sqrt(vup) |r|.
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup an upper bound on the variance, vS the SoR variance,
+#   second  a bound by E(x, x) and the norm of h in E, smaller if W varies little between the modes.
 #
-# where vup, vS, lam and dW are at the ends of the range of Wb. The crude bound at the rows gives a range of f. A range
-# of f gives a range of Wb, Wb the other bounds, and they a narrower range. Variance and evidence use the range of W.
+# The crude bound at the rows gives a range of f, hence of W, hence the other bounds and a narrower range of f.
 
-# Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals.
+# Returns intervals of the exact GP's mode (or mean) and sd at functionals, for a Laplace fit. `m2` is the number of
+# inducing points of a reference, if one has to be computed.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
-  kept <- effort == "reference" && !is.null(reference) # a kept reference has far more inducing points than the fit
+  kept <- effort == "reference" && !is.null(reference) # prefer the kept reference, which has far more inducing points
   data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -34,8 +36,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the bounds as a list: the mode at the rows (`at`), |g|_E, |r|, `gamma` of the crude bound, and the posteriors
-# `lo` and `hi` for the ends of W's range. distance_of() and mode_interval() read the list.
+# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode at the rows (`at`), `g_E` and `r`
+# with the root `gamma` of their squares, and the posteriors `lo` and `hi` for the ends of the range of W.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -43,7 +45,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b$e <- (1 + b$growth) * sqrt(prior_at(b$model, data$x)) * b$gamma
   b <- with_averages(b)
   for (round in seq_len(rounds)) {
-    if (all(b$between$upper <= (1 + 1e-6) * b$between$lower)) break # a narrower range changes nothing
+    if (all(b$between$upper <= (1 + 1e-6) * b$between$lower)) break # the range is narrow enough
     before <- b$e
     b$e <- pmin(b$e, distance_at(b, data$x))
     b <- with_averages(b)
@@ -64,7 +66,7 @@ bounds_at_mode <- function(fit, data, tight) {
       list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
     })))
   }
-  if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the user gave the points
+  if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the jitter is below rounding: the user gave the points
     z <- fit$inducing <- distinct_points(z, fit$kernel)
     fit$factors <- laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
     fit$jitter <- fit$factors$jitter
@@ -73,7 +75,7 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
 }
 
-# Returns the initial list that laplace_bounds() refines. E = K - Q is the residual prior covariance of `smooth`.
+# Returns the initial list `b` of laplace_bounds(). `smooth` is the model whose residual prior covariance is E = K - Q.
 new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -82,7 +84,7 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
        enough = 1e-9, stretch = 1)
 }
 
-# Returns the bounds on the Gaussian posterior whose rows have the derivatives and weights of `at`, for mode_interval().
+# Returns the bounds for a Gaussian posterior whose rows have the derivatives g and weights W of `at`.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -91,8 +93,8 @@ gaussian_problem <- function(b, at) {
   b
 }
 
-# Adds to b the bounds that follow from f, g and W at the rows. `g_E` is an upper bound on |g|_E, by groups of rows or
-# by sum |g_n| sqrt(E_nn). `r` is an upper bound on |r|: rounding changes the sum A g and, through f, also g.
+# Adds to b the bounds that follow from f, g and W at the rows: `g_E` on |g|_E (by groups of rows, or by sum |g_n|
+# sqrt(E_nn)), `r` on the residual |u - A g| with its rounding, and `gamma`, the root of g_E^2 + r^2.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -103,7 +105,7 @@ bounds_around <- function(b, at) {
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(W * (at$left + b$slack * b$most))
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
-  own <- list(L = at$L, C = at$C, beta = numeric(m)) # v = g for beta = 0 and noise 1
+  own <- list(L = at$L, C = at$C, beta = numeric(m)) # as v, the norms take g
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   b$g_E <- (1 + b$growth) * min(norms$T1, by_row)
@@ -115,7 +117,7 @@ bounds_around <- function(b, at) {
 
 # ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
 
-# Returns the posterior with row weights `weights` and, if `norms` asks for them, its norms.
+# Returns a posterior on the inducing points with these row weights. If `norms`, it has upper bounds for certificates.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -127,8 +129,8 @@ weighted_posterior.default <- function(b, weights, norms) {
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals. For values with effects, these variances
-# omit `new`, the variance of levels that the rows do not have.
+# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals: variance by inducing points, residual
+# prior variance, and bounds on the exact variance. For fits with groups the variance of new levels is omitted.
 variances_of <- function(b, post, fun) UseMethod("variances_of")
 
 variances_of.default <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
@@ -137,10 +139,10 @@ variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$ker
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds the list `b$between`. `lower` and `upper` bound Wb at each row (see the head of this file), if the two modes
-# differ by at most e. `lo` and `hi` are the posteriors with these bounds as row weights. `second` is A diag(d^2 /
-# lower) A', enlarged for rounding, unless `hi` is NULL or a ratio overflows. d is the largest distance between the
-# range and W at the fit's mode.
+# Adds the list b$between, with bounds `lower` and `upper` on the average W between both modes at each row, if the modes
+# differ by at most e there. `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower)
+# A', where d is the largest distance of the range from W at the fit's mode. `second` is NULL if `hi` is, or on
+# overflow.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -158,19 +160,19 @@ with_averages <- function(b) {
   b
 }
 
-# Returns a range of row weights that contains those at the fit's mode, with the posteriors `lo` and `hi` at its ends.
-# `hi` is NULL if the upper end is too large (1e12) or the Cholesky factorisation fails.
+# Extends the range of row weights to contain W at the fit's mode, and adds the posteriors `lo` and `hi` with its ends
+# as weights. `hi` is NULL if the upper end exceeds 1e12 or the Cholesky factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 
-# Bounds the mode if W may be negative: finds a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) for
-# the smallest W in the box, it needs rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n. Then
-# minus the log posterior has at least (1 - rho) times the curvature by P in the box, so the exact GP has one stationary
-# point there, a mode. Its distance from fh is at most e, and its variance at most vup_P / (1 - rho). `stretch` is 1 /
-# (1 - rho), or Inf if no box is found.
+# Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode with |f - fh| <= e at
+# the rows. For the smallest W in that box, let P = max(W, 0), N = max(-W, 0), and v_n the largest variance at row n
+# with weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The curvature in the
+# box is then at least (1 - rho) times that by P, so the variance grows by at most `stretch` = 1 / (1 - rho). `stretch`
+# is Inf if no box is found.
 bound_mode_student <- function(b) {
   at_rows <- function(b) {
     (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
@@ -197,16 +199,16 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound on the distance between functionals of the two modes. The crude and the first bound hold for
-# any functional. A sum differs by at most the weighted sum of the distances at its rows.
+# Returns an upper bound on the distance between functionals of the two modes, that of the fit and that of the exact GP.
+# A sum differs by at most the weighted sum of the distances at its rows.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
   most <- pmax(b$most, if (values) fun$prior else fun$size)
   prior <- fun$prior + if (values) 0 else b$slack * most
-  between <- b$between %||% b # a reference by an earlier version has one range for both
+  between <- b$between %||% b # references of version 0.1.0 have one range only
   lo <- variances_of(b, between$lo, fun)
-  top <- sqrt(pmin(lo$var_upper, prior)) # sqrt(vup)
+  top <- sqrt(pmin(lo$var_upper, prior)) # root of the largest variance
   distance <- if (!response_of(b$fit)$concave) {
     top * b$gamma * b$stretch
   } else {
@@ -224,7 +226,8 @@ distance_of <- function(b, fun) {
 
 distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
 
-# Returns the second bound on the distance at the rows of x, or Inf if it does not exist.
+# Returns the second bound (head of this file) on the distance of the modes at the rows of x, or Inf if it does not
+# exist.
 second_distance <- function(b, between, x, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -237,13 +240,13 @@ second_distance <- function(b, between, x, left, top, most) {
                     list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
                     engine_control(nrow(x), b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # a bound on |h^W|_E
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds the norm of the weights h in W
     spread <- root(2L)
   }
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals of mode (without the constant mean) and sd of the exact GP's Laplace posterior at functionals.
+# Returns intervals of the mode (without the constant mean) and of the sd of the exact GP's Laplace posterior.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
@@ -254,14 +257,14 @@ mode_interval <- function(b, fun) {
   most <- variances_of(b, b$lo, fun)
   new <- most$new %||% 0
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
-  prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # the sum is rounded
+  prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # allows for rounding of the sums
   upper <- pmin(most$var_upper + new, prior) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 
 # ---- reference and evidence -----------------------------------------------------------------------------------------
 
-# Returns a reference: a fit without rows that has the Laplace posterior on more inducing points and the bounds by it.
+# Returns a reference for a Laplace fit: its posterior on m2 inducing points, and the bounds by it. It keeps no rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
@@ -300,7 +303,8 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Bounds the exact GP's Laplace evidence. `psi` is minus the log of likelihood times prior density at the fit's mode.
+# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is minus the log of likelihood times prior at
+# the fit's mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]

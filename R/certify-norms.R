@@ -1,27 +1,29 @@
-# Computes DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are
-# computed. The symbols are those of certify.h and of the theory vignette.
+# Computes the norms of DTC posteriors: upper bounds, rounding included, from which exact GPs are certified. Throughout,
+# the columns of A are features of the rows on the inducing points, Q = A'A, E = K - Q is the residual prior covariance,
+# B = Q + s2 I, G = A A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y, t is the
+# trace of E.
 
-# Returns bounds on rounding errors: `e` of the computed y - A'beta, `row` of A'beta by errors of A, `v` of v. The
-# computed beta is not quite (s2 I + G)^{-1} A y, and errors of A move it as well: |B^{-1} A'| <= 1 / (2 sqrt(s2)).
+# Returns bounds on rounding errors: `e` for y - A'beta, `row` for A'beta by errors of A, `v` for v (symbols at the head
+# of this file). The computed beta has an error, and |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
-  k <- norms$most %||% prior_most(model) # the largest k(x, x), which version 0.1.0 did not keep if it is constant
+  k <- norms$most %||% prior_most(model) # version 0.1.0 did not keep the largest k(x, x)
   moved <- sqrt(norms$slack * k * norms$weight * norms$vv)
   row <- norms$growth * sqrt(k * p$k_sum) * norms$alpha
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns the bound |w|_E <= |v|_E c / (c + |v|_E^2), which is never above sqrt(c) / 2.
+# Returns the upper bound |v|_E c / (c + |v|_E^2) on |w|_E, where c = y'v. It never exceeds sqrt(c) / 2.
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms for the engine's certificates, every number rounded up. T1 and T2 are sums over groups of rows. With
-# `fast`, a group has m rows; with `tight`, there is one group; else groups cost no more than the posterior. `same` are
-# norms on these points for another response, whose T2 is used. `inner` are norms on some of the points; their |w|_E is
-# a bound here too, because more points leave less residual variance. `inner` and `sharp` = FALSE omit T1.
+# Returns the norms of a DTC posterior. The norms T1 (for |v|_E) and T2 (for E) are sums over groups of rows. Larger
+# groups are sharper: `fast` takes m rows a group, `tight` all rows, the default as many as cost no more than the
+# posterior. `same` are norms on these points for another response, whose T2 is used. `inner` are norms on some of the
+# points, whose bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -32,10 +34,10 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the sizes of the groups of rows for the sums T1 and T2 (theory vignette), for a reference on m points.
+# Returns the numbers of rows in a group for T1 and for T2 (see posterior_norms()), for m inducing points.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns the contribution of some rows to the norms. `size` has the sizes of the groups for T1 and for T2.
+# Returns the norms of some rows, before an allowance for rounding. `size` has the group sizes for T1 and T2.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -44,7 +46,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Adds the norms of two sets of rows. Psi and `spread` contain n / n_b (n_b rows of a block), with the new n.
+# Combines the norms of two sets of rows. Psi and `spread` are proportional to the total number of rows n.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -52,7 +54,7 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Returns the norms of all rows with an allowance for every rounding error.
+# Returns the norms of all rows, enlarged for every rounding error. `norms` are the sums of rows_norms().
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)
@@ -64,18 +66,18 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out <- list(
     weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
-    # This is the residual of (s2 I + G) beta = A y, by errors of the Cholesky factor and of the sum A y.
+    # This bounds the residual of (s2 I + G) beta = A y, by rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
-  of_rows <- sqrt(out$slack * p$k_sum) # errors of A as a whole
+  of_rows <- sqrt(out$slack * p$k_sum) # rounding errors of all of A
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * out$most * out$weight) # for a vector of length 1 over the rows
+  kappa <- sqrt(out$slack * out$most * out$weight) # rounding of A times a vector of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives more. Errors of A change
-  # y'v by their effect on |v|_E, or row by row. y'v never exceeds y'y / s2.
+  # y'v is the smallest |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A enter by
+  # |v|_E or row by row, whichever is smaller. y'v never exceeds y'y / s2.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -85,20 +87,18 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns the norms that follow from the sums alone, by |v|_E <= sqrt(t) |v|.
+# Returns norms without a pass over the rows, from the posterior's sums: |v|_E <= sqrt(t) |v| replaces T1.
 norms_of_sums <- function(p, model, n) {
   most <- total_variance(model$kernel)
-  # k_sum / most is the sum of the weights, so at least the largest weight.
+  # The weights sum to k_sum / most, an upper bound on the largest weight.
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }
 
-# Bounds c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 by `lower` and `upper`, and y'w from below by `least`.
-# For any tau >= s2 + t:
+# Returns bounds `lower` and `upper` on c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2, and a lower bound
+# `least` on y'w. With t as the trace of E, for any tau >= s2 + t:
 #   max(c^2 / (c + |v|_E^2), y'(Q + tau I)^{-1} y) <= y'w <= c.
-# Rounding (section 10 of the theory vignette): the computed beta gives at least c, and the computed v at most c, up to
-# A v - beta|^2. Errors L^{-1} r of A move |A u|^2 by (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by
-# r'L^{-T} b; the smaller bound is used. Sums and differences err by growth times their terms.
+# All bounds include rounding errors of beta, v, A, sums and differences (section 10 of the theory vignette).
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
@@ -129,8 +129,8 @@ quadratic_bracket <- function(p, norms, model) {
   list(lower = max(lower, 0), upper = norms$c, least = max(least, 0))
 }
 
-# Bounds the effect on any mean, in units of y, of rounding in the response, its offset, centring and merging:
-# |h_x| <= sqrt(k) / (2 sqrt(s2)). Equal rows count one by one, because their responses may differ.
+# Bounds the change of a predicted mean, in units of y, by rounding of the responses. The weights h of the mean have
+# h| <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ.
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
@@ -139,9 +139,9 @@ response_rounding <- function(fit, x) {
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
-# Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on points z, with its norms. The points must be
-# distinct beyond rounding. Greedy points are distinct; other points need distinct_points(). `inner` is such a posterior
-# on some of the points.
+# Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
+# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is such a fit on some of the
+# points.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -153,8 +153,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns a DTC posterior with norms on the inducing points of any fit, in the form of a fit. DTC and SoR posteriors are
-# used unchanged if their jitter is above rounding and has no effect.
+# Returns a DTC posterior with norms on the inducing points of any fit, as a fit. A DTC or SoR posterior is used as it
+# is if its jitter exceeds rounding but does not change results.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -165,7 +165,7 @@ own_posterior <- function(fit) {
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
   z <- if (is.null(p$z)) p$x else p$z
-  # Add a row of each level, up to 1,000 points: points of the whole kernel explain the smooth part and the levels.
+  # Add a row of each level of the groups, up to 1,000 points, because levels need inducing points too.
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(fit$data$x[, g$column]))
     z <- rbind(z, fit$data$x[utils::head(rows, max(0L, 1000L - nrow(z))), , drop = FALSE])
@@ -173,7 +173,8 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, distinct_points(z, p$model$kernel), NULL, fast = TRUE)
 }
 
-# Returns the certificate of functionals from a posterior with norms, for the cleaned response.
+# Returns mean, variances and their error bounds for functionals from a posterior with norms, in units of the cleaned
+# response. `crossing` has sums over all rows, which narrow the variance.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   native_certify(factors, z, model, norms, fun$x, crossing, if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
@@ -181,7 +182,7 @@ certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   })
 }
 
-# Returns the certificate of certify_with() in units of y, without the centre.
+# Returns the result of certify_with() in units of y, without the constant mean.
 certify_posterior <- function(post, fun, crossing = NULL) {
   model <- model_of(post)
   r <- certify_with(post$factors, post$norms, post$inducing, model, fun, crossing)
@@ -196,10 +197,10 @@ unknown_intervals <- function(n) {
   list(mean_lower = rep(-Inf, n), mean_upper = rep(Inf, n), sd_lower = numeric(n), sd_upper = rep(Inf, n))
 }
 
-# Returns the intervals `inside` intersected with `found`, which are intervals or a certificate of mean and variance;
-# without variances it bounds the mean alone. If `rows` is given, `found` has these functionals only. A bound that is
-# NaN (overflow) is ignored. Two valid intervals that do not meet differ by rounding: their ends are exchanged. If they
-# are further apart, one of them is wrong: the result contains both, with a warning.
+# Returns the intersection of the intervals `inside` with those of `found`, which may also be a list of mean, variance
+# and error bounds. If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two
+# intervals do not meet by rounding alone, their ends are exchanged. If they are further apart, one must be wrong: the
+# result contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
@@ -236,24 +237,23 @@ intersect_brackets <- function(a, b) {
   c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 }
 
-# Certifies fits with groups, with all effects eliminated (effects.R). Effects are inducing variables without residual
-# prior variance. So E is the residual of the smooth part, and the bounds in certify-laplace.R hold for the features of
-# effects and of inducing points together. Row n of weight w_n has features f_n (of F) and o_n (of its level, see
-# effects.h), whose products are posterior covariances. The weights of the posterior at x are h_n = w_n (f_n'f_x + [same
-# level] o_n'o_x). For blocks b with n_b of the n rows, and n_lb of the n_l rows of level l,
+# Certifies fits with groups, whose effects of levels are inducing variables without residual prior variance. So E is
+# the residual covariance of the smooth part. Row n of weight w_n has features f_n (inducing points) and o_n (its level,
+# see effects.h). Its weight in the posterior mean at x is h_n = w_n (f_n'f_x + [same level] o_n'o_x). The rows are
+# divided into blocks b. A block has n_b of the n rows, and n_lb of the n_l rows of level l. With weighted F and O,
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
-#   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb',  F and O times the weights.
+#   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
 
-# Returns bounds `b` whose posteriors have all effects. E is the residual prior covariance of the smooth part.
+# Marks the bounds `b` (certify-laplace.R) as those of a fit with groups, and gives them the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The element `norms` has effect_forms(), `inner` (relative rounding error of the factors), `weight` (the largest).
+# `norms` has the result of effect_forms(), the relative rounding error `inner` of the factors, and the largest weight.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
   size <- sum(weights * prior_at(b$model, data$x))
-  factors$G <- matrix(size) # an upper bound on the norm
+  factors$G <- matrix(size) # bounds the norm of G
   inner <- max(1e3, 1 + size) * b$growth
   list(factors = factors, weights = weights,
        norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
@@ -264,11 +264,11 @@ features_with_effects <- function(b, factors, x) {
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
 }
 
-# Rows are added up in blocks of this number, as for T2 of other posteriors.
+# Rows are summed in blocks of this many rows, as in the norms without groups.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound on |E|_2 with weights, the largest ratio n / n_b. If
-# the matrix `diagonal` is given, it replaces E, and blocks add up without the ratios.
+# Returns list(all, own, lam, spread): Psi, Psi_l of level l in row l, a bound on the largest eigenvalue of E with
+# weights, and the largest ratio n / n_b. If `diagonal` is given, it replaces E and the ratios are 1.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -278,7 +278,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   all <- lam <- 0
   own <- matrix(0, g$levels, d^2)
   spread <- 1
-  in_order <- order(sample.int(g$levels)[level]) # rows of a level together, levels at random
+  in_order <- order(sample.int(g$levels)[level]) # keeps rows of a level together, with levels at random
   for (rows in split(in_order, (seq_len(n) - 1L) %/% effect_block)) {
     at <- features_with_effects(b, factors, b$data$x[rows, , drop = FALSE])
     A <- forwardsolve(factors$L, native_kernel_matrix(b$smooth$kernel, b$z, at$x))
@@ -302,7 +302,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   list(all = all, own = own, lam = lam, spread = spread)
 }
 
-# Returns an upper bound on sqrt(f'Psi f) + sqrt(o'Psi_l o) for the rows of features_with_effects().
+# Returns an upper bound on |h_x|_E for the rows `at` of features_with_effects(): sqrt(f'Psi f) + sqrt(o'Psi_l o).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -317,7 +317,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns the variances without `new`, the variance of new levels.
+# Returns list(sor_variance, unexplained, var_lower, var_upper), without the variance of levels that the rows lack.
 variances_of.with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms
@@ -337,7 +337,7 @@ variances_of.with_effects <- function(b, post, fun) {
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
 }
 
-# Returns Z'v for the design Z of a grouping, as a matrix with p effects in rows and a column for each level.
+# Returns the sums of v over the rows of each level, times each column of the grouping's design: effects x levels.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
   all <- matrix(0, nrow(g$root), g$levels)
@@ -345,8 +345,8 @@ sums_by_level <- function(g, x, v) {
   all
 }
 
-# Returns the mode at the rows in the form of laplace_at(), for factors with groups. sites(f) returns list(f, g, W): f
-# with its offset, and the derivatives and weights. `zeta` has the whitened effects.
+# Returns the mode at the rows as a list like that of laplace_at(). sites(f) returns list(f, g, W): f with its offset,
+# first derivative and weight of the log likelihood. `zeta` has the whitened effects.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)
@@ -354,7 +354,7 @@ mode_with_effects <- function(b, factors, sites) {
   found <- sites(at$mean)
   beta <- factors$gamma[seq_len(nrow(factors$L))]
   parts <- Map(function(g, effects) {
-    s <- svd(g$root) # a root may be singular
+    s <- svd(g$root) # serves singular roots too
     list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)),
          of_slopes = crossprod(g$root, sums_by_level(g, x, found$g)))
   }, factors$groupings, effects_of(factors))
@@ -367,12 +367,12 @@ mode_with_effects <- function(b, factors, sites) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# Returns TRUE if groups have more levels than a reference has points for.
+# Returns TRUE if the groups have so many levels that inducing points cannot represent them.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
-# Returns a preconditioner, like near_preconditioner(), for groups with many levels: a function of r that returns (Q +
-# K_g + s2 I)^{-1} r. K_g is the covariance of the groups, Q that of the inducing points z for the rest of K. The result
-# is (r - mean) / s2, where `mean` is the posterior mean for the response r at the rows.
+# Returns a preconditioner for groups with many levels, like near_preconditioner(). It is a function of r that returns
+# (Q + K_g + s2 I)^{-1} r: K_g is the covariance of the groups, and Q that of the smooth part by the inducing points z.
+# The result is (r - mean) / s2, where `mean` is the posterior mean at the rows for the response r.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

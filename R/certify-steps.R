@@ -1,14 +1,14 @@
-# Certifies by a list of steps, each of which narrows the intervals of the steps before. refine() iterates until they
-# are narrow enough.
+# Certifies by a list of steps, each of which narrows the intervals from the steps before. refine() iterates until they
+# are narrow enough. A step is function(job, fun, inside) and returns the new `inside`.
 #
-# A step is function(job, fun, inside) -> inside. `fun` are linear functionals of f (functionals.R), such as values at
-# rows. `inside` is list(mean_lower, mean_upper, sd_lower, sd_upper) [n], in units of y without the centre, because a
-# reference may have another scale than the fit. `job` is an environment with the fit, its data, its mean and sd (`at`),
-# the reference and the correction of its mean, and the budget: `left()` in seconds, and the number `most` of
+#   fun     linear functionals of f (functionals.R), such as values at rows
+#   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
+#   job     an environment: the fit, its data, mean and sd (`at`), the reference and the correction of its mean, the
+#           seconds left() and the largest number `most` of functionals in a costly step
 # functionals for a costly step.
 
-# Returns the intervals with the attributes of certify(). Every call uses the same random numbers, so that more effort
-# continues from the results of less effort.
+# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so more
+# effort continues from the results of less.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
@@ -19,7 +19,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   job <- list2env(list(
     fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
-    # TRUE if inducing points serve the smooth part, and all effects of groups are eliminated.
+    # TRUE: inducing points serve the smooth part alone, and the effects of all groups are eliminated.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
@@ -48,13 +48,13 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups, because a reference spends its points on
-  # levels. The step is skipped if all intervals are narrow, or if there are more than 1,000 effects.
+  # Certifies by inducing points of the smooth part and all effects of groups. A reference would need points for each
+  # level. The step is skipped if all intervals are narrow, or if there are more than 1,000 effects.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
     effects <- count_effects(model_of(fit)$kernel, job$data$x)
-    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # the sums take 8 bytes for each point and effect
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # 8 bytes for each sum
     m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
     rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
     found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
@@ -67,7 +67,7 @@ narrowings <- list(
 
   reference = function(job, fun, inside) {
     job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
-    job$left <- seconds_left(job$max_seconds) # the time limit does not count the making of a reference
+    job$left <- seconds_left(job$max_seconds) # starts the time limit after the reference was computed
     job$most <- max(2000, 2 * job$reference$m)
     job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
     if (!fun$n) return(inside)
@@ -76,12 +76,12 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow it. Intervals before any passes over all
-  # pairs of rows decide which ones are wide. Otherwise more passes could leave wider intervals.
+  # Certifies wide intervals by the exact posterior, if time and memory allow. `inside` before any passes over all pairs
+  # of rows decides which intervals are wide. Otherwise more passes could skip this step and leave wider intervals.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
-    # An interval is wide if half of it exceeds a tenth of the sd and a tenth of the distance from the fit.
+    # An interval is wide if half its width exceeds a tenth of the sd and a tenth of its distance from the fit.
     rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
       v <- half_and_distance(known, job$at, what)
       !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
@@ -97,8 +97,8 @@ narrowings <- list(
     narrow(inside, corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun)))
   },
 
-  # Narrows wide intervals by kriging on nearest neighbours, the widest first. An interval is wide relative to the sd,
-  # or to the distance between its middle and the fit (its own or the median). Values of f share neighbours in groups.
+  # Narrows wide intervals by kriging (weights on nearest neighbours), the widest first. An interval is wide relative to
+  # the sd and to its distance from the fit. Values of f that are close share neighbours.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -107,7 +107,7 @@ narrowings <- list(
       ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
     }
     score <- excess("sd", inside$sd_upper / 400)
-    if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean as well
+    if (!is.null(job$correction$residual)) score <- pmax(score, excess("mean", Inf)) # kriging narrows the mean too
     score[is.na(score)] <- Inf
     rows <- order(-score)[seq_len(sum(score > 0))]
     values <- fun$kind == "values"
@@ -122,14 +122,14 @@ narrowings <- list(
       weights <- krige(job$reference, job$data, some_functionals(fun, part))
       found <- kriged_interval(weights, job$reference, job$correction, job$data, inside$sd_lower[part])
       inside <- narrow(inside, found, part)
-      if (!values && isTRUE(job$left() < began - job$left())) break # no time for another round
+      if (!values && isTRUE(job$left() < began - job$left())) break # no time for another group
     }
     inside
   },
 
-  # Narrows intervals of the sd of values f(x) by a computation with all rows of the data, 4 n m2 flops for each value.
-  # It takes only values with a wide interval of the sd: half its width exceeds 1/20 of `far` (half_and_distance()) and,
-  # if kriging is in use, also 1/200 of the upper bound on the sd.
+  # Narrows intervals of the sd of values f(x) by sums over all rows, 4 n m2 flops for each value (m2 points). An
+  # interval is wide if half its width exceeds 1/20 of its distance from the fit (or of the median distance). If kriging
+  # is in use, it must also exceed 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -148,7 +148,7 @@ narrowings <- list(
     narrow(inside, certify_posterior(reference, some, crossing), rows)
   },
 
-  # Adds rows with a large residual prior variance to the reference for this call, if intervals become narrower.
+  # Adds new rows with a large residual prior variance to the reference's points, for this call.
   "test points" = function(job, fun, inside) {
     reference <- job$reference
     most <- job$test_points %||% max(16, reference$m %/% 4)
@@ -162,7 +162,7 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Adds norms of the reference by all pairs of rows, and a correction of its mean, for later steps.
+  # Computes norms of the reference by all pairs of rows and corrects its mean. Later steps use both.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),
@@ -172,7 +172,7 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of f under the exact GP with Gaussian noise, by points z and all effects.
+# Returns intervals for values of the exact GP, by inducing points z of the smooth part and the effects of all groups.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -187,7 +187,7 @@ effects_interval <- function(fit, data, z, fun) {
 
 # ---- which intervals, and how they meet -----------------------------------------------------------------------------
 
-# Returns the functionals in the units of the reference, whose scale may differ from the fit's.
+# Returns the functionals in the units of the reference, whose response may be scaled differently from the fit's.
 in_scale_of <- function(job, fun) {
   ratio <- (job$fit$scale / job$reference$scale)^2
   if (ratio == 1 || fun$kind == "values") return(fun)
@@ -197,8 +197,8 @@ in_scale_of <- function(job, fun) {
   fun
 }
 
-# Returns list(half, distance, far) for the intervals of `what` ("mean" or "sd"). `half` is half the width, `distance`
-# the distance of the fit from the middle, and `far` the larger of `distance` and its median.
+# Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"): half the width, the distance of the
+# interval's middle from the fit's value, and the larger of that distance and its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -206,12 +206,12 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
-# the mean or of the sd is large relative to the fit's distance, at the row and in the median. The reason is a large
-# residual prior variance E(x, x) of the row. A pivoted Cholesky factorisation of E chooses among the worst rows.
+# Returns at most `most` rows of x as further points of the reference. They have wide intervals (relative to the
+# distance from the fit) because of a large residual prior variance E(x, x). A pivoted Cholesky factorisation of E
+# chooses among the worst rows.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # The sd is known if its interval is narrow relative to the distance or, after kriging, to the sd itself.
+  # An sd needs no further points if its interval is narrow relative to the distance or, after kriging, to the sd.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -224,7 +224,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   points <- x[rows, , drop = FALSE]
   A <- forwardsolve(reference$factors$L, native_kernel_matrix(model$kernel, reference$inducing, points))
   left <- native_kernel_matrix(model$kernel, points, points) - crossprod(A)
-  R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns where it stops
+  R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns if the rank is deficient
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }
 
@@ -250,8 +250,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
-    # If rounding stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller errors. Use
-    # it if it takes at most 30 s.
+    # If rounding stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller errors. It
+    # is used if it takes at most 30 s.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
@@ -278,10 +278,10 @@ rounding_stops <- "rounding errors allow no more"
 # Returns half the width of the widest interval of the mean.
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-# Iterates until half the width of the interval of every functional's mean is at most `goal`, in units of y. Returns
-# list(inside, iterations, why, correction). Intervals come from kriging if the reference has a large residual prior
-# variance, otherwise from the reference. With `keep`, an interrupt or R's time limit keeps the solution so far, and a
-# second interrupt ends the call. `...` is for krige().
+# Iterates until half the width of the interval of each mean is at most `goal`, in units of y. Returns list(inside,
+# iterations, why, correction); `why` names the reason for the end. Intervals come from kriging if the reference has a
+# large residual prior variance, else from the reference. With `keep`, an interrupt or R's time limit returns the
+# solution so far. `...` is for krige().
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
@@ -301,7 +301,8 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # A certificate by kriging is sqrt(c) times `far`. The reference's own certificates are proportional to |w_r|_E.
+  # Intervals by kriging are `far` times sqrt(c), c = r'B^{-1} r of the residual r. Others are proportional to
+  # state$w_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
@@ -329,7 +330,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
       aim <- aim / 4
       next
     }
-    # Computing r anew, once, removes the rounding errors of the iterations so far, except those of a single product.
+    # Compute r = y - (K + s2 I) v anew once. This removes the rounding errors of the iterations so far.
     once <- residual_rounding(reference, data$y * root_weights(data), c(v = norm2(correction$v), r = 0))
     if (renewed || !isTRUE(now * (once$residual / correction$error$residual) <= 4 * goal)) break
     from$residual <- NULL

@@ -1,4 +1,4 @@
-# Certifies predictions: bounds on the exact Gaussian process for users, with a check of Laplace's approximation.
+# Implements certify(), which bounds the mean and sd of the exact Gaussian process, and laplace_check().
 
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
@@ -68,21 +68,21 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
             check = if (!response_of(fit)$conjugate && effort != "fast") with_fixed_seed(quick_check(fit)))
 }
 
-# Returns laplace_check() of the fit if it takes less than a second and does not fail, else NULL.
+# Returns laplace_check() of the fit, or NULL if it would take more than about a second or fails.
 quick_check <- function(fit) {
   few <- !is.null(fit$data) && nrow(fit$data$x) * as.double(fit$m) <= 1e7
   if (!few || !is.null(c(fit$near, fit$factors$groupings))) return(NULL)
   tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
 }
 
-# Certifies the mean of a hurdle, the product of two independent means of at least 0, and its probability of 0.
+# Certifies a hurdle model: P(y = 0), and the mean of y, which is P(y > 0) times the mean of y given y > 0.
 certify_hurdle <- function(fit, newdata, ...) {
   above <- certify(fit$zero, newdata, ...)
   rest <- certify(fit$positive, newdata, ...)
   refuse_if(is.null(rest$response), "fit",
             sprintf("is a hurdle with family %s, whose mean has no certificate", response_of(fit$positive)$label),
             hint = "Use certify(fit$zero) and certify(fit$positive).")
-  widen <- 8 * .Machine$double.eps # rounding of the products
+  widen <- 8 * .Machine$double.eps # allows for rounding of the products below
   data.frame(response = above$response * rest$response,
              response_lower = above$response_lower * rest$response_lower * (1 - widen),
              response_upper = above$response_upper * rest$response_upper * (1 + widen), zero = 1 - above$response,
@@ -90,11 +90,11 @@ certify_hurdle <- function(fit, newdata, ...) {
              row.names = row.names(above))
 }
 
-# Returns the noise variance of a new response of weight 1 at each row of new_rows().
+# Returns the noise variance of a new response of weight 1 at each row of `new` (a result of new_rows()).
 noise_of_new <- function(fit, new) rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
 
-# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has no bounds, because the
-# noise of the exact mixture is known only by an upper bound.
+# Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. The mean under a
+# mixture of hyperparameters gets infinite bounds, because its noise variance is bounded only from above.
 with_transformed <- function(out, fit, noise) {
   t <- fit$transform
   median <- back_bounds(t, out$mean_lower, out$mean_upper)
@@ -107,11 +107,11 @@ with_transformed <- function(out, fit, noise) {
   out
 }
 
-# Returns the inputs `x` in the form of new_rows().
+# Returns the inputs `x` as a list like the result of new_rows(), without offset or names.
 plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
 
-# Returns the certificate of a fit at rows in the form of new_rows(), as the data frame that certify() returns. A
-# mixture adds two attributes: `weights` has a row for each part (weight and its bounds), and `noise` is an upper bound
+# Returns the data frame of certify() for a fit at the rows `new` (a result of new_rows()). A mixture over
+# hyperparameters adds two attributes: `weights` has the weight of each part with bounds, and `noise` is an upper bound
 # on the noise variance of the exact mixture.
 certificate_of <- function(fit, new, effort = "reference", reference = fit$reference, m2 = NULL, test_points = NULL,
                            max_seconds = 10, p = posterior_of(fit)) {
@@ -128,12 +128,12 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f, rates increase and
-# probabilities move towards one half, so bounds are at the corners. Ordered classes have a column each: P(y <= k)
-# decreases in the mean of f; in the variance it moves towards one half, or its derivative is at most `bend`.
+# Adds the mean response with bounds to the certificate `out`. It increases with the mean of f. A larger variance of f
+# increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For ordered classes, P(y
+# <= k) decreases with the mean of f, and its derivative in the variance is at most `bend` if that is given.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # f itself, or no known shape
+  if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
   if (is_ordered(response)) {
     bent <- if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
     room <- links$logit$error + bent
@@ -164,7 +164,7 @@ with_response <- function(out, likelihood) {
   out
 }
 
-# Returns the certificate of values as a data frame.
+# Returns the data frame of predictions (mean and sd in `of_fit`) and their intervals `inside`, for the rows `new`.
 certificate_frame <- function(fit, new, of_fit, inside) {
   rows <- function(v) lapply(v, `[`, new$index)
   rounding <- response_rounding(fit, new$x)
@@ -175,8 +175,9 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-# Returns sentences on how to narrow the intervals if half of one is wider than the exact sd, else NULL. The passes that
-# refine() needs are estimated from earlier passes. Certificates of exact posteriors and mixtures lack `left`.
+# Returns advice on how to narrow the intervals, as sentences, or NULL if they are narrow. An interval of the mean is
+# wide if half of it exceeds the sd. Certificates of exact posteriors and mixtures have no element `left` and need no
+# advice.
 certificate_advice <- function(out, effort, about, conjugate) {
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
   if (!conjugate && any(is.infinite(out$sd_upper))) {
@@ -189,7 +190,7 @@ certificate_advice <- function(out, effort, about, conjugate) {
   vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # Estimate after how many passes the error of the mean is a tenth of the sd.
+  # Estimate from earlier passes how many more refine() needs until the error of the mean is a tenth of the sd.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
@@ -204,8 +205,8 @@ certificate_advice <- function(out, effort, about, conjugate) {
 
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
-# Certifies each part of the mixture and combines them. The exact mixture has the same hyperparameters. Its weights use
-# the exact log marginal likelihood.
+# Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has the same
+# hyperparameters, with weights from the exact log marginal likelihood.
 #' @export
 posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10,
                                           ...) {
@@ -237,19 +238,19 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
             noise = largest_mixture_mean(matrix(noise, 1L), weights), m2 = if (length(parts[[1L]]$m2)) parts[[1L]]$m2)
 }
 
-# Returns the weights with bounds. A weight is smallest if its own density is at the lower end of its bracket and all
-# others are at their upper ends.
+# Returns a data frame of the mixture's weights with bounds, and of the unnormalised densities `least` and `most`. A
+# weight is smallest if its own density is smallest and all others are largest.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))
-  g <- pmax(exp(ends - max(ends)), 1e-300) # an end that underflows is not 0
+  g <- pmax(exp(ends - max(ends)), 1e-300) # keeps densities that underflow above 0
   share <- function(own, others) own / (own + sum(others) - others)
   data.frame(weight = points$weights, lower = share(g[, "lower"], g[, "upper"]),
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns the largest mean of each row of v (a column for each part) over all weights between `least` and `most`. At the
-# maximum, the parts with the largest values have their upper weights, and the other parts their lower ones.
+# Returns an upper bound on the mixture's mean for each row of v, which has a column for each part. The weight of a part
+# may be anything from `least` to `most`. In the worst case the parts with the largest v have their largest weights.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)
@@ -260,10 +261,9 @@ largest_mixture_mean <- function(v, weights) {
   })
 }
 
-# Bounds mean and sd of the exact mixture by those of its parts. The variance is E (f - mean)^2, which is at most E (f -
-# c)^2 for any c. Hence
-#   var <= E (f - c)^2 with c in the middle of the interval of the mean,
-#   var >= E [sd^2 + (distance of the parts from the mean)^2].
+# Bounds mean and sd of the exact mixture by those of its parts. Its variance is the smallest E (f - c)^2 over all c, so
+#   variance <= E (f - c)^2 with c in the middle of the interval of the mean,
+#   variance >= E [sd^2 + (distance of the parts from the mean)^2].
 bounds_of_mixture <- function(inside, weights) {
   n <- length(inside[[1L]]$mean_lower)
   if (!n) return(inside[[1L]])
@@ -324,11 +324,11 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # Compute log p(y, u) - log q(u), both without their factors 2 pi.
+  # Compute the log importance weights log p(y, u) - log q(u), without the factors 2 pi. q is Laplace's approximation.
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
-  # Compute weighted moments at no more than a thousand rows.
+  # Compute the weighted mean and sd of f at no more than a thousand rows.
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]
@@ -343,8 +343,8 @@ laplace_check <- function(fit, draws = 2000) {
             class = "pfdtc_laplace_check")
 }
 
-# Returns the shape of the generalised Pareto distribution of the excess of the largest weights, by Zhang and Stephens.
-# The estimate is shrunk towards 1/2 with the weight of ten further values.
+# Returns the shape k of the generalised Pareto distribution fitted to the largest importance weights, by the estimator
+# of Zhang and Stephens. As in Pareto smoothed importance sampling, k is shrunk towards 1/2 by ten pseudo-observations.
 pareto_shape <- function(logs) {
   n <- length(logs)
   some <- min(floor(n / 5), ceiling(3 * sqrt(n)))
@@ -360,7 +360,7 @@ pareto_shape <- function(logs) {
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 
-# Returns lines: Pareto k, the error of the log marginal likelihood, and those of the mean and sd of f.
+# Returns the lines to print: Pareto k, and the errors of the log marginal likelihood and of the mean and sd of f.
 laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)

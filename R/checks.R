@@ -6,8 +6,8 @@ refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = 
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
 
-# Returns a double matrix made from a matrix, a data frame of numbers or a vector (one column). Column names stay. A
-# double matrix is returned without a copy. Zero rows are allowed; NA only with `allow_na`.
+# Returns a matrix, a data frame of numbers or a vector (one column) as a double matrix, with its column names. A double
+# matrix is not copied. There may be no rows; NA is an error unless `allow_na`.
 check_matrix <- function(x, argument, allow_na = FALSE) {
   if (is.data.frame(x)) {
     j <- which(!vapply(x, is_plain_numeric, NA))[1L]
@@ -25,8 +25,8 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
   check_finite(x, argument, allow_na)
 }
 
-# Returns a double vector without names, made from a vector or a matrix of one column. `n` is the required length;
-# `labels` are the names of its elements in messages.
+# Returns a vector, or a matrix of one column, as doubles without names. `n` is the required length, and `labels` are
+# names of the elements for messages.
 check_vector <- function(y, argument, n = NULL, labels = NULL) {
   if (!is.null(dim(y)) && length(y) == dim(y)[1L]) y <- y[seq_along(y)]
   refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
@@ -36,7 +36,7 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
   check_finite(as.double(y), argument, labels = labels)
 }
 
-# Returns positive finite numbers. `length` is the required length; NULL allows any length above 0.
+# Returns positive finite numbers; `length` is how many are required, and NULL allows any number of them.
 check_positive <- function(x, argument, length = NULL) {
   n <- base::length(x)
   numbers <- is_plain_numeric(x) && !is.logical(x) && n && (is.null(length) || n == length)
@@ -48,7 +48,7 @@ check_positive <- function(x, argument, length = NULL) {
   abort_input(argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
 }
 
-# Returns a number for which ok(x) is TRUE.
+# Returns a single number, or stops unless ok(x) is TRUE. `want` says in the error which numbers are allowed.
 check_number <- function(x, argument, want, ok) {
   if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
   as.double(x)
@@ -60,7 +60,8 @@ check_level <- function(level) {
   check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
-# Returns a whole number from `min` to `max`, as an integer if it fits. `max_is` names the maximum in words.
+# Returns a whole number from `min` to `max`. `max_is` says in the error what the maximum is, such as "the number of
+# rows".
 check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   whole <- function(v) format(v, scientific = FALSE)
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
@@ -79,8 +80,8 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns one of `choices`, given by its name or the start of its name. If x has all choices, as by default in a
-# function's signature, returns the first.
+# Returns the one of `choices` that x names, perhaps by the start of its name. If x is all choices (the default of an
+# argument), it returns the first.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
@@ -88,7 +89,7 @@ check_choice <- function(x, choices, argument) {
   choices[i]
 }
 
-# Stops if `bytes` exceeds the limit. `what` names the use of the memory: "the covariance of 1000 rows".
+# Stops if `bytes` exceed the option pfdtc.max_memory. `what` needs the memory, such as "the covariance of 1000 rows".
 check_memory <- function(bytes, what) {
   limit <- getOption("pfdtc.max_memory", 2^32)
   refuse_if(is.na(bytes) || bytes > limit, "pfdtc.max_memory", show_bytes(limit),
@@ -104,9 +105,9 @@ show_bytes <- function(bytes) {
   paste(format(signif(bytes / 1024^unit, 3)), c("bytes", "KB", "MB", "GB", "TB")[unit + 1])
 }
 
-# Checks that all numbers are finite. `variables` has the variable of each column of x.
+# Stops unless all numbers are finite. `variables` has the name of the variable of each column of x, for the error.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
-  # min() and max() avoid a logical copy of good data; they are infinite without numbers.
+  # min() and max() need no logical copy of x. Both are infinite if x is empty.
   ends <- suppressWarnings(c(min(x, na.rm = allow_na), max(x, na.rm = allow_na)))
   i <- if (!all(is.finite(ends))) which(if (allow_na) is.infinite(x) else !is.finite(x))[1L] else NA
   if (is.na(i)) return(x)
@@ -126,8 +127,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   })
 }
 
-# Tests for numbers to compute with. Dates, times and factors are stored as numbers, but is.numeric() is FALSE for them.
-# integer64 is refused, because its bits do not represent a double.
+# Returns TRUE for numbers to compute with, not for dates, times and factors, which are stored as numbers. integer64 is
+# refused because its bits are not those of a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
@@ -147,7 +148,7 @@ describe_column <- function(x) {
   paste("of type", typeof(x))
 }
 
-# Returns a hint on how to convert a value to numbers, or NULL.
+# Returns a hint on how to convert x to numbers, or NULL.
 reason_not_numeric <- function(x) {
   points <- "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
   by_class <- c(
@@ -175,7 +176,7 @@ needs_package <- function(package, what, hint = NULL) {
             message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
 }
 
-# Each argument of pfdtc_control() has a check, a function of the value and the argument's name.
+# This list has a check for each argument of pfdtc_control(): a function of the value and the argument's name.
 control_checks <- local({
   count <- function(min) function(x, name) check_count(x, name, min = min)
   or_null <- function(check) function(x, name) if (!is.null(x)) check(x, name)
@@ -191,8 +192,8 @@ control_checks <- local({
        }, trace = count(0), progress = check_flag, max_seconds = check_at_least_0)
 })
 
-# Checks that `...` is empty. `dots_names` is the list of arguments in it, or their names ("" for an argument without a
-# name). `known` are the arguments of the function.
+# Stops if `...` is not empty. `dots_names` is a list of the arguments in it, or their names. `known` are the names of
+# all arguments of the function, for the error.
 check_dots_empty <- function(dots_names, known) {
   if (is.list(dots_names)) dots_names <- names(dots_names) %||% rep("", length(dots_names))
   if (!length(dots_names)) return(invisible(NULL))
@@ -209,11 +210,11 @@ check_dots_empty <- function(dots_names, known) {
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
 
-# The fields of conditions serve handlers; their messages say what is wrong and what to do.
+# Errors and warnings are conditions with a class and fields, by which a program can handle them.
 
-# Raises an error about an argument. `got` is the value, or one string that describes the value: the message is
-# "`argument` must be <want>; <where> is <got>.". Without `want`, `got` is a predicate: "`argument` <got>.". `hint` is a
-# further sentence that says what to do. `message` replaces the sentence made from the other arguments.
+# Raises an error about an argument: "`argument` must be <want>; <where> is <got>.". `got` is the value or one string
+# about it. Without `want` the error is "`argument` <got>.". `hint` is a further sentence on what to do, and `message`
+# replaces the first sentence.
 abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (!is.character(got) || length(got) != 1L) got <- describe(got)
   if (is.null(message)) {
@@ -224,25 +225,24 @@ abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL,
   stop(classed(c("pfdtc_error_input", "error"), message, argument = argument, got = got))
 }
 
-# Raises an error about a computation. `...` are named fields, and `class` an additional class, for handlers.
+# Raises an error about a computation that failed. `...` are fields of the condition, and `class` is one more class.
 abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
 
-# Raises an error about a row source; the field `rows` has the number of rows read before it.
+# Raises an error about a row source. Its field `rows` is the number of rows read before.
 abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "error"), message, ...))
 
 warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergence", message, ...)
 
-# Warns that the bounds on log marginal likelihoods do not order two fits.
+# Warns that bounds on log marginal likelihoods do not show which of two fits has the larger one.
 warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
 
-# Warns that a simpler model suits a small number of rows better.
 warn_small <- function(message, ...) warn_classed("pfdtc_warning_small", message, ...)
 
 warn_classed <- function(class, message, ...) warning(classed(c(class, "warning"), message, ...))
 
-# Sends a message of class pfdtc_message_<kind>, which suppressMessages(classes = ) can select.
+# Sends a message of class pfdtc_message_<kind>, so that suppressMessages(classes = ) can suppress this kind alone.
 tell_classed <- function(kind, text) {
   told <- classed(c(paste0("pfdtc_message_", kind), "pfdtc_message", "message"), paste0(text, "\n"))
   told["call"] <- list(NULL)
@@ -259,7 +259,7 @@ is_time_limit <- function(e) {
   conditionMessage(e) %in% c(texts, gettext(texts, domain = "R"))
 }
 
-# Returns the call that the user wrote: the outermost frame whose function belongs to this package.
+# Returns the call that the user wrote: the outermost call of a function of this package.
 user_call <- function() {
   here <- topenv(environment(user_call))
   for (i in seq_len(sys.nframe())) {
@@ -275,8 +275,8 @@ user_function <- function() {
   if (is.null(name)) "This function" else paste0(sub("[.](gp_fit|default)$", "", name), "()")
 }
 
-# Shortens a call for messages: data and functions that do.call() put into it are replaced by a description. Single
-# values and short vectors stay.
+# Shortens a call for messages: data and functions in it (from do.call()) become a few words. Single values and short
+# vectors stay.
 shown_call <- function(call) {
   for (i in rev(seq_along(call))) {
     part <- call[[i]]
@@ -292,7 +292,7 @@ shown_call <- function(call) {
   call
 }
 
-# Returns the name of a function in this package or in base R.
+# Returns the name of a function of this package or of base R, given the function itself.
 name_of_function <- function(f) {
   for (space in list(topenv(environment(user_call)), baseenv())) {
     for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
@@ -300,7 +300,7 @@ name_of_function <- function(f) {
   as.name("<a function>")
 }
 
-# Returns a shortened call as one line of text, without backticks around descriptions.
+# Returns a call as one line of text, shortened by shown_call().
 deparse_shown <- function(call) {
   paste(trimws(deparse(shown_call(call), nlines = 8L, backtick = FALSE)), collapse = " ")
 }
@@ -339,8 +339,8 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   paste(paste(shown[-length(shown)], collapse = ", "), last, shown[length(shown)])
 }
 
-# Returns a hint for a name that is not among `known`: the most similar name, or all known names if none is similar. For
-# the `value` of an argument, whose error already lists the known values, it is the most similar value or NULL.
+# Returns the hint "Did you mean ...?" for a wrong name, with the most similar one of `known`. If none is similar, the
+# hint lists the known names, or is NULL if `value` is TRUE (the error about a value lists them already).
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
@@ -353,13 +353,12 @@ clip <- function(text, width = 60L) if (nchar(text) <= width) text else paste0(s
 
 plural_s <- function(n) if (n == 1) "" else "s"
 
-# Wraps text like strwrap(), but never breaks a line at "argument = value" or "10 %".
+# Wraps text like strwrap(), but does not break a line within "argument = value" or "10 %".
 wrap <- function(text, ...) {
   text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
   gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
 }
 
-# Returns a count with commas between thousands.
 show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
 
 count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))

@@ -1,10 +1,10 @@
-# Computes the posterior of several classes (multinomial()), and certifies it.
+# Computes and certifies the posterior for several unordered classes, multinomial().
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-# The posterior has K - 1 orthonormal contrasts of K functions with one kernel, on inducing points. `factors` has L, C,
-# beta (a column for each contrast) and `inverse`, blocks of H^{-1}; H is the mode's Hessian. Distributions at rows are
-# list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means.
+# K classes have K functions with one kernel, represented by K - 1 orthonormal contrasts on inducing points. `factors`
+# has the Cholesky factors L and C, weights beta (a column for each contrast) and `inverse`, blocks of the inverse
+# Hessian at the mode. Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means.
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   refuse_if(fun$kind != "values", "object", "a fit of several classes",
@@ -14,16 +14,16 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Adds the residual prior variance of each contrast to the covariance matrices in the rows of S.
+# Adds the residual prior variances `left` to the diagonals of covariance matrices, which are the rows of S.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
   S
 }
 
-# The log likelihood of a row has the gradient g and minus the Hessian W. Its f has the covariance Q + R; R = `left` I
-# is the residual prior covariance. Without the row, f has mean - Q (1 - W Q)^{-1} g and covariance Q (1 - W Q)^{-1} +
-# R. A shift of the mean from the mode adds (1 - Q W)^{-1} (shift - Q s). The leverage is tr(W Q).
+# At a row, the log likelihood has the gradient g and minus the Hessian W, and f the covariance Q + R: data can reduce
+# Q, and R is the residual prior covariance. Without the row, f has the mean: mean - Q (1 - W Q)^{-1} g, and the
+# covariance Q (1 - W Q)^{-1} + R; a shift from mode to mean adds (1 - Q W)^{-1} (shift - Q s). The leverage is tr(W Q).
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -56,17 +56,18 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
-# Bounds the distance between the fit's Laplace posterior and that of the exact GP, for contrasts of f and for
-# probabilities. It follows certify-laplace.R, but W is a matrix at each row: alpha W <= W* <= beta W, if a probability
-# at the exact mode is between alpha and beta times the probability at the fit's mode. Contrasts c are columns gamma =
-# C'c in the orthonormal basis, so that |gamma| = |c - mean(c)|.
+# Bounds the distance between the fit's Laplace posterior and that of the exact GP (modes fh and f*), for contrasts of
+# classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If a probability
+# at f* is between alpha and beta times that at fh, W at f* is between alpha W and beta W. A contrast c of classes has
+# the norm
+# gamma| = |c - mean(c)|. With vS(w) the variance on inducing points for the weights w W, vS = vS(beta), and lam a bound
+# on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2,
-#
-# with vS(w) the variance on inducing points with weights w W, vS = vS(beta), and lam >= |(w W)^{1/2} E (w W)^{1/2}|.
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2.
 
-# Returns a list: `at`, the mode at the rows; |g|_E and |r|; `lo` and `hi`, posteriors with weights alpha W and beta W.
+# Returns the bounds as a list: the mode at the rows (`at`), g_E and r, and the posteriors `lo` and `hi` with weights
+# alpha W and beta W.
 class_bounds <- function(fit, data, rounds = 3L) {
   sites <- sites_of_fit(fit, data)
   at <- mode_again(fit, data, sites)
@@ -82,7 +83,7 @@ class_bounds <- function(fit, data, rounds = 3L) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # Compute E = K - A'A for groups of 1,000 rows.
+  # Bound |g|_E by groups of 1,000 rows.
   b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
     x <- data$x[i, , drop = FALSE]
     A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
@@ -92,13 +93,13 @@ class_bounds <- function(fit, data, rounds = 3L) {
     g <- b$g[e$rows, , drop = FALSE]
     sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * b$most * sum(colSums(abs(g))^2))
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
-  size <- sqrt(b$most * sum(at$beta^2)) # a bound on |f|
-  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # a bound on the rounding of f
+  size <- sqrt(b$most * sum(at$beta^2)) # bounds |f|
+  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # bounds the rounding of f
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # The matrix e [n, K] bounds |d - mean(d)| at each row, where d = f* - f over the classes. Each round makes e smaller.
-  centred <- class_contrasts(b$K) # row k is the contrast of class k with the mean of all
+  # The matrix e [n, K] bounds how far f - mean over classes moves between the modes. Each round makes e smaller.
+  centred <- class_contrasts(b$K) # row k: class k minus the mean of all classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
   for (round in seq_len(rounds)) {
@@ -111,10 +112,9 @@ class_bounds <- function(fit, data, rounds = 3L) {
   with_class_weights(b, e, average = FALSE)
 }
 
-# Adds to b the posteriors with weights c W, c = alpha and beta [n]. If |d - mean(d)| <= e for d = f* - f over the
-# classes, then alpha W <= W* <= beta W. W* is W at the exact mode or, with `average`, its average between the two
-# modes, by right Riemann sums (alpha decreases, beta increases). `lam` is an upper bound on the largest eigenvalue of
-# (c W)^{1/2} E (c W)^{1/2}, by W <= diag(p) and by row sums of |E| in groups of rows.
+# Adds to b the posteriors `lo` and `hi` with weights alpha W and beta W. These bound W at the exact mode, if f - mean
+# over the classes moves by at most e between the modes. With `average`, they bound the average of W between the modes,
+# by Riemann sums. `lam` is an upper bound on the largest eigenvalue of E with these weights.
 with_class_weights <- function(b, e, average) {
   range_at <- function(t) {
     K <- b$K
@@ -138,7 +138,7 @@ with_class_weights <- function(b, e, average) {
   }
   b$lo <- posterior(pmin(ends[, 1L], 1) * (1 - 1e-12))
   up <- pmax(ends[, 2L], 1) * (1 + 1e-12)
-  # If weights far above W have no Cholesky factor, bound variances by 0 and the evidence by -Inf.
+  # If weights far above W have no Cholesky factor, use 0 for variances and -Inf for the evidence.
   b$hi <- tryCatch(posterior(up), pfdtc_error_numerical = function(e) {
     c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
       list(penalty = Inf, times = up, lam = .Machine$double.xmax))
@@ -146,8 +146,9 @@ with_class_weights <- function(b, e, average) {
   b
 }
 
-# Returns bounds on contrasts (rows of `gamma`) at points with covariances S at alpha W and at beta W, residual prior
-# variance `left` and prior variance: list(e, sd_lower, sd_upper), a column for each contrast.
+# Returns list(e, sd_lower, sd_upper), bounds on the distance of the modes and on the sd, a column for each contrast
+# (row of `gamma`). S_lo and S_hi are covariances at points under the weights alpha W and beta W, `left` the residual
+# prior variance.
 contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
   size <- rowSums(gamma^2)
   squares <- t(squares_of(gamma))
@@ -157,15 +158,15 @@ contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
        sd_lower = pmin(sqrt(v$lower), sqrt(v$upper)) * (1 - b$growth))
 }
 
-# Returns c c' for each row c of C. Each matrix becomes a row, column by column.
+# Returns the matrices c c' of the rows c of C, each as a row of the result.
 squares_of <- function(C) {
   q <- seq_len(ncol(C))
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns bounds on variances of contrasts, or on sums of such variances: list(lower, upper, points). `lo` and `hi` are
-# the variances on inducing points at alpha W and at beta W, E the residual prior variance, `prior` the prior variance.
-# The element `points` is a lower bound on `hi`.
+# Returns list(lower, upper, points), bounds on variances of contrasts or on sums of them. `lo` and `hi` are the
+# variances on inducing points with weights alpha W and beta W, E is the residual prior variance, and `room` allows for
+# rounding. `points` is a lower bound on `hi`.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -174,8 +175,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
        lower = points + pmax(0, sqrt(pmax(E - 2 * room, 0)) - sqrt(b$hi$lam * hi))^2 / (1 + b$hi$lam))
 }
 
-# Returns the certificate at the rows of x for all pairs of classes: list(pairs [2, .], mean (f_j - f_k at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper), and for all classes `share`, bounds on the averaged probability, and
+# Returns a certificate at the rows of x. For all pairs j < k of classes: list(pairs, mean (f_k - f_j at the fit's
+# mode), lower, upper, sd, sd_lower, sd_upper). For each class: `share`, bounds on the averaged probability, and
 # `odds_sd`, bounds on the sd of log p / (1 - p).
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
@@ -185,7 +186,7 @@ pair_certificate <- function(b, x) {
     native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
   }
   prior <- prior_at(b$model, x)
-  # Bound the mode by W averaged between the two modes, and the variance by W at the exact mode.
+  # The mode needs the average of W between the modes, the variance needs W at the exact mode.
   mean <- replace(b, c("lo", "hi"), b$mean_bounds)
   S <- lapply(b$mean_bounds, at)
   left <- S$lo$left + b$slack * pmax(b$most, prior)
@@ -202,7 +203,8 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # Log odds are a contrast whose weights at the exact mode differ from the fit's by up to tanh(e / 4).
+  # The log odds of a class are a contrast with weights by the other classes, which change between the modes by up to
+  # tanh(e / 4).
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
@@ -217,22 +219,21 @@ pair_certificate <- function(b, x) {
     list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
 }
 
-# Returns bounds on the probabilities averaged over the exact posterior, a column for each class: list(share,
-# share_lower, share_upper). With `reach` o, the largest distance between modes of pairs with the class, and D a bound
-# on the sum of |eigenvalues| by which covariances of contrasts differ,
+# Returns list(share, share_lower, share_upper), the probabilities averaged over f with bounds for the exact posterior,
+# a column for each class. With o = `reach`, the largest distance of the modes for pairs with the class, and D a bound
+# on the sum of
+# eigenvalues| of the difference of the covariances (`trace` is that of the fit's),
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
-#
-# The fit's covariance, with trace `trace`, and the exact one are below a matrix with trace `upper`.
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   q <- b$K - 1L
   sum_of <- function(S) rowSums(S[, diagonals(q), drop = FALSE])
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # Estimate the error of averages by the difference from a grid with twice the step, or by four standard errors over
-  # eighths of the lattice. Errors of eighths partly cancel, so the standard errors are too large. If f has a wide
-  # distribution, a class may have a tail of probability 8 / (2 class_draws) without any point of the lattice.
+  # Estimate the error of averages, by the difference from a grid of twice the step, or by four standard errors over
+  # eighths of the lattice. If f has a wide distribution, a class may have a tail of probability 8 / (2 class_draws)
+  # that no point of the lattice reaches.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -247,8 +248,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside) at the rows of x, with attributes m2 and t. `fitted` is the certificate on the fit's own
-# points. If they leave residual prior variance, `inside` is its intersection with the certificate on `m2` of the rows.
+# Returns list(fitted, inside) at the rows of x, with attributes m2 and t: `fitted` is the certificate on the fit's own
+# points. If they leave residual prior variance, `inside` is narrowed by a certificate on m2 of the rows.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- needs_data(fit, "fit")
   n <- nrow(data$x)
@@ -274,7 +275,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(fit$inducing))
 }
 
-# Returns certify() for several classes: a data frame with a row for each new row and class. It has the log odds against
+# Returns the data frame of certify() for several classes, with a row for each new row and class: the log odds against
 # the first class, and the probability averaged over f and at the mode.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
@@ -284,7 +285,7 @@ certify_classes <- function(fit, new, effort, m2) {
   inside <- found$inside
   mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
   error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
-  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # as in predict()
+  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # mean and sd as in predict()
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
     at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
     one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),
@@ -303,10 +304,10 @@ certify_classes <- function(fit, new, effort, m2) {
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
-# Returns bounds on the probabilities at the mode, 1 / (1 + sum_j exp(f_j - f_k)), from the bounds on pairs of classes:
-# list(mode_lower, mode_upper), with a column for each class.
+# Returns list(mode_lower, mode_upper), bounds on the probabilities at the mode, a column for each class. They follow
+# from the bounds on differences f_k - f_j of pairs of classes.
 probability_ends <- function(pairs, inside) {
-  each <- function(first, second) { # sum over j of exp(f_j - f_k), where the pair is f_j - f_k (first) or f_k - f_j
+  each <- function(first, second) { # sum over j of exp(f_j - f_k)
     vapply(seq_len(max(pairs)), function(k) {
       rowSums(cbind(exp(first[, pairs[1L, ] == k, drop = FALSE]), exp(-second[, pairs[2L, ] == k, drop = FALSE])))
     }, first[, 1L])
@@ -317,12 +318,12 @@ probability_ends <- function(pairs, inside) {
        mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
 }
 
-# Returns a function of (latent, level) that returns list(lwr, upr): the ends of credible intervals that contain those
-# of the exact GP's Laplace posterior, as class_ends() defines them.
+# Returns a function (latent, level) for predict(certified = TRUE). It returns list(lwr, upr), the ends of credible
+# intervals that contain those of the exact GP's Laplace posterior.
 certified_class_ends <- function(fit, rows, effort = "reference") {
   inside <- class_certificate(fit, rows$x, effort)$inside
   at <- function(v) v[rows$index, , drop = FALSE]
-  first <- seq_along(fit$center[-1L]) # pairs of the first class with another
+  first <- seq_along(fit$center[-1L]) # pairs with the first class
   function(latent, level) {
     if (latent) {
       of_pairs <- lapply(inside[c("lower", "upper", "sd_upper")], function(v) at(v[, first, drop = FALSE]))
@@ -333,7 +334,7 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
   }
 }
 
-# Returns bounds on the exact GP's Laplace approximation of the log marginal likelihood.
+# Returns bounds on the Laplace log marginal likelihood of the exact GP with several classes.
 bracket_of_classes <- function(fit) {
   b <- with_fixed_seed(class_bounds(fit, needs_data(fit, "fit")))
   at <- b$at
@@ -344,9 +345,9 @@ bracket_of_classes <- function(fit) {
                 abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
 }
 
-# Returns c(lower, upper) of the log marginal likelihood from bounds on log det(I + W^{1/2} K W^{1/2}): `low` (on
-# inducing points, whose trace is `most`) and `high`. `squares` is g'W^{-1} g at the smallest W. `size` is that of all
-# terms.
+# Returns c(lower, upper), bounds on the log marginal likelihood, from bounds `low` (on inducing points) and `high` on
+# log det(I + W^{1/2} K W^{1/2}). `most` is the trace of the matrix on inducing points, `squares` is g'W^{-1} g at the
+# smallest W, and `size` and `off` are for rounding.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -93,7 +93,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
     out$kl_marginal <- kl_marginal(at, truth)
     family <- method_traits(fit)
-    # Fits with neighbours have no KL divergence, because their neighbours differ between rows.
+    # Fits with neighbours get no KL divergence: the neighbours differ between rows.
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
       out$kl <- kl_divergence(fit, exact)
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
@@ -112,12 +112,12 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   out
 }
 
-# Returns the largest certified error of each fit's mean, or NA if the fit needs its data but does not keep them. Fits
-# of the same model share a reference: the largest of theirs, else a new one for the largest fit with data.
+# Returns the largest certified error of each fit's mean, or NA for a fit that would need its data but has none. Fits of
+# the same model share a reference: the largest that one of them has, or else a new one.
 certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
-  left <- which(effort != "fast" & !vapply(fits, is_exact, NA)) # exact fits need no reference
+  left <- which(effort != "fast" & !vapply(fits, is_exact, NA)) # the others need a reference
   while (length(left)) {
     group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
     kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))
@@ -151,7 +151,7 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# Returns -2 log likelihood + k df, with the value of logLik() and not its bounds.
+# Returns -2 log likelihood + k df for AIC() and BIC().
 criterion_of <- function(fit, k) {
   fit <- check_any_fit(fit, "object")
   if (!has_own_likelihood(fit)) return(k * fit$df - 2 * largest_evidence(fit))
@@ -159,20 +159,19 @@ criterion_of <- function(fit, k) {
   k * attr(ll, "df") - 2 * as.double(ll)
 }
 
-# Returns the arguments of a call as text, or "" for fits that do.call() put into the call.
+# Returns the arguments of a call as labels; a fit that do.call() put into the call gets a short one.
 fit_labels <- function(call) {
   label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns the log likelihood of each fit with its attributes, or NA if it has none.
+# Returns the log likelihoods of the fits with their df, nobs and bounds, in vectors; NA where there is none.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
 }
 
-# Returns a sentence for fits with different numbers of rows.
 other_rows_sentence <- function(name, nobs) {
   sprintf("%s compares fits of the same responses: these have %s rows.", name,
           list_quoted(format(unique(nobs), trim = TRUE), quote = ""))
@@ -188,10 +187,10 @@ compare_criterion <- function(fits, labels, name, penalty) {
   out <- of(ll$value)
   best <- of(ifelse(is.na(ll$upper), ll$value, ll$upper))
   worst <- of(ifelse(is.na(ll$upper), ll$value, ll$lower))
-  wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap only by rounding
+  wide <- worst - best > 1e-6 * (1 + abs(out)) # more than rounding
   meet <- outer(best, worst, "<")
-  at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs that overlap
-  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row is better than the column
+  at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs whose bounds overlap
+  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row's fit is certainly better
   pairs <- function(at) {
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
@@ -241,13 +240,13 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("anova", "data.frame"))
 }
 
-# Returns TRUE if rows, responses, weights, trials and offset are the same. A density of numbers cannot be compared with
-# a probability of classes or counts.
+# Returns TRUE if two fits have the same rows, responses, weights, trials and offset. The density of numbers cannot be
+# compared with the probability of counts or classes.
 same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)
   if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  # With a transform or weights for heteroscedastic noise, the modelled rows differ from the given ones.
+  # A transform or a noise trend changes the response or the weights, so compare them as given.
   modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
   if (modelled(a) || modelled(b)) {
     as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
@@ -259,8 +258,8 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns the heading of anova(): the model of each fit, then for each pair of consecutive fits which of them has the
-# higher log marginal likelihood by its bounds.
+# Returns the heading of anova(): the model of each fit, and for each pair of consecutive fits which one has the higher
+# log marginal likelihood according to its bounds.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {

@@ -1,4 +1,4 @@
-# Cross-validates: fits without some of the rows, and scores the predictions of those rows.
+# Cross-validates a fit: fits again without some of the rows, and scores the predictions of those rows.
 
 #' Cross-validate a Gaussian process fit
 #'
@@ -54,7 +54,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
                            sprintf("Cross-validation: %d of %d folds, %.0f s", i, length(ids), now - started))
     list(fold = ids[i], predictions = data.frame(row = out, fold = ids[i], p), seconds = now - began)
   })
-  # Omit the CRPS of single trials, which is the Brier score.
+  # The CRPS of single trials is omitted, because it equals the Brier score.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
@@ -73,7 +73,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
 #' @export
 print.pfdtc_cv <- function(x, digits = 3, ...) {
   all <- attr(x, "overall")
-  if (is.null(all)) return(NextMethod())  # a part of the result
+  if (is.null(all)) return(NextMethod())  # for a subset of the result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
   cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
@@ -93,14 +93,14 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns the settings for refitting this model to other rows.
+# Returns the arguments for fitting the same model to other rows.
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
             hint = "Fit again, or use hyper = \"held\".")
   control <- replace(fit$control, "progress", FALSE)
   asked <- fit$asked %||% list(center = fit$center != 0, scale = fit$scale != 1)
-  # Add the settings that fits of earlier versions lack.
+  # Fits of earlier versions lack some settings.
   if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL)
   asked$mean <- asked$mean %||% ~ 1
   asked$transform <- asked$transform %||% "plain"
@@ -114,7 +114,7 @@ settings_again <- function(fit, hyper) {
       if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
-      asked["aux"] <- list(NULL) # an exact posterior has no auxiliary distribution
+      asked["aux"] <- list(NULL) # exact posteriors have none
     }
   }
   if (!response_of(fit)$conjugate) {
@@ -125,12 +125,12 @@ settings_again <- function(fit, hyper) {
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# Returns score_each() for the rows `out`, as predicted by a fit to the other rows of `used`.
+# Fits to the rows `used` except `out`, and returns the scores (score_each()) of its predictions of `out`.
 predict_fold <- function(fit, data, asked, used, out) {
   if (response_of(fit)$conjugate) {
     train <- setdiff(used, out)
     inputs <- training_inputs(data)
-    # Use the given weights if the noise trend is learned again: `prior_weights` are already divided by the old trend.
+    # If the noise trend is learned again, use the weights as given. `prior_weights` are divided by the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
     part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                         w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
@@ -163,7 +163,7 @@ predict_fold <- function(fit, data, asked, used, out) {
 
 # ---- which rows go together -----------------------------------------------------------------------------------------
 
-# Returns the fold of each row of the data.
+# Returns the number of the fold of each row.
 make_folds <- function(fit, data, folds, by) {
   n <- length(data$response)
   if (length(folds) > 1L) {
@@ -174,7 +174,7 @@ make_folds <- function(fit, data, folds, by) {
     return(folds)
   }
   together <- if (is.null(by)) copies_in(data) else groups_by(fit, by, n)
-  if (is.null(by) && !is.null(together)) { # copies would predict each other; rows of weight 0 are groups of their own
+  if (is.null(by) && !is.null(together)) { # keeps copies together, which predict each other
     together <- replace(seq_len(n) + max(together), weights_given(data) > 0, together)
     together <- match(together, unique(together))
   }
@@ -196,7 +196,7 @@ make_folds <- function(fit, data, folds, by) {
   fold_of[group]
 }
 
-# Returns the group of each row: whole numbers from 1 without gaps.
+# Returns the number of each row's group in the argument `by`: whole numbers from 1 without gaps.
 groups_by <- function(fit, by, n) {
   if (inherits(by, "formula")) {
     variables <- as.list(attr(stats::terms(by), "variables"))[-1L]
@@ -213,8 +213,8 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Sends a message if the rows are those of a table of counts: classes with whole weights, and equal inputs in several
-# rows. A fold then leaves out a class at inputs whose other classes stay.
+# Sends a message if the rows are a table of counts, whose weights are whole numbers and whose inputs repeat with other
+# classes. Folds would then leave out a class but keep other classes at the same inputs.
 message_if_tables <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
@@ -227,7 +227,7 @@ message_if_tables <- function(fit, data) {
     length(same) - max(same), length(same), paste(names, collapse = " + ")))
 }
 
-# Checks that `value` has an element for each row of the data, and removes those of rows that na.action dropped.
+# Checks that `value` has an element for each row. Elements of rows that na.action dropped are removed.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
@@ -238,17 +238,17 @@ of_rows <- function(fit, value, n, argument) {
   value
 }
 
-# Computes conformal intervals, whose width follows from leave-one-out residuals divided by their sd.
+# Computes conformal intervals: leave-one-out residuals, divided by their sds, determine the width.
 
-# With more rows than this, the prediction without a row is taken to equal the prediction with it.
+# With more rows, the prediction at a new row is assumed to stay the same if a training row is left out.
 jackknife_rows <- 1000L
 
-# Returns list(lwr, upr) for new responses of weight 1, in units of y. `p` is list(mean, var) of f at rows$x.
+# Returns list(lwr, upr), conformal intervals for new responses. `p` is list(mean, var) of f at rows$x, in units of y.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
   used <- which(is.finite(score))
-  k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # of the scores and the new row's score, which is unknown
+  k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # counts the new row's unknown score as well
   few <- length(used) <= jackknife_rows && is.null(fit$near) && is.null(fit$chosen)
   total <- p$var + noise_at(fit, rows$x)
   half <- if (k > length(used)) {
@@ -262,17 +262,17 @@ conformal_band <- function(fit, rows, p, level) {
   list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
 }
 
-# Returns the distances of both ends from the mean, a row for each row of x: the k-th smallest of the distances that the
-# training rows imply. A distance depends on a training row's leave-one-out residual and sd, its precision W, 1 -
-# leverage h, and kappa, the posterior covariance of f at training rows and x (columns). `total` is the variance at x.
+# Returns the distances of both ends of an interval from the mean, a row for each row of x: the k-th smallest of those
+# that the training rows imply. kappa is the posterior covariance of f at a training row and at x, mu_(-i) the
+# leave-one-out mean, W the precision of the row's noise, h its leverage, and `total` the variance at x.
 #
-# Jackknife+, for inducing points: without row i the prediction is
+# For inducing points (jackknife+), the prediction without row i is
 #   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
 #
-# Full conformal, for an exact posterior: a new response t = mean + sd tau has the score |tau|. With B the precision of
-# row i given the others, u = W kappa and alpha = B (y_i - mu_(-i)), row i has the score
-#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|.
-# Row i has a larger score than the new row if tau is between alpha / (g + h) and -alpha / (g - h).
+# For an exact posterior (full conformal), a new response t = mean + sd tau has the score |tau|. With B the precision of
+# row i given the others, u = W kappa, h = u / sd and alpha = B (y_i - mu_(-i)), row i has the score
+#   |alpha - h tau| / g,   g = sqrt(B + h^2) > |h|.
+# It exceeds |tau| if tau is between alpha / (g + h) and -alpha / (g - h).
 ends_by_row <- function(fit, x, total, loo, used, k) {
   data <- training_data(fit)
   p <- posterior_of(fit)

@@ -1,11 +1,11 @@
-# Computes grouped effects and a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables
-# with no residual prior variance, so that inducing points serve f alone. The levels of the grouping with the most
-# effects are eliminated. The effects of other groupings are features, like those of the inducing points.
+# Computes posteriors for y = f(x) + Z b + noise, with a smooth f on inducing points and effects b of groups (see
+# src/effects.h). Effects are inducing variables without residual prior variance. The levels of one grouping, that with
+# the most effects, are eliminated block by block. Effects of other groupings are dense features, like inducing points.
 #
-# A grouping is list(column, levels, design, root): the column of the rows that has the level (from 1), the number of
-# levels, the columns of the design (0 for an intercept), and the lower root of the covariance of a level's effects.
+# A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
+# columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
 
-# Returns TRUE for each term of the kernel that consists of one group alone.
+# Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
   group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
@@ -13,7 +13,7 @@ plain_groups <- function(kernel) {
 
 has_groups <- function(kernel) any(plain_groups(kernel))
 
-# Returns the compiled kernel without its groups. If nothing else is left, its variance is 0.
+# Returns the compiled kernel without the terms that are groups. If no other term is left, its variance is 0.
 smooth_part <- function(kernel) {
   parts <- as_sum(kernel)
   groups <- plain_groups(parts)
@@ -41,9 +41,9 @@ is_groups_only <- function(kernel) {
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
-# number of its levels, or the code of each level. By default the levels are those of x, with their codes if some are
-# negative because rows were added later (rows-groups.R).
+# Returns the groupings of a kernel, that with the most effects first. `codes` has an element for each group: the number
+# of its levels, or the code of each level. By default they are found in x, whose codes are negative for levels of added
+# rows (rows-groups.R).
 groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
   if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
 }), x = NULL) {
@@ -64,11 +64,10 @@ group_leaves <- function(kernel) {
   lapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]])
 }
 
-# Returns the columns with the levels of the groups.
 group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
 
-# Returns TRUE if the kernel has groups and no other factor reads their columns of levels. Otherwise levels cannot be
-# numbered anew, and inducing points serve the whole kernel.
+# Returns TRUE if the kernel has groups whose columns of levels are read by no other factor. Otherwise levels cannot be
+# renumbered, and inducing points have to represent the groups as well.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)
   kernel <- as_sum(kernel)
@@ -78,14 +77,14 @@ has_own_levels <- function(kernel) {
   !any(group_columns(kernel) %in% unlist(read))
 }
 
-# Returns the number of effects of all groups.
+# Returns the total number of effects of the kernel's groups, for the levels in x.
 count_effects <- function(kernel, x) {
   if (is.null(kernel)) return(0)
   levels <- vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0)
   sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
-# Returns the rows with the levels of each grouping numbered from 1. An unknown level gets its own negative number.
+# Returns x with the levels of each grouping renumbered from 1. Levels that the fit does not know get negative numbers.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)
@@ -94,13 +93,13 @@ numbered <- function(x, groupings) {
   x
 }
 
-# Returns the design of a grouping, with a column for each row of x.
+# Returns the transposed design matrix of a grouping: a column for each row of x.
 design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
-# Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
-# covariance, R, logdet, quad, t, n, noise). `sums` stays the same if the noise or the `root` of a grouping changes.
+# Returns the posterior of inducing points and effects for these rows, a list of the factors from factors_of_effects(),
+# with `sums` over the rows. The sums stay the same if the noise or the covariance of a grouping changes.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
@@ -111,9 +110,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the factors of the posterior from finished sums over rows with `columns` columns and m inducing points. With
-# P+ = I + A+ A+' / s2, R'R is its Schur complement after the elimination of the levels, `logdet` = log det P+, and
-# `quad` = y'B+^{-1} y.
+# Returns the posterior from finished sums over the rows, for m inducing points. A+ has the features of inducing points
+# and effects. R'R is the Schur complement of P+ = I + A+ A+' / s2 after eliminating the levels, `logdet` is log det P+,
+# and `quad` is y'(A+'A+ + s2 I)^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -137,16 +136,16 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
             quad = max(rest[1L] / noise - from$quad - sum(c * beta), 0), t = max(rest[2L], 0), n = rest[3L]))
 }
 
-# Returns the sums of products of the features that are not eliminated with the effects of the first grouping, or with
-# the effects of the `other` groupings (src/stats.c).
+# Returns the sums of products of the dense features with the effects of the first (eliminated) grouping, or with those
+# of the `other` groupings. src/stats.c has the layout of `sums`.
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])
   matrix(sums[m^2 + m + 5 + if (other) k * q[1L] + seq_len(k * (k - m)) else seq_len(k * q[1L])], k)
 }
 
-# Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first
-# grouping (of all groupings with `all`) on its diagonal.
+# Returns D X, or D'X with `transpose`. D is block diagonal: I for the m inducing points, then the covariance root of
+# each grouping, once for each level. The first grouping is omitted unless `all`.
 times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
@@ -158,7 +157,7 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X
 }
 
-# Multiplies the rows of X, p for each level, by a matrix for each level. `root` is p x p or p x p x levels.
+# Multiplies the p rows of X of each level by `root`: one p x p matrix, or an array p x p x levels.
 times_blocks <- function(root, X) {
   p <- nrow(root)
   root <- array(root, c(p, p, length(root) / p^2))
@@ -168,8 +167,8 @@ times_blocks <- function(root, X) {
   X
 }
 
-# Returns for each grouping list(term, b, covariance): the means of the effects, p x levels, and their covariances,
-# p x p x levels.
+# Returns for each grouping list(term, b, covariance): the posterior means of its effects (p x levels) and their
+# covariances (p x p x levels), for p effects of a level.
 effects_of <- function(factors) {
   at <- 0L
   m <- nrow(factors$L)
@@ -190,9 +189,9 @@ effects_of <- function(factors) {
 
 # ---- variances from finished sums -----------------------------------------------------------------------------------
 
-# Returns the factors with the noise and the group variances that maximise the variational bound, if they are to be
-# learned (`s` is the part `learn` of the plan). No pass over rows is needed. The noise stays if the residual prior
-# variance is large, because the bound would count it as noise. Without groups nothing is learned.
+# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. Only
+# those that learning may change (`s`, a part of the plan) move. No pass over the rows is needed. The noise stays if the
+# residual prior variance is large, because the bound would count it as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
@@ -221,7 +220,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns for each group of the kernel, named by its term, whether its variance is learned.
+# Returns for each group, named by its term of the kernel, whether its variance is learned (`s` is a part of the plan).
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   free <- !parameter_names(kernel, s$columns) %in% not_learned(s)
@@ -229,8 +228,9 @@ free_groups <- function(kernel, s) {
   stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
 }
 
-# Returns the derivatives of minus the bound with respect to the log variances of the groups and of the noise:
-#
+# Returns the derivatives of minus the variational bound by the log variances of the groups (with p effects b_l of
+# covariance C at each of G levels l) and of the noise (residuals e, residual prior variance t, P+ of
+# factors_of_effects()):
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -245,7 +245,7 @@ slopes_of_variances <- function(f) {
     (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
-# Returns the model with the noise and the variances of the factors, if they have groups.
+# Returns the model with the noise and group variances that relearned_variances() found.
 model_of_effects <- function(model, factors) {
   if (is.null(factors$groupings)) return(model)
   roots <- group_roots(model$kernel)

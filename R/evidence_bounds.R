@@ -40,7 +40,6 @@ evidence_bounds <- function(fit, true = FALSE) {
     return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))
   }
   if (known$is == "exact") return(exact_bracket(fit))
-  # Take the DTC posterior for the bracket, with norms if the fit has its data.
   own <- if (!is.null(fit$norms) || is.null(fit$data)) fit else with_fixed_seed(own_posterior(fit))
   traits <- method_traits(own)
   if (is.null(own$norms) && (is.null(own$factors$G) || !(traits$dtc || traits$sor) ||
@@ -58,14 +57,14 @@ evidence_bounds <- function(fit, true = FALSE) {
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
-# Bounds the change of the log marginal likelihood by rounding in the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2
-# and an error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A` is an upper bound on |y|_A.
+# Bounds the change of the log marginal likelihood by rounding of the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2
+# and an error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A` is an upper bound on sqrt(y'A y).
 response_room <- function(fit, y_A) {
   e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
   (y_A + e / 2) * e
 }
 
-# Returns the root of the weighted sum of squares of y - offset - centre, in units of y, before equal rows are merged.
+# Returns the weighted norm of y - offset - constant mean, in units of y, before equal rows are merged.
 response_norm <- function(fit) {
   data <- fit$data
   if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
@@ -73,17 +72,15 @@ response_norm <- function(fit) {
   response_size(fit) + abs(fit$center) * sqrt(max(sums[["n"]], sums["w"], na.rm = TRUE))
 }
 
-# Returns the computed log marginal likelihood (evidence) of an exact posterior, minus and plus a bound on its rounding
-# error. With D the diagonal of K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is
-# that of M + Delta, |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of
+# Returns bounds on the log marginal likelihood of an exact posterior: the computed value, minus and plus its rounding
+# error. D is the diagonal of K + s2 W^{-1}, with elements d, and v has the noise variances of the rows. M = D^{-1/2} (K
+# + s2 W^{-1}) D^{-1/2} has the computed Cholesky factor up to Delta, |Delta|_F <= N. With x_i the eigenvalues of
 # M^{-1/2} Delta M^{-1/2},
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
-# The norms of M^{-1} follow from M^{-1} <= diag(d / v). If the bound is then above 0.01, |M^{-1}|_F is computed, whose
-# columns err by a factor 1 + N |M^{-1}|_2. The solution alpha is exact for another such Delta: y'alpha errs by at most
-# N |D^{1/2} alpha| |D^{1/2} A y|, and |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. s2 W^{-1} <= K + s2 W^{-1}
-# always holds, and det(K + s2 W^{-1}) <= det D.
+# M^{-1} <= diag(d / v) bounds both norms. If the result exceeds 0.01, |M^{-1}|_F is computed. y'alpha errs by at most N
+# D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). s2 W^{-1} <= K + s2 W^{-1} and det(K + s2 W^{-1}) <= det D also bound it.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
@@ -115,7 +112,7 @@ exact_bracket <- function(fit) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # The shift by merging, weights and scale is also a sum with a term for each row.
+  # The constant by merged rows, weights and scale is also a rounded sum over the rows.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
@@ -128,11 +125,12 @@ exact_bracket <- function(fit) {
   stats::setNames(out, c("lower", "upper"))
 }
 
-# Bounds the log marginal likelihood log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:
+# Bounds the log marginal likelihood log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2, w = (K + s2 I)^{-1} y, by a
+# DTC posterior. Q approximates K, t is the trace of K - Q, g_max the largest eigenvalue of Q, and c = y'(Q + s2 I)^{-1}
+# y:
 #   log det(K + s2 I) >= log det(Q + s2 I) + log(1 + t / (s2 + g_max)),
 #   log Z >= -(log det(Q + s2 I) + c + t / s2 + N log 2 pi) / 2.
-# Rounding (section 10 of the theory vignette): C is the Cholesky factor of s2 I + G up to delta, which moves the log
-# determinant by delta tr (C C')^{-1}. Errors of A move the log determinant, and t, by at most slopes / s2.
+# Both include rounding errors (section 10 of the theory vignette).
 evidence_bracket <- function(post, data) {
   p <- post$factors
   model <- model_of(post)
@@ -155,35 +153,32 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # Compute log N(y; 0, Q + s2 I) without the log determinant and c, from SoR's evidence or the ELBO + t term.
+  # Compute log N(y; 0, Q + s2 I) without its log determinant and c from the evidence by SoR, or the ELBO plus its trace
+  # term.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2
-  if (!known) upper <- constant - least / 2 # rounding of G exceeds s2; log det(K + s2 I) >= N log s2 holds
+  if (!known) upper <- constant - least / 2 # the bound log det(K + s2 I) >= N log s2 always holds
   sums <- growth * (abs(constant) + post$nobs * (2 + abs(log(noise)) + 2 * abs(log(post$scale))) +
                       2 * sum(abs(logs)) + m * abs(log(noise)) + c_term + p$t / noise)
   c(lower = lower - sums, upper = max(upper, lower) + sums)
 }
 
-# Bounds the true log marginal likelihood of a log-concave response, and the distance between the approximate and the
-# true posterior. q = N(m, C) is the Laplace or variational posterior of f at the rows. The log likelihood l_n has the
-# derivative g_n and curvature -W_n at m. With t = f - m,
+# Bounds the true log marginal likelihood of a log-concave response, and the distance between the approximate posterior
+# q = N(m, C) of f at the rows (Laplace or variational) and the true one. The log likelihood l_n has the derivative g_n
+# and curvature -W_n at m. With t = f - m, and Z_G the marginal likelihood of the Gaussian problem,
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #
-# Z_G is the evidence of the Gaussian problem. Jensen's inequality gives the lower end. The inequality of Chen, Dafnis
-# and Paouris (2015) for correlated normal variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most
-# 1 / (largest eigenvalue of K):
+# Jensen's inequality gives the lower end. The inequality of Chen, Dafnis and Paouris (2015) for correlated normal
+# variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of K):
 #
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 #
-# With inducing points the lower bound is for the posterior on them. For the upper bound Z_G, the mean m and C_nn of the
-# exact Gaussian problem are certified. Each integral uses the ends that make it largest: it increases with p_n, and is
-# log-convex in m.
-#
-# The integrals are by the trapezoid rule. The difference from half as many nodes is added as their error.
+# With inducing points the lower bound is for the posterior on them. The upper bound uses certified intervals of Z_G, m
+# and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
 
 true_bracket <- function(fit) {
   response <- response_of(fit)
@@ -203,15 +198,15 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- with_fixed_seed(bounds_at_mode(fit, data, FALSE))
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  # Bound the largest eigenvalue of K; for more than a few rows by that of A'A plus the trace of the residual K - A'A.
+  # Bound the largest eigenvalue of K: for many rows, by that of Q = A'A plus the trace of K - Q.
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
     (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
-  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # omit points that repeat others
-  # Predictions are centred at a mean that differs from the mode.
+  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # not if some inducing points were repeated
+  # The variational mean differs from the mode `at`; b is centred there.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -230,8 +225,8 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on the log marginal likelihood by the normal q at b$at. For the lower bound, `moved`
-# shifts the whitened mean of q. The shifted normal has divergence |H^{1/2} moved|^2 / 2 from q.
+# Returns c(lower, upper), bounds on the log marginal likelihood by the normal q at b$at. For the lower bound, the
+# whitened mean of q is shifted by `moved`.
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -257,12 +252,12 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns an upper bound on sum (1 / p) log E r^p for every mean and variance C_nn of the exact Gaussian problem within
-# their bounds. With p = 1 / (C_l (W + v)),
+# Returns an upper bound on sum (1 / p) log E r^p of true_bracket(), for all means and variances of the exact Gaussian
+# problem within their bounds: variances in [C_l, C_u], means within e of m. With p = 1 / (C_l (W + v)),
 #
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
 #
-# The bound is infinite if p W is above 1 / C_u.
+# The bound is infinite if p W exceeds 1 / C_u.
 upper_terms <- function(b, v, l, top) {
   at <- b$at
   x <- b$data$x
@@ -283,9 +278,10 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top): points where a concave function is at least 45 below its maximum `top`.
+# Returns list(low, high, top) for concave functions: the maximum `top`, and points on both sides that are at least 45
+# lower.
 support_of <- function(log_h, slope, unit) {
-  beyond <- function(from, step, times, open) { # steps grow while the point is open
+  beyond <- function(from, step, times, open) { # doubles the steps as needed
     for (i in 1:60) {
       further <- open(from + step)
       if (!any(further)) break
@@ -301,7 +297,7 @@ support_of <- function(log_h, slope, unit) {
 }
 
 # Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule
-# with half as many nodes. The number of nodes is doubled until the difference is small.
+# with half as many nodes. The nodes are doubled, up to `most`, until the difference is small.
 rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
   at <- function(share) h(low + (high - low) * share)
   sums <- function(shares) Reduce(`+`, lapply(shares, at))

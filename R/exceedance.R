@@ -68,7 +68,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  x <- fit$data$x # the figure has at most 2,000 of these rows
+  x <- fit$data$x # drawn by the figure, at most 2,000 rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
@@ -76,7 +76,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
                           variables = variables_by_name(fit)))
 }
 
-# Returns the probabilities and regions as a data frame. `at` has the columns of certify(), or `mean` and `sd` alone.
+# Returns the data frame of probabilities and regions. `at` has mean and sd of f at the rows, with bounds if certified.
 exceedance_frame <- function(response, at, threshold, noise, of, prob) {
   bounds <- if (of == "f" || response$conjugate) {
     t <- threshold_of_f(response, threshold)
@@ -103,8 +103,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 
 region_levels <- c("above", "below", "undecided")
 
-# Returns list(lower, upper), an interval that contains the f of a threshold of the response. For a threshold outside
-# the range of the mean response, it is finite but beyond every f.
+# Returns list(lower, upper), an interval (for rounding) of the f at which the mean response equals the threshold. If no
+# f reaches it, the interval is finite but beyond every f.
 threshold_of_f <- function(response, threshold) {
   plain <- is.null(response$transform) && response$link$range[1L] == -Inf
   t <- if (is.null(response$transform)) {
@@ -117,10 +117,10 @@ threshold_of_f <- function(response, threshold) {
   list(lower = t - room, upper = t + room)
 }
 
-# Bounds P(f > t) for a normal f whose mean, sd and t lie in intervals list(lower, upper), rounding included. The
-# probability is Phi(z), z = (mean - t) / sd.
+# Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,
+# upper). The bounds include rounding.
 normal_exceedance <- function(mean, sd, t) {
-  # Find the largest z for a difference `gap` of mean and t. If gap is 0 or the sd is unknown, z may be any number.
+  # Return the largest z = gap / sd for gap = mean - t. If the sd may be 0 and gap is 0, z may be infinite.
   largest <- function(gap) {
     z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
     z * (1 + sign(z) * 16 * .Machine$double.eps)
@@ -129,8 +129,8 @@ normal_exceedance <- function(mean, sd, t) {
        upper = pmin(stats::pnorm(largest(mean$upper - t$lower)) * (1 + 1e-13), 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial. It increases with the mean of f. P(y <= threshold | f)
-# decreases in f from at most 1 to at least 0. So for two sds of f, its averages differ by at most the largest
+# Bounds P(y > threshold) for a new response of one trial, which increases with the mean of f. P(y <= threshold | f)
+# decreases in f between 1 and 0. So its averages under the smallest and the largest sd differ by at most the largest
 # difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
@@ -144,7 +144,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
   at <- function(mean, sd) {
     1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
   }
-  room <- apart[known] + 1e-6 # a hundred times the largest difference of predictive_cdf() from adaptive quadrature
+  room <- apart[known] + 1e-6 # bounds the quadrature error of predictive_cdf() 100 times over
   lower <- ifelse(is.na(mean$lower), NA, 0)
   upper <- lower + 1
   lower[known] <- pmax(pmax(at(mean$lower, sd$lower), at(mean$lower, sd$upper)) - room, 0)
@@ -152,8 +152,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor with two regions, made by adding rows in the order of `p`. Each is the largest set of rows at which f
-# is above (or below) the threshold at all rows in the share `prob` of the draws of f.
+# Returns a factor of two regions. Each is the largest set of rows, taken in the order of the probabilities `p`, such
+# that in the share `prob` of draws f is above (or below) the threshold at all of them.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))
@@ -162,7 +162,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
   known <- which(!is.na(p))
   set <- function(holds, order) {
     order <- known[order]
-    # For each draw, `first` is the first row in this order that breaks the condition.
+    # `first` is, for each draw, the first row in this order at which f is on the wrong side of the threshold.
     first <- apply(holds[order, , drop = FALSE], 2L, match, x = FALSE, nomatch = length(order) + 1L)
     utils::head(order, sort(first, decreasing = TRUE)[ceiling(prob * draws)] - 1L)
   }
@@ -209,7 +209,6 @@ plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object))
 
-# Returns the result of fit_variables() as a list named by variable.
 variables_by_name <- function(fit) {
   all <- fit_variables(fit)
   stats::setNames(all, panel_names(all))
@@ -260,7 +259,7 @@ exceedance_figure <- function(x) {
          foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 
-# Returns the panel of the probability along one input, with its certified bounds and a strip of regions at the bottom.
+# Returns the panel along one input: the probability, its certified bounds, and a strip that shows the regions.
 exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   o <- order(inputs[[1L]])
   at <- inputs[[1L]][o]
@@ -279,8 +278,8 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
        ticks = variable_ticks(variable, range(at)))
 }
 
-# Returns the panel of a map of the regions. Rows on a grid are cells, which end half-way to their neighbours; other
-# rows are dots.
+# Returns the panel of a map of the regions. Rows on a grid are drawn as cells up to half-way to the neighbours, other
+# rows as dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == length(shown)

@@ -67,7 +67,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                                          test, n_aux, name, dir, progress))
 }
 
-# Returns the environment of the protocol and the scheduler, which are read from inst/experiments at first use.
+# Returns an environment with the code in inst/experiments (protocol and scheduler), which is read at first use.
 experiment_code <- function() {
   if (is.null(engine$experiments)) {
     engine$experiments <- new.env(parent = topenv())
@@ -107,7 +107,7 @@ empty_table <- function(columns) {
 
 cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
 
-# Reads the complete lines of a file. An interrupt may have cut off the last one.
+# Reads the complete lines of a file of results. The last line may be cut off by an interrupt and is then dropped.
 read_results <- function(path, columns, argument = "file") {
   if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
   bytes <- readBin(path, "raw", file.size(path))

@@ -1,16 +1,16 @@
-# Represents figures as values, and draws them with base graphics or ggplot2.
+# Represents a figure as a list, and draws it with base graphics or ggplot2.
 
-# Makes a figure from these parts:
+# Returns a figure, a list of these parts:
 #   panels       a list for each panel: `args`, the arguments of plot.default(), `layers`, and optionally
 #     levels     names of the values 1, 2, ... on the horizontal axis
 #     ticks      list(at, labels) of the horizontal axis; yticks, of the vertical one
 #     right      width of the right margin, in lines
 #   value        the value that the plotting function returns
-#   keys         rows of legend_keys(), for all panels
-#   shape        rows and columns of panels
-#   outer        axis titles of all panels together
+#   keys         rows of legend_keys(), one legend for all panels
+#   shape        the numbers of rows and columns of panels
+#   outer        axis titles that all panels share
 #   foot         text below the figure
-# The default limits of an axis contain all layers except ticks and lines with a slope.
+# Without limits in `args`, axes contain all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
     shown <- Filter(function(l) l$verb != "tick" && is.null(l$slope), p$layers)
@@ -28,8 +28,8 @@ figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length
 }
 
 # Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels),
-# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). It is in a list of length
-# 1, so that c() joins layers.
+# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). The list of length 1 lets
+# c() join layers.
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
@@ -40,16 +40,16 @@ plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", cert
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
-# Returns black, more transparent for more points.
+# Returns black for n dots, the more transparent the more there are.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
-# Returns colours and line types that differ for up to 48 curves.
+# Returns n colours and line types, distinct for up to 48 curves.
 series_looks <- function(n) {
   data.frame(col = rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], n),
              lty = rep(seq_len(6L), each = 8L, length.out = n))
 }
 
-# Returns the lower end of a logarithmic axis for values between the limits `lim`.
+# Returns the lower end of a logarithmic axis, at which zeros are drawn, a little below the limits `lim` of the values.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
@@ -64,12 +64,12 @@ data_layer <- function(points, size = 0.8) {
   }), FALSE)
 }
 
-# Returns a data frame with a row for each key. An NA means that the key lacks that element, such as a point or a line.
+# Returns the rows of a legend. An NA omits that part of a key, such as its line or its point.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
-# Returns the keys of the marks that a figure has: data (or partial residuals), censored data and inducing points.
+# Returns the legend of the marks in the slices `s`: data or partial residuals, censored data, inducing points.
 mark_keys <- function(s) {
   rbind(if (!is.null(s$points)) {
     legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
@@ -79,12 +79,12 @@ mark_keys <- function(s) {
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# Draws a figure. `args` are the arguments of the call for every panel, for plot.default(), par() and image(). `known`
-# are the names of the caller's own arguments. par() is restored.
+# Draws a figure. `args` are the user's further arguments, for plot.default(), par() and image(). `known` are the names
+# of the caller's own arguments, for error messages. par() is restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
   of_image <- names %in% c("useRaster", "zlim")
-  several <- f$several # errors of the figure come before a device is open
+  several <- f$several # raises errors before a device is open
   before <- graphics::par(no.readonly = TRUE)
   of_plot <- names(formals(graphics::plot.default))
   check_dots_empty(names[!of_image & !names %in% c(of_plot, names(before))], c(known, of_plot))
@@ -94,7 +94,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   outer <- f$outer
   joint <- if (is.null(outer)) 0 else 1.4
   letters <- floor(letters_in_line(0.65))
-  foot <- if (length(f$foot)) strwrap(paste(f$foot, collapse = " "), letters) # at most two lines
+  foot <- if (length(f$foot)) strwrap(paste(f$foot, collapse = " "), letters) # text below the figure
   if (length(foot) > 2L) foot <- c(foot[1L], clip(paste(foot[-1L], collapse = " "), letters))
   if (several) {
     graphics::par(mfrow = f$shape, mgp = c(2.2, 0.7, 0), cex = 0.85,
@@ -105,7 +105,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   margins <- graphics::par("mar")
   if (joint) {
     outer <- utils::modifyList(outer, args[intersect(names(args), c("xlab", "ylab"))])
-    args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
+    args[c("xlab", "ylab")] <- "" # all panels share the axis titles
   }
   for (p in f$panels) {
     open_panel(p, args, margins)
@@ -142,7 +142,7 @@ draw_layer <- function(l, image) {
          })
 }
 
-# Opens an empty panel. `margins` are those of panels without levels.
+# Opens an empty panel with its axes. `margins` are those of a panel without names of levels, which need a larger one.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
@@ -178,9 +178,9 @@ open_panel <- function(p, args, margins) {
   if (own[["yaxt"]]) draw_axis(2, p$yticks)
 }
 
-# Returns the layout of the names of levels below an axis. Names stand side by side if they fit, else upright. Many or
-# long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. `margin` is in lines. The
-# width of text is unknown before a panel is open, so a letter counts as half a line wide.
+# Returns how the names of levels are drawn below an axis: labels, size, upright (or side by side) and margin in lines.
+# Many or long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. A letter counts as
+# half a line wide, because the width of text is unknown before a panel is open.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
@@ -195,7 +195,7 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
-# Returns the number of rows of a legend. If needed, a row is drawn smaller, down to nine tenths of its size.
+# Returns how many rows a legend needs. A row may be drawn smaller, down to nine tenths of its size, to fit.
 rows_of_keys <- function(keys) ceiling(sum(nchar(keys$text) + 8) / (1.1 * letters_in_line(0.8)))
 
 # Draws the legend above the panel or above all panels, in rows as wide as the figure.
@@ -208,7 +208,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
   args <- c(
     if (outer) list(x = "top") else
       list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0),
-    list(legend = paste0(keys$text, strrep(" ", 7L)), # R leaves no room before the next key
+    list(legend = paste0(keys$text, strrep(" ", 7L)), # separates the keys of a row
          pt.cex = ifelse(is.na(keys$size), 1, keys$size), col = keys$col, lty = keys$lty, lwd = keys$lwd,
          pch = keys$pch, pt.bg = keys$bg, ncol = ceiling(nrow(keys) / rows_of_keys(keys)), bty = "n", xpd = NA,
          seg.len = 1.8, text.width = NA, x.intersp = 0.7))
@@ -220,7 +220,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
 
-# Draws a figure; each panel is a facet with its title. Axis titles that differ between panels become part of it.
+# Draws a figure with ggplot2. Each panel is a facet; axis titles that differ between panels become part of its title.
 ggplot_figure <- function(f) {
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
@@ -245,7 +245,7 @@ ggplot_figure <- function(f) {
   }), FALSE)
   layers <- layers[vapply(layers, function(l) nrow(l$data) > 0L, NA)]
   looks <- lapply(layers, `[[`, "look")
-  layers <- lapply(split(layers, match(looks, unique(looks))), ggplot_layer) # layers with the same look become one
+  layers <- lapply(split(layers, match(looks, unique(looks))), ggplot_layer) # joins layers that look the same
   several <- length(panels) > 1L
   free <- c(length(unique(each("xlim"))) > 1L || length(unique(places$shift)) > 1L, length(unique(each("ylim"))) > 1L)
   first <- panels[[1L]]
@@ -269,7 +269,8 @@ ggplot_figure <- function(f) {
                                    plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
-# This table has the geoms for layers: their names, their aesthetics as columns of the data, and the parts of a look.
+# Each layer becomes the geom in this table. A row has the geom's name, its aesthetics with the names that layers use,
+# and which aesthetics are constant in a layer.
 ggplot_kinds <- list(
   line = list("path", c(x = "x", y = "y", group = "group"), c("colour", "linetype", "linewidth")),
   band = list("ribbon", c(x = "x", ymin = "y", ymax = "y1", group = "group"), "fill"),
@@ -286,7 +287,7 @@ ggplot_layer <- function(same) {
   d <- do.call(rbind, lapply(seq_along(same), function(i) cbind(same[[i]]$data, group = i)))
   l <- same[[1L]]$look
   d$slope <- l$slope
-  if (l$verb == "line") { # ggplot2 has a message for lines of one point
+  if (l$verb == "line") { # lines of one point make ggplot2 print a message
     own <- split(stats::complete.cases(d), d$group)
     d <- d[d$group %in% names(own)[vapply(own, sum, 0) > 1], ]
     if (!nrow(d)) return(NULL)
@@ -306,9 +307,9 @@ ggplot_layer <- function(same) {
             list(na.rm = TRUE, show.legend = FALSE)))
 }
 
-# Adds a line and a point for each key that appear only in the legend.
+# Returns invisible layers that make the legend of `keys`, because ggplot2 draws keys of layers only.
 ggplot_keys <- function(keys) {
-  x <- key <- NULL     # columns, for R CMD check
+  x <- key <- NULL     # avoids a note of R CMD check
   if (is.null(keys)) return(NULL)
   d <- data.frame(x = NA_real_, key = factor(seq_len(nrow(keys))))
   nowhere <- function(make) make(ggplot2::aes(x, x, colour = key, group = 1), d, na.rm = TRUE, show.legend = TRUE)
@@ -320,8 +321,9 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Gives levels and dates a position on an axis that all panels share: a stretch for each panel, away from all numbers,
-# where the scale shows names. Returns list(shift, scale): shifts of the panels' values, and NULL without names.
+# Returns list(shift, scale) for axes with names (levels, dates). Facets share one axis in ggplot2, so each panel with
+# names is moved by `shift` to its own stretch of the axis, far from numbers, where `scale` shows the names (NULL
+# without names).
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L

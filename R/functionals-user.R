@@ -62,7 +62,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             sprintf("has %d numbers for each sum, but there are %d rows", ncol(weights), length(new$index)),
             hint = "A matrix has a row for each sum.")
   storage.mode(weights) <- "double"
-  # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by it.
+  # Divide weights by a power of two, so that their squares do not overflow. The results are multiplied by it.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
@@ -72,14 +72,13 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   out
 }
 
-# Returns the arguments `certified` and others for answer_of_functionals(), checked.
+# Returns the arguments of certify() as a list for answer_of_functionals(). `certified` is checked.
 certificate_asked <- function(fit, certified, ...) {
   if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
   list(certified = as.vector(certified), ...)
 }
 
-# Returns the data frame of linear_functional(). `functionals` has list(rows, weights) for each sum, where `rows` are
-# numbers of rows in `new`.
+# Returns the data frame of linear_functional() for weighted sums, each list(rows, weights) with row numbers in `new`.
 functionals_of_rows <- function(fit, functionals, names, new, ask) {
   offset <- rep_len(new$offset, length(new$index))
   sums <- vapply(functionals, function(f) {
@@ -170,16 +169,15 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
             class = c("pfdtc_dependence", "data.frame"))
 }
 
-# Returns the data frame of linear_functional() for averages or integrals over boxes.
 functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   box <- read_boxes(fit, lower, upper)
   kernel <- model_of(fit)$kernel
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # Compare with a coarser rule to estimate the error. The number of points per input grows with the width in
-    # lengthscales. Matern kernels have kinks at the rows, so the rule converges slowly, and the coarser rule has half
-    # its points.
+    # A coarser rule shows the quadrature error. The points per input grow with the width of the box in lengthscales.
+    # With Matern kernels the integrand has kinks, so errors decrease slowly, and the coarser rule has half of the
+    # points.
     wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
     kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
@@ -198,7 +196,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns list(lower, upper, offset, names), with corners in the fit's columns. Inputs that `upper` lacks stay fixed.
+# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Inputs not in `upper` do not
+# vary.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
@@ -236,7 +235,7 @@ read_boxes <- function(fit, lower, upper) {
   list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)
 }
 
-# Returns the mean response at each row, and its derivative in the mean of f by central differences.
+# Returns the mean response at each row, and its derivative in the mean of f (a central difference).
 response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
   mean <- p$mean[new$index]
@@ -248,7 +247,7 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns the rows over which an average is taken by default.
+# Returns rows of the data, evenly chosen, over which averages are taken by default.
 rows_to_average <- function(fit, most = 200L) {
   held <- kept_variables(fit)
   rows <- held %||% stats::model.frame(fit)
@@ -256,7 +255,7 @@ rows_to_average <- function(fit, most = 200L) {
   if (is.null(fit$terms)) return(few(rows)[-1L])
   inputs <- fit$frame$required
   if (all(inputs %in% names(rows))) return(few(rows)[inputs])
-  # An older fit, or a fit without its rows, finds variables inside of functions in the data only.
+  # Without kept rows, variables that the formula transforms must come from the data.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "is missing",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
@@ -265,7 +264,7 @@ rows_to_average <- function(fit, most = 200L) {
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------
 
-# Returns list(mean, var) of the terms of f at the rows of x, a column for each term, in units of y without the centre.
+# Returns list(mean, var) of each term of f (columns) at the rows of x, in units of y.
 term_values <- function(fit, x, mean_only = FALSE) {
   kernel <- with_own_terms(fit$kernel)
   names <- if (has_one_factor(kernel)) {
@@ -278,14 +277,13 @@ term_values <- function(fit, x, mean_only = FALSE) {
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
-# Returns predict(type = "terms"), in the form of predict.gam().
 predict_terms <- function(fit, rows, se.fit) {
   p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
   terms <- structure(p$mean, constant = fit$center)
   if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
 }
 
-# Returns the share of each term in the summed variance of all terms over training rows, or NULL for one term.
+# Returns the share of each term in the variance of f's mean over training rows, or NULL for a single term.
 term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]
@@ -294,9 +292,9 @@ term_shares <- function(fit, most = 500L) {
   spread / sum(spread)
 }
 
-# Returns a data frame with the shares of the variance of f's mean that each input explains alone and with its
-# interactions (Saltelli's and Jansen's formulas). Inputs are taken as independent, with values of the training rows.
-# Returns NULL for one input, or if nothing was learned. The two samples are quasi-random: no random numbers are drawn.
+# Returns a data frame with the share of the variance of f's mean that each input explains alone, and that with its
+# interactions (formulas of Saltelli and Jansen). Inputs are taken as independent. Two quasi-random samples of their
+# values are used. Returns NULL for a single input, or if nothing was learned.
 input_shares <- function(fit) {
   x <- fit$data$x
   groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, placed_variables(fit$data$frame))
@@ -304,7 +302,7 @@ input_shares <- function(fit) {
   inputs <- split(seq_along(groups), factor(groups, unique(groups)))
   G <- length(inputs)
   if (is.null(x) || nrow(x) < 5L || G < 2L || identical(fit$hyper, "fixed")) return(NULL)
-  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # the cost of a prediction
+  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # cost of a prediction
   n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
   u <- roberts_sequence(n, 2 * G)
   sample_of <- function(shift) {
@@ -316,7 +314,7 @@ input_shares <- function(fit) {
     }
     out
   }
-  # Several classes have orthonormal contrasts, whose variances add up.
+  # For several classes, variances of the orthonormal contrasts add up.
   f <- function(x) as.matrix(posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean)
   centred <- function(f) sweep(f, 2L, colMeans(f))
   a <- sample_of(0L)
@@ -329,13 +327,12 @@ input_shares <- function(fit) {
     f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
     c(alone = sum(centred(f_b) * (f_c - f_a)) / n / var, total = sum((f_a - f_c)^2) / n / (2 * var))
   }, numeric(2L))
-  # A total below its main effect, and a share outside of 0 to 1, are sampling errors.
+  # Sampling errors may leave a total below its main effect, or a share outside of 0 to 1.
   alone <- pmin(pmax(shares["alone", ], 0), 1)
   data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }
 
-# Returns predict(type = "derivative"): the derivative of f along `wrt`, a numeric input and not the level of a factor.
-# Offsets do not change it.
+# Returns predict(type = "derivative"): the derivative of f in a numeric input, `wrt`. An offset has no effect on it.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   columns <- fit$frame$columns
   numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
@@ -360,7 +357,7 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   list(fit = value, se.fit = shape(at$sd))
 }
 
-# Returns the rows of the unit matrix, then the sum of each pair of rows. Variances of both give covariances.
+# Returns the rows of the p x p unit matrix, and the sums of pairs of them: variances of both give covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])

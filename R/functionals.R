@@ -1,23 +1,23 @@
-# Represents linear functionals of f: values, derivatives ("slopes"), terms and weighted sums. A posterior needs only a
-# functional's covariance with f and its prior variance, like k(., x) and k(x, x) at a row. Elements of n functionals:
+# Represents linear functionals of f, such as values, derivatives ("slopes"), terms and weighted sums, by their
+# covariance with f and their prior variance. A list of n functionals has the elements
 #
 #   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster C routine
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
-#   size          [n] the scale of rounding in `cross` and `prior`, at least the variance; for sum c_i f(x_i) it is
+#   size          [n] the scale of rounding errors, at least the variance; for sum c_i f(x_i) it is
 #                 (sum |c_i| sqrt(k(x_i, x_i)))^2
 #   terms         [n] numbers of summands in an entry of `cross`
-#   x, rows       list of n: the rows of `x` on which each functional depends; one row, but several for "sums" and the
-#                 points of a quadrature rule for "boxes"
+#   x, rows       for each functional the rows of `x` on which it depends: one row, several for "sums", and the points
+#                 of a quadrature rule for "boxes"
 #   weights       for "sums" and "boxes": the weights of these rows
-#   under(kernel) the same functionals of f with another kernel
+#   under(kernel) the same functionals of a process with another kernel
 
 new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = rep(1, length(prior)), weights = NULL) {
   list(kind = kind, n = length(prior), cross = cross, prior = prior, size = size * (1 + terms / 4096), terms = terms,
        x = x, rows = rows, weights = weights, under = under)
 }
 
-# Returns only the functionals i.
+# Returns the functionals number i of a list of functionals.
 some_functionals <- function(fun, i) {
   cross <- fun$cross
   fun$cross <- function(u, j) cross(u, i[j])
@@ -34,8 +34,8 @@ values_at <- function(kernel, x) {
                   seq_len(nrow(x)), function(kernel) values_at(kernel, x))
 }
 
-# Returns the terms of f at the rows of x as functionals: values of independent processes with these kernels, whose sum
-# is f. All rows of the first term come first.
+# Returns the terms of f at the rows of x as functionals. f is a sum of independent processes with these kernels. All
+# rows of the first term come first, then those of the next.
 terms_at <- function(kernels, x) {
   n <- nrow(x)
   prior <- unlist(lapply(kernels, kernel_diagonal, x))
@@ -52,7 +52,7 @@ terms_at <- function(kernels, x) {
                   function(kernel) terms_at(kernels_of_terms(kernel), x))
 }
 
-# Returns the terms of a kernel as kernels of their own.
+# Returns each term of a sum of kernels as a kernel.
 kernels_of_terms <- function(kernel) {
   kernel <- with_own_terms(kernel)
   lapply(kernel$terms, function(t) {
@@ -61,7 +61,7 @@ kernels_of_terms <- function(kernel) {
   })
 }
 
-# Returns d f / d x_j at the rows of x as functionals, for j = `column`.
+# Returns the derivatives of f in one input (`column`) at the rows of x as functionals.
 slopes_at <- function(kernel, x, column) {
   variance <- native(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
   cross <- function(u, i) {
@@ -71,7 +71,8 @@ slopes_at <- function(kernel, x, column) {
                   function(kernel) slopes_at(kernel, x, column))
 }
 
-# Returns sums of f over rows of x as functionals. `rows` and `weights` are lists with an element for each sum.
+# Returns weighted sums of f as functionals. Each sum has its rows of x and its weights in the lists `rows` and
+# `weights`.
 sums_at <- function(kernel, x, rows, weights) {
   sd <- sqrt(kernel_diagonal(kernel, x))
   points <- lapply(rows, function(i) x[i, , drop = FALSE])
@@ -85,17 +86,17 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns f(x), computed for blocks of the rows of x and combined by `bind`.
+# Returns f(x) computed for blocks of rows of x, which saves memory, and joined by `bind`.
 in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
   do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
 }
 
-# Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
+# Returns the features L^{-1} k(z, .) of functionals, for inducing points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
-# Returns effects b of the levels of a grouped term (group_roots()) as functionals: c'b for each row c of `of` and each
-# level in `levels`. The rows of `of` vary faster than the levels.
+# Returns the effects b of levels of a grouped term as functionals: c'b for each row c of `of` and each of `levels`. The
+# rows of `of` vary faster. `term` is an element of group_roots().
 level_effects <- function(kernel, term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
@@ -108,7 +109,7 @@ level_effects <- function(kernel, term, levels, of, x) {
     list(effects = list(term = term$term, levels = levels, of = of)))
 }
 
-# Returns the values of f without the effects of its groups, at the rows of x, as functionals.
+# Returns f at the rows of x without the effects of its groups, as functionals.
 population_at <- function(kernel, x) {
   replace(values_at(smooth_part(kernel), x), c("kind", "under"),
           list("population", function(kernel) population_at(kernel, x)))
@@ -122,18 +123,18 @@ roberts_sequence <- function(n, d) {
 
 # ---- averages over boxes --------------------------------------------------------------------------------------------
 
-# If a kernel is a product of factors with one input each, the covariance of f(u) with the average and the prior
-# variance are products of averages of one factor over an interval. With d = |t - u| in lengthscales, T(d) the integral
-# of the factor k from d to infinity, and w the width of the interval [a, b],
+# If a kernel is a product of factors of one input each, the average of f over a box has, with f(u), a covariance that
+# is a product of averages of factors k over intervals [a, b]. With w the width, T(d) the integral of k from d to
+# infinity and M(w) that of t k(t) from 0 to w, all in lengthscales,
 #
 #   average at u = (2 T(0) - T(u - a) - T(b - u)) / w inside,  |T(|a - u|) - T(|b - u|)| / w outside,
-#   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)),  M(w) the integral of t k(t) from 0 to w.
+#   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)).
 #
-# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, where k is analytic. The rule is
-# exact to rounding, without cancellation. Other kernels use sums over the points of such a rule.
+# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, which is exact to rounding, because
+# the formulas would cancel. Other kernels use weighted sums over the points of such a rule.
 
-# Returns a Matern factor. With x = c t, k and T are e^-x times a polynomial, and M is a constant minus such a product.
-# `k`, `tail` and `first` are the coefficients of the polynomials of k, T and M.
+# Returns k, T and M (see above) of a Matern factor, as functions. With x = c t they are e^-x times polynomials with
+# these coefficients, and M is a constant minus such a product.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -147,7 +148,7 @@ box_factors <- list(
   matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-# Returns the averages of the factor over intervals [a, b] (columns) for each u (rows), all in lengthscales.
+# Returns the averages of the factor k over intervals [a, b] (columns) at distances from u (rows), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -155,7 +156,7 @@ interval_average <- function(factor, u, a, b) {
   out <- 0 * u
   w <- b - a
   rule <- gauss_legendre(12L)
-  part <- function(from, to) { # the integral over a piece on one side of u
+  part <- function(from, to) { # integral over a piece on one side of u
     half <- (to - from) / 2
     half * Reduce(`+`, Map(function(w, at) w * factor$value(abs(from + half * (1 + at) - u)), rule$weight, rule$node))
   }
@@ -171,7 +172,7 @@ interval_average <- function(factor, u, a, b) {
   out
 }
 
-# Returns the prior variance of the average over an interval of width w in lengthscales.
+# Returns the prior variance of the average of f over an interval of width w in lengthscales, for the factor alone.
 interval_variance <- function(factor, w) {
   rule <- gauss_legendre(12L)
   t <- (1 + rule$node) / 2
@@ -180,10 +181,10 @@ interval_variance <- function(factor, w) {
   ifelse(w < 1, narrow, 2 / wide * (factor$tail(0) - factor$tail(wide) - factor$first(wide) / wide))
 }
 
-# Returns the average of f over each box with corners in the rows of `lower` and `upper`, as functionals. Returns NULL
-# if the kernel has no closed form.
+# Returns the averages of f over boxes as functionals, with opposite corners in the rows of `lower` and `upper`. Returns
+# NULL if the kernel has no closed form.
 boxes_at <- function(kernel, lower, upper) {
-  if (!is.null(rotation_of(kernel))) return(NULL) # a box of x is no box of the rotated inputs
+  if (!is.null(rotation_of(kernel))) return(NULL) # boxes become oblique when rotated
   parts <- with_own_terms(kernel)
   open <- which(colSums(upper > lower) > 0)
   terms <- lapply(parts$terms, function(t) {
@@ -202,8 +203,9 @@ boxes_at <- function(kernel, lower, upper) {
                   function(kernel) boxes_at(kernel, lower, upper), rep(64 * (1 + length(open)), nrow(lower)), x$weights)
 }
 
-# Returns list(cross, prior) of one factor with variance 1, or NULL without a closed form. A factor that is linear in
-# its inputs, such as the effects of a level, has its value at the middle of the box.
+# Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. A factor
+# that is linear in its inputs has its value at the middle of the box. `open` are the inputs along which boxes have a
+# width.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)
@@ -225,8 +227,8 @@ box_factor <- function(l, parts, lower, upper, open) {
        prior = kernel_diagonal(parts, middle))
 }
 
-# Returns list(x, rows, weights), the points and weights of a rule for each box. Gauss-Legendre's rule has `each` points
-# along an input in which the box has a width. If the rule needs more than `most` points, they are quasi-random.
+# Returns list(x, rows, weights), points and weights of a quadrature rule for each box. Gauss-Legendre's rule has `each`
+# points along an input. If it needed more than `most` points, quasi-random points are used.
 points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])

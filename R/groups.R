@@ -107,7 +107,7 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
 as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {
     S <- x[[g]]
-    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have no correlations
+    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have none
     names <- rownames(S)
     data.frame(grp = g, var1 = c(names, names[pairs[, 2L]]), var2 = c(rep(NA, nrow(S)), names[pairs[, 1L]]),
                vcov = c(diag(S), S[pairs]), sdcor = unname(c(attr(S, "stddev"), attr(S, "correlation")[pairs])))
@@ -119,7 +119,7 @@ as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, .
 
 format_each <- function(v, digits) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
 
-# Returns for each effect its correlations with the earlier effects of its group, as text.
+# Returns the correlations of each effect with earlier effects of its group as text, for print().
 correlations_in_words <- function(x, digits) {
   unlist(lapply(unclass(x), function(S) {
     R <- attr(S, "correlation")
@@ -138,7 +138,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns group_roots() of a fit in units of f, with the label `by` of each group and the names and codes of its levels.
+# Returns for each group its entry of group_roots(), in units of f, with its name `by` and its levels and their codes.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -151,8 +151,8 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns list(mean [level, effect], cov [effect, effect, level]) in units of f. Covariances follow from the variances
-# of effects and of sums of two effects.
+# Returns list(mean [level, effect], cov [effect, effect, level]) of a group's effects, in units of f. Variances of
+# effects and of sums of two effects give the covariances.
 effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
   pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)
@@ -175,8 +175,8 @@ effects_of_levels <- function(fit, term, covariances) {
   list(mean = mean, cov = cov)
 }
 
-# Returns the table of grouped terms in summary(), or NULL without groups. A row has the number of levels of an effect,
-# and the term's share of the variance of a response, averaged over at most 2,000 training rows.
+# Returns the table of groups in summary(), or NULL. A row has the number of levels of an effect, and the share of the
+# variance of a response, averaged over at most 2,000 training rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

@@ -1,5 +1,4 @@
-# Predicts held-out rows and scores predictions: leave-one-out predictions in units of y, from posterior_without(), and
-# scores of predictive distributions.
+# Predicts training rows from the other rows (leave-one-out), and scores predictive distributions.
 
 #' Compute leave-one-out predictions, leverage and influence
 #'
@@ -46,13 +45,12 @@
 #' @name leave_one_out
 NULL
 
-# Returns for each row of the data, in units of y: mean (with the offset) and variance of f given all other rows; the
-# residual, response minus mean; the variance of its noise; and the leverage. Rows of weight 0 have the noise variance
-# NA; with Gaussian noise they have their ordinary prediction, else NA. With several classes mean and variance are
-# matrices of log odds, and there is no residual.
+# Returns for each row, in units of y: mean (with offset) and variance of f given all other rows, residual (response
+# minus mean), noise variance and leverage. A row of weight 0 has the noise variance NA, and its ordinary prediction if
+# noise is Gaussian, else NA. For several classes mean and variance are matrices of log odds, and there is no residual.
 loo_rows <- function(fit) {
   data <- training_data(fit)
-  copy <- copies_in(data) # copies predict each other
+  copy <- copies_in(data) # copies of a row predict it
   if (!is.null(copy)) {
     tell_classed("copies", sprintf(paste(
       "%d of %d rows have the same inputs and response as another row. Leave-one-out predicts them from that row and",
@@ -83,17 +81,17 @@ loo_rows <- function(fit) {
        spread = noise_law(fit, training_inputs(data))$spread, hat = hat)
 }
 
-# Returns the response minus its mean given all other rows, divided by its sd.
+# Returns leave-one-out residuals divided by their sds.
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
-# Returns the number of trials of each row, which is 1 if the likelihood has no trials.
+# Returns the number of trials of each row, or 1 if there are none.
 sizes_given <- function(data) all_rows(data, data$sites$size %||% 1, 1)
 
 weights_given <- function(data) data$prior_weights %||% rep(1, length(data$response))
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# Returns a method for a generic. `answer(model)` has a value for each row of the data.
+# Returns an S3 method with the argument `model`. answer(model) computes a value for each row of the data.
 loo_method <- function(answer) {
   function(model, ...) {
     check_dots_empty(list(...), "model")
@@ -102,14 +100,14 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior. Stops if the posterior does not have the effect of each row on the fitted values.
+# Returns the posterior, or stops if it cannot give the effect of each row on the fitted values.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "uses nearest neighbours",
               hint = "Fit with neighbours = 0. rstandard() and hatvalues() work for this fit.")
 }
 
-# Returns leave-one-out residuals divided by their sd, for any likelihood, or NA for rows of weight 0.
+# Returns leave-one-out residuals divided by their sds, for any likelihood, or NA for rows of weight 0.
 residuals_in_sds <- function(model) {
   response <- response_of(model)
   refuse_classes(model)
@@ -118,7 +116,7 @@ residuals_in_sds <- function(model) {
   if (response$conjugate) return(standardised(loo))
   data <- training_data(model)
   p <- response_moments(response, loo$mean, loo$var)
-  # The variance of ordered classes does not depend on a weight.
+  # Weights do not change the variance of an ordered class.
   var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
     response$variance(p$mean, p$sd, sizes_given(data), response$theta) / weights_given(data) + p$sd^2
   (data$response - p$mean) / sqrt(var)
@@ -159,13 +157,13 @@ dfbetas.gp_fit <- loo_method(function(model) {
   out
 })
 
-# Returns the estimate of the scale of kernel and noise from all other rows, relative to the fit's scale. With y'K^{-1}
-# y = sum(g y) and the squared standardised residual r^2, the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for p
-# coefficients of the mean, as in rstudent() of lm().
+# Returns, for each row, the scale of kernel and noise as estimated from all other rows, relative to the fit's. It is
+# (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(): y'K^{-1} y = sum(g y), r is the standardised residual, and
+# p the number of coefficients of the mean.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
-  used <- part$q > 0 # the rows of a subsample
+  used <- part$q > 0 # not the rows outside of a subsample
   coefficients <- max(length(mean_functionals(fit)$names), fit$center != 0)
   seen <- all_rows(training_data(fit), as.double(used), 0)
   sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / (sum(used) - coefficients - seen))
@@ -173,18 +171,18 @@ scale_without <- function(fit, r) {
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
 
-# Returns the scores of the training rows, each given all other rows, or given all rows if `seen` is TRUE.
+# Returns the scores of the training rows: of leave-one-out predictions, or of ordinary ones if `seen` is TRUE.
 training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
-  if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
+  if (seen) f$mean <- f$mean + data$sites$offset # 0 for several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
   response_score(response, y, take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used))
 }
 
-# Returns the PIT of each row given all other rows, or NA at weight 0. It is uniform if the model holds. For counts and
+# Returns the leave-one-out PIT of each row (NA at weight 0), which is uniform if the model holds. For counts and
 # classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo` is the result of loo_rows().
 pit_of <- function(fit, loo) {
   check_distribution(fit)
@@ -195,8 +193,8 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Returns a table of ten groups of about equally many rows, by their leave-one-out prediction. It has the mean
-# prediction, the mean response, and the sd of the mean response if predictions are right.
+# Returns a table of ten groups of rows with similar leave-one-out predictions: mean prediction, mean response, and the
+# sd of the mean response if predictions are right.
 calibration_table <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
@@ -212,7 +210,7 @@ calibration_table <- function(fit) {
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
 }
 
-# influence.measures() of R reads the QR decomposition of an lm() and is not generic.
+# R's influence.measures() reads the QR decomposition of an lm(), so it does not work.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -220,15 +218,15 @@ influence.gp_fit <- function(model, ...) {
 
 # ---- scores of predictive distributions -----------------------------------------------------------------------------
 
-# Returns a row of scores (see summarise_scores()) of responses list(y, size) under the distribution averaged over f ~
-# N(f$mean, f$var), offset included. A Gaussian likelihood has the noise f$noise and f$spread.
+# Returns a row of scores (see summarise_scores()) of the responses y = list(y, size), under predictions with f ~
+# N(f$mean, f$var). A Gaussian likelihood has the noise f$noise and f$spread.
 response_score <- function(response, y, f) summarise_scores(response, score_each(response, y, f))
 
-# Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
-# the probabilities of less than the response (`below`) and of at most the response (`upto`). The CRPS of a non-Gaussian
-# likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For classes without an order, `mean` is the
-# probability of the row's class. For several classes, ordered or not, `error` is the squared distance of all
-# probabilities from the class, and `right` is TRUE if the class is the most probable one.
+# Returns a row for each response: y (a share of `size` trials), mean and sd of its predictive distribution, log
+# density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a non-Gaussian likelihood takes up to 5 ms a row,
+# and is NA unless `crps` is TRUE. For unordered classes `mean` is the probability of the row's class. For several
+# classes, `error` is the squared distance of all probabilities from the class, and `right` says if the class is the
+# most probable one.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
@@ -242,7 +240,7 @@ score_each <- function(response, y, f, crps = response$conjugate) {
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = f$noise, spread = f$spread, size = size)
   m <- if (response$conjugate) new_moments(response, f) else response_moments(response, f$mean, f$var)
   ends <- pit_ends(response, y$y, f)
-  # For censored responses the error of the mean is unknown.
+  # The error of a censored response is unknown.
   seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y
   if (crps && !response$conjugate) crps <- !is.null(response$cdf) && !anyNA(seen)
   each <- data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean,
@@ -268,8 +266,8 @@ pit_ends <- function(response, y, f) {
 }
 
 # Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps. For classes and trials it also has
-# accuracy and brier, the mean squared distance of single trials from the probability. cover50 and cover95 are the
-# shares of responses inside their central intervals, except for single classes.
+# accuracy and brier, the mean squared distance of trials from probabilities. cover50 and cover95 are the shares of
+# responses in their central intervals, except for single classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- has_labels(response)
@@ -289,7 +287,7 @@ summarise_scores <- function(response, each) {
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
-# is the distribution averaged over f ~ N(f$mean, f$var), and f$size has the trials. Successes count as shares.
+# is the predictive distribution function. f$size has the trials; successes count as shares.
 response_crps <- function(response, y, f) {
   if (response$conjugate && is.null(response$transform) && !is_spread(f)) {
     sd <- sqrt(f$var + f$noise)
@@ -301,7 +299,6 @@ response_crps <- function(response, y, f) {
   if (response$discrete) {
     return(crps_of_counts(response, y, f$size, f$mean, sd) / if (response$reads == "classes") f$size else 1)
   }
-  # The noise may be a single number for all rows.
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n` has the row of each t
     if (response$conjugate) {
@@ -310,7 +307,7 @@ response_crps <- function(response, y, f) {
     }
     predictive_cdf(response, t, f$size[n], f$mean[n], sd[n])
   }
-  # Find ends beyond which the distribution has a millionth of its probability on each side.
+  # Find ends such that each tail of the distribution beyond them has the probability 1e-6.
   ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
     if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
     predictive_quantile(response, p, f$size, f$mean, sd)
@@ -321,8 +318,8 @@ response_crps <- function(response, y, f) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns, for each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If t has too many values, the
-# cdf is computed at values dense around y and the median, and the squares are interpolated linearly.
+# Returns for each count y the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If there are too many, P is
+# computed at numbers that are dense around y and the median, and squares are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
@@ -347,8 +344,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the sum for one response from the probability of each number, averaged over f by the trapezoid rule. Its step
-# is below the sd of f, and below the width 1 / sqrt(W) of each likelihood. Returns NA beyond 2e5 values.
+# Returns that sum for one response, from the probability of each number averaged over f. The trapezoid rule has steps
+# below the sd of f and below 1 / sqrt(W), the width of each likelihood. Returns NA if there are more than 2e5 numbers.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) {
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
@@ -369,14 +366,14 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }
 
-# Returns the integrals on either side of y, with t = y -+ unit exp(pi / 2 sinh(z)), or below y towards a positive
-# response's 0 with t = y / (1 + exp(pi sinh(z))). The trapezoid rule in z converges exponentially (Takahasi and Mori
-# 1974). `n` has the numbers of the rows.
+# Returns the integrals below and above y by the trapezoid rule in z, with t = y -+ unit exp(pi / 2 sinh(z)), or for
+# positive responses below y with t = y / (1 + exp(pi sinh(z))). It converges exponentially (Takahasi and Mori 1974).
+# `n` has the numbers of the rows.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))
   unit <- pmax(ends[, 2L] - ends[, 1L], abs(y - ends[, 1L]), abs(y - ends[, 2L])) / 8
-  away <- unit * exp(pi / 2 * sinh(z)) # recycled over the rows
+  away <- unit * exp(pi / 2 * sinh(z)) # used for all rows in turn
   slope <- pi / 2 * cosh(z) * away
   at <- function(t) cdf(rep_len(n, length(z)), t)
   above <- (1 - at(pmin(y + away, 1e300)))^2 * slope

@@ -1,4 +1,4 @@
-# A hurdle combines two fits: the probability that the response is zero, and the positive responses.
+# Fits a hurdle model as two fits: one for whether the response is 0, one for positive responses.
 
 #' Model many zeros by a hurdle
 #'
@@ -53,7 +53,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   home <- parent.frame()
   part <- function(response, family, subset = call$subset) {
     given <- list(formula = stats::update(formula, response), data = data, family = family, subset = subset)
-    eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # it evaluates weights as lm() does
+    eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()
   }
   some <- if (is.null(call$subset)) above else bquote(intersect(seq_len(.(nrow(data)))[.(call$subset)], .(above)))
   both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .), stats::binomial()),
@@ -63,7 +63,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
-# Returns a method that combines the results of both fits.
+# Returns a method for hurdle models: calls `generic` for both fits and combines the results.
 of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
@@ -99,7 +99,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
-# Stops, because the function works only for one of the two fits.
+# Is a method for functions that work only with a single fit: stops with an error.
 #' @rawNamespace
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
 #' S3method(plot,gp_hurdle,of_one_part)
@@ -145,7 +145,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   above <- stats::predict(object$zero, newdata, type = "response")
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
   response <- response_of(object$positive)
-  quantile <- function(p) { # a quantile of the mixture: 0, or one of the positive part
+  quantile <- function(p) { # 0, or a quantile of the positive part
     within <- (p - (1 - above)) / above
     some <- which(within > 0)
     replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],

@@ -57,8 +57,8 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   scale_kernel(as_kernel(kernel), check_positive(number, "number", 1L))
 }
 
-# Returns the kernel of the given factors and terms, and drops factors that no term has. Stops if two terms have the
-# same factors without parameters, because only the sum of their variances would be identified.
+# Returns a kernel from factors (`leaves`) and terms; factors in no term are dropped. Stops if two terms have the same
+# factors without parameters, because data determine only the sum of their variances.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
@@ -85,10 +85,10 @@ add_kernels <- function(a, b) {
   new_sum(c(a$leaves, b$leaves), c(a$terms, moved))
 }
 
-# Returns the name of a factor, such as "se(lat,long)".
+# Returns the name of a factor with its inputs, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL if the profile is still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # the profile is still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
@@ -103,7 +103,7 @@ term_names <- function(kernel) {
 
 formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel), fixed = TRUE), collapse = " + ")
 
-# Returns the label of a chosen kernel, such as "Matern 3/2 + Matern 3/2".
+# Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
 #' @export
@@ -116,7 +116,7 @@ print.pfdtc_kernel <- function(x, ...) {
     if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
     return(invisible(x))
   }
-  cat("kernel:", formula_of_kernel(x), "\n") # then each term with its parameters
+  cat("kernel:", formula_of_kernel(x), "\n") # followed by the terms' parameters
   leaves <- leaf_names(x)
   last <- length(x$terms)
   met <- integer()
@@ -135,7 +135,7 @@ print.pfdtc_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# Returns the names of the kernel's parameters in coef(). With a single factor, they omit its name.
+# Returns the names of the kernel's parameters in coef(). They begin with the factor's name if there are several.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
   table <- kernel$table
@@ -166,7 +166,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Stops if a factor that reads the column is not differentiable in it.
+# Stops if f is not differentiable along a column, because of a factor that reads it.
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
@@ -180,11 +180,11 @@ check_differentiable <- function(kernel, column, name) {
   }
 }
 
-# A model is the kernel and the noise of an exact Gaussian process, with the units of the response. Users see kernel and
-# noise in units of y. Everything is computed with the cleaned y = (response - center) / scale.
+# A "model" is a kernel and a noise variance. Users see them in units of y; computations use the units of the cleaned
+# response (y - center) / scale.
 
-# Makes a model from `kernel` and `noise` in units of y, or NULL if they are to be learned. The model has a compiled
-# kernel in units of the cleaned y.
+# Returns a model with the compiled kernel, in units of the cleaned response. `kernel` and `noise` are in units of y, or
+# NULL if they are to be learned.
 new_model <- function(kernel, noise, center = 0, scale = 1) {
   model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
   if (!is.null(kernel)) model$kernel <- scale_kernel(compile_kernel(kernel), over = scale^2)
@@ -192,22 +192,22 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
   model
 }
 
-# Returns the model of a fit, or of any list(kernel, noise, center, scale) in units of y.
+# Returns the model, in units of the cleaned response, of a fit or of list(kernel, noise, center, scale).
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# Returns the model with the hyperparameters `hyper`, list(kernel, noise) in units of the cleaned y.
+# Returns the model with other values: those of `hyper`, list(kernel, noise) in units of the cleaned response.
 model_with <- function(model, hyper) {
   model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
   model
 }
 
-# Returns list(kernel, noise) in units of y, with the kernel as users see it.
+# Returns list(kernel, noise) in units of y, as users see them.
 model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# Converts a result for the cleaned y to units of y, without the centre. `power` = 2 is for variances. `model` may be a
-# fit or data.
+# Converts a number or vector from units of the cleaned response to units of y, without adding the centre. `power` is 2
+# for variances. `model` may also be a fit or data.
 in_units <- function(model, v, power = 1) model$scale^power * v
 
 # Returns the logs of the hyperparameters, in the order of coef().
@@ -215,7 +215,7 @@ model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
 prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
 
-# Returns the largest k(x, x) at the rows of these matrices.
+# Returns the largest prior variance k(x, x) over the rows of some matrices.
 prior_most <- function(model, ...) {
   if (!varies(model$kernel)) return(total_variance(model$kernel))
   max(0, vapply(list(...), function(x) if (NROW(x)) max(prior_at(model, x)) else 0, 0))
@@ -223,16 +223,16 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# This table has the properties of the functions that fit. A new function needs a row here and a function in pfdtc.R.
+# This table has the properties of the functions that fit models. A new one needs a row here and a function in pfdtc.R.
 #
 #   title       the name in print() and in figures
-#   objective   the objective of the inducing points: "pf", "vfe", "none" (they stay) or NULL (no inducing points)
-#   joint       TRUE if hyperparameters can be learned together with the objective
+#   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
+#   joint       TRUE if hyperparameters can be learned together with the points
 #   chooses     TRUE if the function chooses the kind of its posterior
 #   dtc         TRUE for a DTC posterior, which the theorem and the pF divergence need
-#   reference   TRUE if the fit can be a reference
+#   reference   TRUE if the fit can be a reference for certificates
 #   sor, fitc   TRUE for these two methods
-#   some        TRUE for the exact posterior of some of the rows
+#   some        TRUE for the exact posterior of a subsample
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
                    sor = FALSE, fitc = FALSE, some = FALSE) {
   as.list(environment())
@@ -247,10 +247,11 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of gp_families for a fit, settings, or another list with a `method`.
+# Returns the row of gp_families for a fit, or another list with the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if equal rows are merged. A subsample draws rows before merging, and FITC has a variance for each row.
+# Returns TRUE if the method merges equal rows. A subsample is drawn before merging, and FITC has a variance for each
+# row.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

@@ -1,14 +1,13 @@
 # Converts a kernel between three forms. Users see a flat list (profile, label, lengthscale, variance, inputs, ...) if
-# it has one factor. as_sum() returns the general form, a sum of products of factors,
+# it has one factor. as_sum() returns the general form, a sum of products of factors ("leaves"),
 #
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
-# where terms refer to their factors by position. Two terms may share a factor and its parameters. compile_kernel()
-# returns the form that the engine reads, in which set_values() changes the numbers only. Parameters always have this
-# order: for each term the parameters of the factors that no earlier term has, as in factor_parameters, then the term's
-# variance. kernel_places() in src/kernel.c has the same order.
+# where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
+# engine reads; set_values() then changes numbers only. The order of parameters is: for each term those of its new
+# factors, as in factor_parameters, then its variance. kernel_places() in src/kernel.c has the same order.
 
-# Each profile has these parameters, in addition to the variance.
+# A factor with this profile has these parameters, in addition to a variance.
 factor_parameters <- list(
   se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
   rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
@@ -16,7 +15,7 @@ factor_parameters <- list(
   pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
   categorical = "parameters", group = c("scale", "parameters"), white = character(), constant = character())
 
-# Returns the number of parameters of one kind that a factor has once its columns are known.
+# Returns the number of parameters of the kind `what` that a factor has; its columns are known.
 parameter_count <- function(leaf, what) {
   switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
     length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
@@ -35,7 +34,7 @@ as_sum <- function(kernel) {
   list(leaves = list(kernel), terms = list(list(variance = kernel$variance, leaves = 1L)), label = kernel$label)
 }
 
-# Returns the kernel as users see it: a flat list if it has one factor. Lengthscales keep their names.
+# Returns the kernel as users see it: a flat list if it has one factor.
 as_kernel <- function(kernel) {
   if (is.null(kernel$engine)) {
     if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
@@ -64,7 +63,6 @@ as_kernel <- function(kernel) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the kernel with f() applied to each factor.
 change_leaves <- function(kernel, f) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (is.null(kernel$leaves)) return(f(kernel))
@@ -72,20 +70,20 @@ change_leaves <- function(kernel, f) {
   kernel
 }
 
-# Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs). `table` has
-# a row for each parameter: term, leaf (0 for the variance of the term), what, at (its position within its kind), held
-# (TRUE if given and not learned), mean (TRUE for the variance of a linear mean). `engine$values` has the numbers in the
-# same order, or NA if they are not yet known.
+# Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for
+# each parameter: its term, leaf (number of the factor, 0 for a variance), what (kind), at (position within the kind),
+# held (TRUE if given by the user) and mean (TRUE for the variance of a linear mean). engine$values has the numbers in
+# this order, NA if unknown.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
   leaves <- parts$leaves
   met <- integer()
-  groups <- list() # term, leaf, what, how many, values, held, mean
+  groups <- list() # columns of the table
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
     for (l in setdiff(term$leaves, met)) {
-      for (what in factor_parameters[[c(leaves[[l]]$profile, "se")[1L]]]) { # se: the profile is not chosen yet
+      for (what in factor_parameters[[c(leaves[[l]]$profile, "se")[1L]]]) { # "se" if still to be chosen
         groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]],
                                               what %in% leaves[[l]]$held, FALSE)
       }
@@ -107,7 +105,7 @@ compile_kernel <- function(kernel) {
   list(
     kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
-    engine = list(factors = lapply(leaves, function(leaf) { # without its parameters
+    engine = list(factors = lapply(leaves, function(leaf) { # all but parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
@@ -117,7 +115,7 @@ compile_kernel <- function(kernel) {
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts))))
 }
 
-# Returns the compiled kernel with these parameters, in the order of its table.
+# Returns the compiled kernel with the parameters `values`, in the order of its table.
 set_values <- function(kernel, values) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   kernel$engine$values <- as.double(values)
@@ -128,7 +126,7 @@ kernel_values <- function(kernel) compile_kernel(kernel)$engine$values
 
 kernel_parameters <- function(kernel) compile_kernel(kernel)$table
 
-# Multiplies all variances by `by` / `over`.
+# Multiplies all variances of the kernel by `by` / `over`.
 scale_kernel <- function(kernel, by = 1, over = 1) {
   if (!is.null(kernel$engine)) {
     variances <- kernel$table$leaf == 0L
@@ -143,7 +141,7 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
 
 # ---- properties -----------------------------------------------------------------------------------------------------
 
-# Returns TRUE if some factor has one of these profiles.
+# Returns TRUE if the kernel has a factor with one of these profiles.
 has_profile <- function(kernel, profiles) {
   any(vapply(as_sum(kernel)$leaves, function(leaf) any(c(leaf$profile, leaf$base) %in% profiles), NA))
 }
@@ -164,12 +162,12 @@ is_mean <- function(leaf) identical(leaf$profile, "mean")
 is_group <- function(leaf) identical(leaf$profile, "group")
 is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
-# Returns a column of ones and the inputs of a linear mean in its units.
+# Returns the basis of a linear mean at the rows of x: a column of ones and the centred and scaled inputs.
 mean_basis <- function(leaf, x) {
   cbind(1, t((t(rotated(leaf, x)[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
 }
 
-# Returns TRUE if the kernel has one factor and no given values.
+# Returns TRUE if the kernel has one factor and no parameter given by the user.
 is_bare <- function(kernel) {
   kernel <- as_sum(kernel)
   leaf <- kernel$leaves[[1L]]
@@ -177,7 +175,7 @@ is_bare <- function(kernel) {
     all(vapply(leaf[factor_parameters[[c(leaf$profile, "se")[1L]]]], is.null, NA))
 }
 
-# Returns the kernel without its values. Kernels with the same structure can be compared parameter by parameter.
+# Returns the kernel without its parameters. Fits with equal structures have comparable parameters.
 kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
@@ -186,14 +184,14 @@ kernel_structure <- function(kernel) {
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
-# Returns the sum of the variances, which is k(x, x) if it is the same at all rows.
+# Returns the sum of the variances of the terms. It is k(x, x), unless that varies with x.
 total_variance <- function(kernel) {
   kernel <- compile_kernel(kernel)
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has the lengthscale that its
-# curvature at distance 0 implies. Columns without a lengthscale have Inf.
+# Returns a lengthscale for each of d columns of x; Inf for a column without. For a sum of terms it follows from the
+# curvature of k at distance 0.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -206,7 +204,7 @@ kernel_lengths <- function(kernel, d) {
   total <- sum(vapply(terms, `[[`, 0, "variance"))
   for (t in terms) {
     for (leaf in leaves[t$leaves]) {
-      if (!"lengthscale" %in% factor_parameters[[leaf$profile]]) next # it does not depend on distances alone
+      if (!"lengthscale" %in% factor_parameters[[leaf$profile]]) next # has no lengthscale
       l <- column_lengthscales(leaf)
       if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
       rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2
@@ -215,7 +213,7 @@ kernel_lengths <- function(kernel, d) {
   1 / sqrt(rate)
 }
 
-# Returns the columns along which inducing points may move. Columns of levels are 0 or 1, and cannot.
+# Returns the columns along which inducing points may move. Columns that code levels cannot.
 smooth_inputs <- function(kernel) {
   leaves <- as_sum(kernel)$leaves
   stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white", "group"), NA)
@@ -225,19 +223,19 @@ smooth_inputs <- function(kernel) {
 # ---- tied parameters ------------------------------------------------------------------------------------------------
 
 # The additive kernel (kernel_additive()) is one factor for users and for learning. The engine computes it as a sum of
-# terms, whose parameters are tied. With lengthscales l, variance v, share s, ratio c and pairs p,
+# terms whose parameters depend on each other. With variance v, share s, ratio c and pairs p,
 #
-#   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p,
+#   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
-# F is a kernel of all G inputs, and u_j the squared exponential of input j with the lengthscale l_j / c. The logs of
-# the engine's parameters are M (log theta, log w): theta are the parameters of the kernel, and w the weights 1 / S,
-# s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
+# F is a kernel of all G inputs, and u_j the squared exponential of input j with 1 / c times its lengthscale. The logs
+# of the engine's parameters are M (log theta, log w): theta are the kernel's parameters, w the weights 1 / S, s / (S G)
+# and 2 p / (S G (G - 1)) of its additive factors.
 
-# A factor of a kernel may share a lengthscale among columns: among the three columns of sphere(), or among the 0/1
-# columns of a factor with many levels. `leaf$shared`, named by the inputs, has the number of each column's lengthscale.
+# A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
+# with many levels. leaf$shared has the number of each column's lengthscale, and the names of the inputs.
 
-# Returns the name of the input of each column, or NULL if no input has several columns. The 0/1 columns of a factor are
-# one input, and so are the columns of sphere().
+# Returns the name of the input that each column belongs to, or NULL if each input is one column. An R factor has a
+# column of 0 and 1 for each level, and sphere() has three.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) {
@@ -246,8 +244,8 @@ column_groups <- function(inputs, names, variables) {
   if (anyDuplicated(groups)) groups
 }
 
-# Returns `shared` for a factor over these columns, or NULL if each column has its own lengthscale. `given` has the
-# lengthscales that the user gave for the columns.
+# Returns `shared` (see above) for a factor of these columns, or NULL if each column has its own lengthscale. `given`
+# has lengthscales from the user.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   variables <- Filter(function(v) any(inputs %in% v$columns), variables)
   factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
@@ -262,26 +260,25 @@ shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), gro
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
-# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
+# Returns the size of a correlation matrix: the number of levels, or for a group the number of effects of a level.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
-# Returns the names of the lengthscales of a factor: its columns or its inputs.
+# Returns the names of the lengthscales of a factor: of its columns, or of inputs that share one.
 lengthscale_names <- function(leaf, columns) {
   if (is.null(leaf$shared)) columns[leaf$inputs] else unique(names(leaf$shared))
 }
 
-# Returns a lengthscale for each column of a factor, or a single lengthscale for all.
 column_lengthscales <- function(leaf) {
   lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
   if (is.null(leaf$rotation)) return(lengths)
-  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x, not z
+  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x
 }
 
 # ---- rotated inputs -------------------------------------------------------------------------------------------------
 
-# The factors of a kernel may read z = x B in place of some columns of x: `leaf$rotation` is list(inputs, by), the
-# columns and B. All factors that read these columns have the same rotation. The engine makes z of the rows that it is
-# given (arg_inputs() in src/args.c), so that everything else is in terms of x.
+# The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
+# by): the columns and B, the same for all factors that read these columns. Only the engine computes z (arg_inputs() in
+# src/args.c).
 
 # Returns the rotation of a kernel, or NULL.
 rotation_of <- function(kernel) {
@@ -296,14 +293,14 @@ rotation_of <- function(kernel) {
   rotation
 }
 
-# Returns the rows of x as the factors of a kernel read them.
+# Returns x with rotated columns, as the factors of the kernel read them.
 rotated <- function(kernel, x) {
   rotation <- rotation_of(kernel)
   if (!is.null(rotation)) x[, rotation$inputs] <- x[, rotation$inputs, drop = FALSE] %*% rotation$by
   x
 }
 
-# Returns the rotation of the columns, by default of those up to the last rotated one.
+# Returns the rotation as a matrix for the given columns, with 1 on the diagonal for those not rotated.
 matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
   by <- diag(1, length(columns))
   at <- match(rotation$inputs, columns)
@@ -311,22 +308,22 @@ matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))
   by
 }
 
-# Returns the slopes of the inputs that a factor reads (columns) in those of x (rows).
+# Returns the derivatives of the inputs that a factor reads (columns) with respect to those of x (rows).
 slopes_of_rotation <- function(leaf) {
   if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
 }
 
 # ---- additive factors -----------------------------------------------------------------------------------------------
 
-# Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
+# Returns the columns of each input of an additive factor, as a list. The columns of an R factor are one input.
 additive_inputs <- function(leaf) {
   groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms, and M, as list(leaves, terms, M, weights). `table`
-# has the parameters of the kernel. For each additive factor, `weights` has the positions of share and pairs in theta (0
-# if absent) and the number of inputs.
+# Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights), M as above.
+# `table` has the parameters of the kernel. `weights` has a row for each additive factor: positions of its share and
+# pairs in the parameters (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
@@ -352,7 +349,7 @@ expand_additive <- function(parts, table) {
     leaves <<- c(leaves, list(one(leaf$base, seq_along(leaf$inputs), 0)),
                  lapply(inputs, one, profile = "se", ratio = 1))
     weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"), inputs = G))
-    # A term's weight is part 1 for the kernel of all inputs, 2 for one input, and 3 for a pair.
+    # The weights have part 1 for the kernel of all inputs, 2 for single inputs, 3 for pairs.
     pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
     Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part),
         c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)), rep(1:3, c(1L, G, length(pairs))))

@@ -119,7 +119,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
     refuse_if(!ok, "correlation", describe(given), "a symmetric matrix with a row for each level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
-    if (least < -1e-10 * nrow(given)) { # negative by more than rounding
+    if (least < -1e-10 * nrow(given)) { # negative beyond rounding
       abort_input("correlation", sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
     }
     correlation <- "given"
@@ -134,12 +134,12 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Kernels with these profiles have the same elements as in fits by version 0.1.0.
+# Kernels with these profiles keep the elements that they had in fits of version 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
 
-# Makes a kernel of one factor. `...` are further elements; NULL elements are dropped.
+# Makes a kernel of one factor. `...` are further elements; those that are NULL are dropped.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
   if (!isFALSE(isotropic)) {
@@ -153,7 +153,7 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
-# This list has kernels of one factor without values, named by their profiles.
+# These kernels of one factor have no parameters yet. They are named by profile.
 plain_kernels <- Map(function(profile, label) {
   structure(list(profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL),
             class = "pfdtc_kernel")
@@ -182,7 +182,7 @@ update.pfdtc_kernel <- function(object, ...) {
   new <- list(...)
   if (!length(new)) return(object)
   single <- has_one_factor(object)
-  if (is.integer(object$inputs) && !is.null(object$columns)) { # the kernel of a fit
+  if (is.integer(object$inputs) && !is.null(object$columns)) { # from a fit
     names <- kernel_parameter_names(object)
     unknown <- setdiff(names(new), names)
     if (!length(unknown)) {
@@ -207,10 +207,10 @@ update.pfdtc_kernel <- function(object, ...) {
   object
 }
 
-# A kernel of grouped effects is k(x, z) = u(x)' S u(z) for two rows of the same level, else 0. u is the design of a
-# row, (1, x_1, ...), and S the covariance of the effects of one level. `inputs` are the column with the numbers of the
-# levels and the columns of the design; `intercept` is 1 if the design has an intercept. S = v D R D with the variance v
-# of the first effect, D = diag(1, scale) and R the identity (correlation "given") or any correlation ("full").
+# A kernel of grouped effects is k(x, z) = u(x)' S u(z) for two rows of the same level, else 0. u is the row's design
+# (1, x_1, ...), S the covariance of the effects of a level. `inputs` are the column of levels and the columns of the
+# design; `intercept` is 1 if the design has a 1. S = v D R D with v the variance of the first effect, D = diag(1,
+# scale) and R the identity (correlation "given") or any correlation ("full").
 
 #' @rdname groups
 #' @usage NULL
@@ -231,16 +231,16 @@ kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, sc
   leaf
 }
 
-# Returns the label of a grouped term: "g", or "1 + x | g" with its design.
+# Returns the label of a grouped term, such as "g" or "1 + x | g".
 group_label <- function(group) {
   by <- if (is.language(group$by)) deparse1(group$by) else as.character(group$by)
   if (identical(group$design, 1)) by else paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
 }
 
-# Returns the name of the variable with the numbers of the levels. No variable of a formula has a name in parentheses.
+# Returns the name of a group's variable, in parentheses, which no other variable of a formula has.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
-# Returns list(intercept, labels) of a design.
+# Returns the design of a group as list(intercept, labels), after a check.
 design_parts <- function(design) {
   terms <- stats::terms(stats::as.formula(call("~", design)))
   refuse_if(any(attr(terms, "order") > 1L), "design", deparse1(design), "a sum of variables",
@@ -250,7 +250,7 @@ design_parts <- function(design) {
   parts
 }
 
-# Returns TRUE for each term of the kernel that has a group as a factor.
+# Returns for each term of the kernel whether one of its factors is a group.
 group_terms <- function(kernel) {
   kernel <- as_sum(kernel)
   group <- vapply(kernel$leaves, function(leaf) identical(leaf$profile, "group"), NA)
@@ -258,7 +258,7 @@ group_terms <- function(kernel) {
 }
 
 # Returns list(term, of, effects, level, design, intercept, root) for each term that is a group without other factors.
-# `level` and `design` are columns of x. The covariance of the effects of a level is root root' (lower).
+# `level` and `design` are columns of x; root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   alone <- which(group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L)
@@ -272,8 +272,8 @@ group_roots <- function(kernel) {
   })
 }
 
-# Returns the Cholesky factor of a correlation matrix from its angles pi p / (1 + p), as in src/levels.c, or the
-# identity without angles.
+# Returns the Cholesky factor of an n x n correlation matrix with parameters p, from angles pi p / (1 + p) as in
+# src/levels.c; without p the identity.
 sphere_root <- function(n, p = NULL) {
   L <- diag(1, n)
   if (!length(p)) return(L)
@@ -286,7 +286,7 @@ sphere_root <- function(n, p = NULL) {
   L
 }
 
-# Constructs the additive kernel (kernel-compile.R), its labels and its terms.
+# Constructs the additive kernel, whose formula is in kernel-compile.R.
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
@@ -305,7 +305,7 @@ kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share 
   kernel
 }
 
-# Returns the kernel as a sum of products. An additive factor becomes the sum of its terms, with their values.
+# Returns the kernel as a sum of products, in which an additive factor is replaced by its terms.
 with_own_terms <- function(kernel) {
   parts <- as_sum(kernel)
   if (!has_profile(kernel, c("additive", "pairwise"))) return(parts)
@@ -313,11 +313,11 @@ with_own_terms <- function(kernel) {
   tie <- expand_additive(parts, compiled$table)
   values <- engine_kernel(compiled)$values
   met <- integer()
-  used <- 0L # values are in the order of the terms: the factor's if it is new, then the variance
+  used <- 0L # position in the values: a new factor's, then the variance
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
       leaf <- tie$leaves[[l]]
-      if (is.null(leaf$label)) { # a term that replaced the factor
+      if (is.null(leaf$label)) { # a term of an additive factor
         leaf$lengthscale <- values[used + seq_along(leaf$from)]
         leaf$of <- leaf$of %||% if (is.null(kernel$columns)) leaf$inputs else kernel$columns[leaf$inputs]
         tie$leaves[[l]] <<- leaf

@@ -1,7 +1,7 @@
-# Fits kernels to data: finds the columns that a kernel reads, its levels and lengthscales.
+# Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales.
 
-# Returns the kernel with inputs as positions among the columns of x, and with a lengthscale for each (NULL if not
-# given). `variables` has list(name, columns, levels) for each variable of the data; a factor has several columns.
+# Returns the kernel with its inputs as column numbers of x, and a lengthscale for each (NULL if not given). `variables`
+# has list(name, columns, levels) for each variable; an R factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   kernel <- check_kernel(kernel, argument)
   if (!ncol(x)) abort_input("x", "has no columns")
@@ -21,7 +21,7 @@ check_kernel <- function(kernel, argument = "kernel") {
   abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
-# Sets `inputs` and `columns` of a sum of kernels: the union of the columns that its factors read.
+# Sets `inputs` and `columns` of a sum of kernels, from the columns that its factors read.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -88,7 +88,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the variables to which the columns belong. A variable needs all its columns among them.
+# Returns the names of the variables that the columns belong to. A variable counts only if all its columns are there.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {
@@ -98,7 +98,7 @@ column_owners <- function(inputs, names, variables) {
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
-# Gives a categorical kernel the levels of its variable. Checks that its columns are the 0/1 columns of one R factor.
+# Gives a categorical kernel the levels of its variable. Stops unless its columns code one R factor.
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
@@ -112,7 +112,7 @@ place_levels <- function(leaf, x, argument, variables) {
   levels <- leaf$levels
   refuse_if(!is.null(R) && nrow(R) != length(levels), argument,
             sprintf("has a correlation matrix of %d levels, but the factor has %d", nrow(R), length(levels)))
-  if (!is.null(dimnames(R))) { # reorder as the levels
+  if (!is.null(dimnames(R))) { # in the order of the levels
     refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
               sprintf("has a correlation matrix of the levels %s, but the factor has %s",
                       list_quoted(rownames(R), "\""), list_quoted(levels, "\"")))
@@ -124,12 +124,13 @@ place_levels <- function(leaf, x, argument, variables) {
   recycle(leaf, "parameters", argument)
 }
 
-# Returns the columns of the variables that the smooth part of a model reads.
+# Returns the columns of x that belong to the smooth part of a model, not to groups alone.
 smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group its columns. With an intercept, an R factor in the design has no column for its first level.
+# Gives a group the column numbers of its levels and design. An R factor in a design with intercept omits its first
+# level.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)
@@ -148,7 +149,7 @@ place_group <- function(leaf, x, argument, variables) {
   recycle(leaf, "scale", argument)
 }
 
-# Returns the kernel with the given groups as further terms. A group that the kernel already has is not added again.
+# Returns the kernel with the groups of a formula as further terms. A group that it already has is not added again.
 add_groups <- function(kernel, groups, x, variables) {
   if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(x), variables)
@@ -161,7 +162,7 @@ add_groups <- function(kernel, groups, x, variables) {
   with_columns(as_sum(kernel), x)
 }
 
-# Returns the kernel placed on the columns of x. Stops if it has a parameter without a value.
+# Returns the kernel for the columns of x. Stops if one of its parameters has no value.
 complete_kernel <- function(kernel, x, argument = "kernel") {
   kernel <- place_kernel(kernel, x, argument)
   compiled <- compile_kernel(kernel)
@@ -192,19 +193,19 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
   z
 }
 
-# Represents the season along a time: a smooth trend, for each period a periodic term whose shape changes slowly, and a
-# kernel of all inputs, the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", with "+mean"
-# for a linear mean. `kernel$season` has the role of each factor: trend, cycle, change, rest or mean.
+# Represents a seasonal series by a sum: a smooth trend, for each period a periodic term of slowly changing shape, and a
+# kernel of all inputs for the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", and "+mean"
+# with a linear mean. kernel$season has the role of each factor: trend, cycle, change, rest or mean.
 
-# Returns list(column, period, name) for each possible period along an input: a time, the time of a ts, years in steps
-# of a month or a quarter, or any number along which y repeats exactly. The data span two periods with more than two
-# values each.
+# Returns list(column, period, name) for each possible period along an input. It may be a time, a ts, years in steps of
+# months or quarters, or a number along which y repeats exactly. The data must span two periods, with more than two
+# values in each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
     if (length(v$columns) != 1L || identical(v$kind, "factor")) next
     value <- sort(unique(x[, v$columns]))
-    known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # in days
+    known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # periods in days
       if (in_decimal_years(value)) c(year = 1) else v[["period"]] %||% exact_period(x[, v$columns], y)
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
     for (name in names(known)[seen]) {
@@ -214,7 +215,7 @@ time_periods <- function(x, variables, y = NULL) {
   out
 }
 
-# Returns c(cycle = the period) if y at equal steps of x is periodic up to rounding, else NULL.
+# Returns c(cycle = period) if x has equal steps and y repeats up to rounding, else NULL.
 exact_period <- function(x, y) {
   step <- diff(sort(x))
   if (length(step) < 5L || length(y) != length(x) || max(abs(step - step[1L])) > 1e-6 * step[1L]) return(NULL)
@@ -226,7 +227,7 @@ exact_period <- function(x, y) {
   }
 }
 
-# Returns TRUE for increasing years whose steps are months or quarters, up to rounding to two digits of a year.
+# Returns TRUE for numbers that look like years in steps of months or quarters, such as 2020.25.
 in_decimal_years <- function(value) {
   if (length(value) < 9L || value[1L] < 1500 || value[length(value)] > 2500) return(FALSE)
   any(vapply(c(12, 4), function(times) {
@@ -237,13 +238,13 @@ in_decimal_years <- function(value) {
 
 is_season <- function(profile) isTRUE(startsWith(profile, "season"))
 
-# Returns list(periods, rest, mean) from the profile of a season.
+# Returns list(periods, rest, mean), read from the profile of a season.
 parts_of_season <- function(profile, periods) {
   parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
   list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
 }
 
-# Returns the kernel of a season, with the roles of its factors. `rest` reads all inputs.
+# Returns the kernel of a season. `rest` is a kernel of all inputs, `mean` a linear mean or NULL.
 season_kernel <- function(periods, rest, mean = NULL) {
   along <- periods[[1L]]$column
   terms <- c(list(kernel_se(inputs = along)), lapply(periods, function(p) {
@@ -254,7 +255,7 @@ season_kernel <- function(periods, rest, mean = NULL) {
   kernel
 }
 
-# Returns the kernel in which the season replaces the factor whose profile was open.
+# Returns the kernel with a season in place of the factor that is `open`: its profile was to be chosen.
 replace_by_season <- function(season, kernel, open, x) {
   others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
   kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
@@ -262,9 +263,9 @@ replace_by_season <- function(season, kernel, open, x) {
   kernel
 }
 
-# Returns parameter_units() with the priors of a season. They do not fade (`keep`), because a series has few periods,
-# however many rows it has. They were set on the series of bench/forecasts.R. With other inputs than the time, the rest
-# has its usual priors.
+# Returns the table of parameter_units() with priors for the parameters of a season, set on the series of
+# bench/forecasts.R. They do not weaken with more rows (`keep`), because a series has few periods. If there are other
+# inputs than the time, `rest` has its usual priors.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))
@@ -284,8 +285,8 @@ season_priors <- function(table, kernel, x) {
   table
 }
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
-# "pairwise:a" are kernel_additive() of a. A season (kernel-place.R) needs its `periods`.
+# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
+# are kernel_additive() of a, and a season needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
   one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)
@@ -309,7 +310,7 @@ profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, p
           if (parts$mean) "linear mean"), collapse = " + ")
 }
 
-# Returns the factor whose profile is still to be chosen, in a kernel of one or more terms, or NULL if there is none.
+# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
 open_leaf <- function(kernel) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
@@ -317,11 +318,11 @@ open_leaf <- function(kernel) {
 
 is_open <- function(kernel) !is.null(open_leaf(kernel))
 
-# Returns list(kernel, rows): the kernel with one column for each R factor whose 0/1 columns share a lengthscale, and
-# rows(x), which returns the columns of that kernel: those of x and the numbers of the levels. Parameters and values are
-# the same (src/profile.h), so that levels do not slow down learning. `x` are rows that show which columns are 0/1.
+# Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
+# and a function that converts rows of x to its columns. Values are the same, and many levels do not slow down learning.
+# `x` are rows that show which columns code levels.
 by_numbers_of_levels <- function(kernel, x) {
-  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # each column has a lengthscale
+  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # no shared lengthscales
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
     if (!has_shared(leaf)) return(leaf)
@@ -329,7 +330,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # other columns are not levels
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L

@@ -88,10 +88,10 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")
   if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
-  # With neighbours, bounds need a pass over all rows, and are wide without a reference.
+  # With neighbours, bounds would need a pass over all rows and are wide.
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
-    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # needs data that the fit may lack
   }
   to_maximum <- largest_evidence(object) - object$evidence
   structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
@@ -99,7 +99,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
             upper = if (!is.null(bounds)) bounds[["upper"]] + to_maximum, class = "logLik")
 }
 
-# Returns TRUE for a kernel of groups alone, whose likelihood is that of a mixed model.
+# Returns TRUE if the kernel has groups only, so that logLik() is the likelihood of a mixed model.
 has_own_likelihood <- function(fit) {
   is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
 }
@@ -120,7 +120,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   response <- response_of(object)
   labels <- has_labels(response)
   normal <- response$conjugate
-  given <- type %in% c("response", "loo") # other types are on the transformed scale
+  given <- type %in% c("response", "loo") # other types use the transformed scale
   refuse_if(labels && type == "pit", "type",
             "= \"pit\" is not available for several classes, which have no distribution function",
             hint = "Use \"response\", \"pearson\", \"loo\" or \"deviance\".")
@@ -134,8 +134,8 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
   y <- padded(if (given) given_response(data) else data$response)
-  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # the mean number of ordered classes
-  r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # labels have an indicator for each class
+  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # mean class number
+  r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # an indicator for each class
   if (given) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
   if (normal) return(r * sqrt(w))
@@ -151,7 +151,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
   deviance <- if (!is.null(response$deviance)) {
     w * response$deviance(padded(data$response), mean, size, response$theta)
-  } else { # the difference from the largest log likelihood, at the latent mean
+  } else { # from the largest log likelihood
     sites <- engine_sites(object$likelihood, data$sites, object$center)
     f <- latent_at(object, data$x)$mean + data$sites$offset
     best <- response$best(data$sites, response$theta)
@@ -177,7 +177,7 @@ terms.gp_fit <- function(x, ...) {
             hint = "variable.names() returns its inputs.")
   grouped <- attr(x$terms, "grouped")
   if (is.null(grouped)) return(x$terms)
-  # Return the given formula and terms, in which (1 | g) has R's label "1 | g". Variables are as in a model frame.
+  # Return the formula as given, with terms in which (1 | g) has the label "1 | g", as in R.
   parts <- c("factors", "term.labels", "order")
   out <- grouped$formula
   attributes(out) <- utils::modifyList(attributes(x$terms), attributes(stats::terms(out))[parts])
@@ -185,7 +185,7 @@ terms.gp_fit <- function(x, ...) {
 }
 
 #' @export
-formula.gp_fit <- function(x, env, ...) { # as.formula() gives `env`
+formula.gp_fit <- function(x, env, ...) { # as.formula() passes `env`
   check_dots_empty(list(...), "x")
   attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
 }
@@ -224,8 +224,8 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   draws
 }
 
-# Returns simulated responses at the rows of new_rows(), for one latent function. New rows have one trial each. A row of
-# weight 0 has no distribution, so its draws are NA.
+# Returns simulated f or responses at rows (of new_rows()), for one latent function. New rows have one trial each. Rows
+# of weight 0 have no distribution: their responses are NA.
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
   response <- response_of(object)
@@ -254,7 +254,7 @@ draws_at <- function(object, rows, nsim, type, training) {
   if (type == "latent") data.frame(draws) else draws_as_given(object, data.frame(draws), size)
 }
 
-# These methods are used by functions for lm() and glm().
+# The following methods are called by R's functions for lm() and glm().
 
 #' Update, compare and diagnose fits like linear models
 #'
@@ -321,8 +321,8 @@ labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(stats::terms(object), "term.labels")
 }
 
-# stats::step() drops a term whose Df is 0 whatever its AIC, and never adds one. Fewer terms and a new kernel may have
-# as many hyperparameters. Then Df is NA, so that AIC decides. A fit keeps its only term, with AIC NA.
+# stats::step() always drops a term whose Df is 0. Fewer terms with a newly chosen kernel may have as many
+# hyperparameters, so Df becomes NA, and AIC decides. The only term of a fit is kept, with AIC NA.
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
@@ -355,7 +355,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     call$formula <- stats::update(stats::formula(object), change)
   }
   known <- names(extras) %in% names(call)
-  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
+  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes it
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
   if (!"data" %in% names(extras) && is_data_lost(object, call, parent.frame())) {
     held <- kept_variables(object)
@@ -367,14 +367,14 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
-# Returns an environment with the data of the call: the caller's frame, or the environment of the formula with the
-# caller's values of `new` arguments. A fit from a matrix provides its own data.
+# Returns an environment in which update() evaluates the call: the caller's frame, or the formula's environment with the
+# caller's values of the arguments `new`. A fit of a matrix provides its own data.
 frame_of_update <- function(object, call, new, caller) {
-  # Check only arguments that are evaluated outside the data; others may name columns.
+  # Check arguments that are evaluated outside the data; others may name columns of the data.
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)
-  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # functions of R, such as data(), are not data
+  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's functions, such as data()
   known <- function(name) {
     value <- get0(name, envir = caller, ifnotfound = sum)
     !is.function(value) || !any(vapply(own, identical, NA, environment(value)))

@@ -1,9 +1,9 @@
-# Calls the C code; no other file has .Call. native() calls any C entry point; engine_model() and similar functions make
-# its arguments. Entry points with several callers have a wrapper. Comments in src/ffi_*.c describe the results.
+# Calls the C code (the "engine") for all other files. native() calls a C entry point, and engine_model() and others
+# make its arguments. Entry points with several callers have a wrapper native_*(). Results are described in src/ffi_*.c.
 
 engine <- new.env(parent = emptyenv())
 
-# Chooses the engine's products, because R's own and the reference BLAS are six times slower.
+# Uses the engine's own matrix products, because R's own BLAS is six times slower.
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
@@ -11,13 +11,13 @@ start_engine <- function() {
   native_own_products(own_lanes)
 }
 
-# Lets the engine compute products, solves and factors itself, in vectors of at most `lanes` numbers, or by BLAS and
-# LAPACK if `lanes` is 0. Returns the previous value.
+# Lets the engine compute products and factorisations itself, in vectors of at most `lanes` numbers, or by BLAS and
+# LAPACK if `lanes` is 0. Returns the previous setting.
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# Evaluates the .Call() of a C entry point that works on n x n matrices. An optimised BLAS does the products, with at
-# most `control$threads` threads. The settings are restored however the call ends.
+# Evaluates `call`, a .Call() that works on n x n matrices, with the products of an optimised BLAS if R has one, in at
+# most control$threads threads. The former settings are restored in any case.
 with_dense_products <- function(call, control) {
   if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
@@ -30,15 +30,16 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size, threads and memory for a pass over n rows. Without a pfdtc_control() the options decide. `used` is
-# the number of bytes of memory already taken.
+# Returns block size, threads and memory for a pass over n rows, from a pfdtc_control() or from options. `used` are
+# bytes that are taken already.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                   block = getOption("pfdtc.block"))
     control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
-  # Starting a thread pays off from some hundred rows on. libgomp hangs in a forked child of a process that used it.
+  # Threads are worth their start from some hundred rows on. A forked child must not use libgomp if its parent did: it
+  # would hang.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -47,14 +48,13 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-# Calls a C entry point. With `doing`, a failure raises a condition that begins with this text.
+# Calls a C entry point. If `doing` is given, a failure is an error whose message begins with this text.
 native <- function(entry, ..., doing = NULL) {
   result <- .Call(entry, ...)
   if (is.null(doing)) result else stop_on_status(result, doing)
 }
 
-# Returns the engine's form of list(kernel, noise, ...). Some C entry points read the kernel only. The models of a
-# learning problem keep this form as `engine`.
+# Returns list(kernel, noise, jitter) as the engine reads it. Some entry points read the kernel only.
 engine_model <- function(model, jitter = 0, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
@@ -65,12 +65,13 @@ engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
   c(engine_model(model, jitter, kernel), list(z = z))
 }
 
-# Returns the engine's form of a result of native_posterior(), native_near(), native_laplace() or native_exact() on z.
+# Returns a posterior on inducing points z, as native_posterior() and others return it, in the form that the engine
+# reads.
 engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
   c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
-# Returns rows with `scale`, the roots of their weights. Rows multiplied by `scale` have weight 1.
+# Returns the rows with `scale`, the roots of their weights. The engine multiplies rows by `scale`.
 engine_rows <- function(data) {
   list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
 }
@@ -79,7 +80,7 @@ engine_input <- function(data, n, control) list(rows = engine_rows(data), contro
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
 
-# Raises a condition if the status is a failure.
+# Raises an error if the engine reports a failure, else returns the result.
 stop_on_status <- function(result, doing) {
   if (result$status != 0L) {
     abort_numerical(sprintf("%s failed: %s.", doing, status_sentence(result$status)), status = result$status)
@@ -91,12 +92,11 @@ native_kernel_matrix <- function(kernel, x, z, control = NULL) {
   .Call(ffi_kernel_matrix, engine_model(kernel = kernel), x, z, engine_control(nrow(z), control))
 }
 
-# Returns k(x, x) at the rows of x.
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
-# Evaluates the objective called `name` (objective.c): list(value, gradient, reason). A failed evaluation has the value
-# Inf and a reason. `theta` and `noise` are the gradient of -ELBO in the logs of the kernel's parameters and of the
-# noise. `scratch` is an environment whose memory the next evaluation uses again; the engine writes to it.
+# Evaluates the objective `name` (src/objective.c) and returns list(value, gradient, reason). If it fails, the value is
+# Inf, with a reason. `theta` and `noise` are the gradient of -ELBO in the logs of kernel parameters and noise.
+# `scratch` is an environment that keeps memory for the next evaluation.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   to <- engine_points(z, model, jitter)
   result <- .Call(ffi_evaluate, engine_objective(name, aux), to, engine_rows(data),
@@ -107,20 +107,20 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# Computes the sums of the objective of native_evaluate(), for a part of the rows. sums_merge() adds the sums of parts.
+# Returns the sums of native_evaluate() over a part of the rows. sums_merge() adds those of several parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   native(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Computes the gradient over a part of the rows. `k_sum`, for all rows, adds the gradient of the points' prior.
+# Returns the gradient over a part of the rows. `k_sum` (over all rows) adds the gradient of the prior of the points.
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
                  engine_control(nrow(data$x), control)), to)[c("gradient", "theta", "rss")]
 }
 
-# Adds the sums of two sets of rows, recursively. Both were made with the same model, points and objective.
+# Adds the sums over two sets of rows; both have the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
@@ -129,15 +129,15 @@ sums_merge <- function(a, b) {
   a
 }
 
-# Returns the result for the optimiser: a failure has the value Inf and a reason. `to` is the engine's form of the
-# model. Derivatives in the logs of the engine's parameters become derivatives in the logs of the kernel's own
-# parameters. They are in `theta`, or in `score` and `information`, where other parameters follow after the kernel's.
+# Returns the engine's result for the optimiser. A failure gets the value Inf and a reason. `to` is the model in the
+# engine's form. Derivatives in the logs of the engine's parameters, which are `theta` or `score` and `information`,
+# become derivatives in the logs of the kernel's own parameters.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   }
   turned <- to$kernel$rotation
-  if (length(result$gradient) && !is.null(turned)) { # the engine's gradient is that of rotated points
+  if (length(result$gradient) && !is.null(turned)) { # derivatives for rotated points
     own <- seq_len(nrow(turned))
     result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
   }
@@ -152,8 +152,8 @@ as_value <- function(result, to = NULL) {
   result
 }
 
-# Computes the posterior. Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works.
-# With `fitc`, the noise is FITC's.
+# Computes the posterior on inducing points. The jitter is multiplied by ten, up to `most`, until the factorisation
+# works. `fitc` asks for FITC's noise.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
@@ -168,7 +168,7 @@ native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points and the levels")
 }
 
-# Predicts with effects. With `keep`, also returns the features whose products are covariances.
+# Predicts with effects of groups. With `keep`, also returns features whose products are covariances.
 native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
   .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
         engine_control(nrow(x), control))
@@ -182,7 +182,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# Computes the exact log marginal likelihood. `at` is engine_input(), made once for many evaluations.
+# Returns the exact log marginal likelihood. `at` is the result of engine_input(), made once for many evaluations.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
@@ -193,8 +193,8 @@ native_exact_predict <- function(posterior, x, kernel, x_new) {
   .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new)))
 }
 
-# Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
-# the rows of `query`, or `rows` of x.
+# Returns the numbers of the s nearest rows of x, nearest first (in lengthscales; ties by number), for each row of
+# `query` or each of the `rows` of x.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
                               at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control),
                               to = engine_model(kernel = kernel)) {
@@ -202,18 +202,18 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), at)
 }
 
-# Computes the posterior with neighbours. With `keep`, also returns u and d of every row, and a column for each row with
-# the numbers of the rows in u (0 if absent). Rows with neighbours take more work, so fewer are worth a thread.
+# Computes the posterior with neighbours. With `keep`, also returns for every row its weights u, residual variance d and
+# the numbers of its neighbours (0 if absent). Such rows take more work, so threads pay off for fewer of them.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
          doing = "The posterior on inducing points and neighbours")
 }
 
-# Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
-# neighbours, list(rows), s x n, 0 after the last one. If it also has cross [s, n], features [M, n] and prior [n], it
-# stands for functionals instead of f at the rows. With `keep`, the result also has u, for rows times the roots of their
-# weights, the numbers of these rows, and r.
+# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows. `given` replaces the
+# neighbours: list(rows), s x n, 0 after the last one. With cross [s, n], features [M, n] and prior [n] it stands for n
+# functionals. With `keep`, the result also has r, the neighbours' weights u (for rows times the roots of their weights)
+# and numbers.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
          as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
@@ -234,13 +234,13 @@ native_certify <- function(posterior, z, model, norms, x, crossing = NULL, of = 
         engine_control(nrow(x)))
 }
 
-# Returns norms for the engine. Norms of older fits lack the largest k(x, x) at the rows, which becomes 0.
+# Returns norms for the engine. Older fits lack the largest k(x, x) at the rows, which becomes 0.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
 }
 
-# Computes the cross covariance of the rows for 2,048 rows of x_new at a time, which limits the memory.
+# Computes posterior covariances with all rows, for 2,048 rows of x_new at a time to limit the memory.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
@@ -250,13 +250,14 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
-# Decorrelates v, by the result `near` of native_near(keep = TRUE).
+# Multiplies v by the matrix F that decorrelates rows from their neighbours (`near` is native_near(keep = TRUE)), or by
+# F'.
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# Returns K v over all pairs of rows of x, with the roots of the weights on both sides. v is a vector or a matrix. The
-# results for `share` = 1, ..., `shares` add up to the whole.
+# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. Results for `share` = 1, ...,
+# `shares` add up to the whole.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
@@ -268,17 +269,16 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Computes the sums for another response. `whiten` = FALSE suffices for a preconditioner.
+# Returns the posterior's sums for another response. `whiten` = FALSE suffices for a preconditioner.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y, not of sqrt(w) y. Parameters are the logs of the kernel's parameters, the log
-# noise variance, and the coefficients of the columns of `basis` in a row's log noise variance. `data$weights` already
-# contain this trend. `at` is engine_input(), made once for many evaluations. Without slopes the result also has
-# `residual`, y minus its mean given the neighbours, and `variance`. If `slopes` is 2, the information is estimated from
-# every fourth run of 16 consecutive terms.
+# Returns the Vecchia log likelihood of y (without weights in y), with derivatives in the logs of kernel parameters and
+# noise, and in the coefficients of the columns of `basis`, a trend of the log noise variance that data$weights already
+# contain. `at` is engine_input(), made once. Without slopes the result also has `residual`, y minus its mean given the
+# neighbours, and its `variance`. If `slopes` is 2, the information matrix is estimated from a quarter of the terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -287,8 +287,9 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes the Laplace or variational approximation on z (ffi_laplace.c). `sites` is the result of engine_sites(), and
-# `start` the result of an earlier call. `want` is 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
+# Computes the Laplace or variational approximation on points z. `sites` is the result of engine_sites(), `start` that
+# of an earlier call. `want` is 0 for the mode, 1 also for the log marginal likelihood with priors, 2 also for its
+# gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -300,8 +301,8 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at x for the weights beta (M x q). S is the covariance that
-# data can reduce, and `left` the residual prior variance.
+# Returns list(mean, S, left) of the contrasts of classes at x, for weights beta: S is the covariance that data can
+# reduce, `left` the residual prior variance.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
@@ -310,8 +311,8 @@ native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = fact
 # Returns log p, its derivative, minus its second derivative and its third derivative at f (with offset), in four rows.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
 
-# Returns the kernel in the engine's form, and `slopes`, the derivatives of the logs of its parameters in log theta.
-# Parameters without a value are set to 1, because no caller depends on them.
+# Returns the kernel in the engine's form with `slopes`, the derivatives of the logs of its parameters in those of the
+# kernel. Unknown parameters are set to 1.
 engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie
@@ -332,7 +333,7 @@ engine_kernel <- function(kernel) {
     of_weights <- rbind(of_weights, rows)
   }
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
-  logs[is.infinite(logs)] <- 0 # the log weight of pairs is -Inf without pairs
+  logs[is.infinite(logs)] <- 0 # -Inf without pairs
   list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes,
        rotation = engine$rotation)
 }

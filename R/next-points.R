@@ -1,4 +1,4 @@
-# Proposes where to measure next: maximises a criterion of mean and sd of f, within bounds or over candidates.
+# Proposes where to measure next: maximises a criterion of the mean and sd of f, such as the expected improvement.
 
 #' Choose where to measure next
 #'
@@ -89,15 +89,15 @@ print.pfdtc_points <- function(x, ...) {
   NextMethod()
 }
 
-# Returns the smallest mean of f at rows, or minus the largest mean if the sign is -1.
+# Returns the smallest mean of f at the rows. If design$sign is -1 (for a maximum), it returns minus the largest mean.
 best_mean <- function(design, rows) {
   mean <- latent_at(design$fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset
   min((design$sign * mean)[!is.na(rows$index)])
 }
 
-# Returns the criterion at rows as `value`, NA if a row is unknown. The expected improvement is returned as its
-# logarithm, whose derivatives are not 0 if the improvement underflows. `measured` is TRUE if f is known and the row
-# equals or nearly equals a measured row. Such a row is proposed only if no other is left.
+# Returns list(value, measured) for rows. `value` is the criterion (NA if the row is incomplete), with the logarithm of
+# the expected improvement, which does not underflow. `measured` is TRUE if f is known there and the row was (almost)
+# measured; such a row is proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows, stats::na.pass)
   f <- latent_given(design, new$x)
@@ -114,9 +114,10 @@ criterion_at <- function(design, rows) {
                  if (is.null(design$level)) sd else stats::qnorm(0.975) * sd - abs(mean - design$level))
 }
 
-# Returns list(mean, var, least) of f at the rows of x, if the rows `taken` had responses equal to their means. Then the
-# mean stays, and the variance decreases by C'V^{-1} C, with covariances C and V (noise included). Responses of other
-# families are taken to determine f. f is known if its variance is at most `least`.
+# Returns list(mean, var, least) of f at the rows of x, after the proposed rows design$taken are assumed to have been
+# measured. Their responses equal their means, so the mean stays, and the variance decreases by C'V^{-1} C (covariances
+# C with them, V of them with noise). Non-Gaussian responses are assumed to determine f. f counts as known if var <=
+# least.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken
@@ -137,8 +138,8 @@ latent_given <- function(design, x) {
   list(mean = mean, var = var, least = if (conjugate) least else 2 * jitter)
 }
 
-# Returns log E max(gap + sd Z, 0) = log sd + log h(z), z = gap / sd, h(z) = phi(z) + z Phi(z). For z far below 0,
-# h = phi (1 / z^2 - 3 / z^4 + 15 / z^6 - ...).
+# Returns the log expected improvement log E max(gap + sd Z, 0) for Z ~ N(0, 1). It is log sd + log h(z), z = gap / sd,
+# h(z) = phi(z) + z Phi(z). For z far below 0, h = phi(z) (1 / z^2 - 3 / z^4 + 15 / z^6 - ...).
 log_improvement <- function(gap, sd) {
   sd <- pmax(sd, 1e-150)
   z <- pmin(pmax(gap / sd, -1e153), 1e153)
@@ -152,10 +153,10 @@ log_improvement <- function(gap, sd) {
 
 # ---- the search over inputs -----------------------------------------------------------------------------------------
 
-# Returns the names of the variables that a row to predict at needs.
+# Returns the names of the variables in `newdata`.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
 
-# Returns a list named by variable: list(lower, upper, spec) for numbers and times, and the levels of other variables.
+# Returns the search space: for each variable list(lower, upper, spec) if it is a number or time, else its levels.
 design_space <- function(fit, lower, upper) {
   names <- input_names(fit)
   known <- variables_by_name(fit)
@@ -172,7 +173,7 @@ design_space <- function(fit, lower, upper) {
   specs <- lapply(stats::setNames(nm = numeric), function(name) {
     Find(function(spec) spec$name == name, if (by_formula(fit)) fit$frame$variables)
   })
-  # A variable inside a function in the formula has no known range.
+  # A variable that the formula uses inside a function has no known range.
   ends <- lapply(known[numeric], function(v) if (is.null(v)) c(NA, NA) else range(value_along(v, x)))
   lower <- bounds_given(lower, "lower", specs, vapply(ends, `[`, 0, 1L))
   upper <- bounds_given(upper, "upper", specs, vapply(ends, `[`, 0, 2L))
@@ -185,7 +186,7 @@ design_space <- function(fit, lower, upper) {
   space
 }
 
-# Returns the bounds on the numeric inputs, as numbers.
+# Checks the user's bounds `given` and returns a number for each numeric input; bounds not given have their `default`.
 bounds_given <- function(given, argument, specs, default) {
   names <- names(specs)
   out <- stats::setNames(default, names)
@@ -204,7 +205,7 @@ bounds_given <- function(given, argument, specs, default) {
   out
 }
 
-# Returns rows of the space, as a data frame, at the rows of u, a matrix of numbers in [0, 1].
+# Returns a data frame of rows in the search space. u has a row for each, with numbers in [0, 1].
 rows_in_space <- function(space, u) {
   as.data.frame(Map(function(v, j) {
     if (!is.list(v)) return(v[pmin(floor(u[, j] * length(v)) + 1L, length(v))])
@@ -213,14 +214,14 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row of the space with the largest criterion among rows not measured. L-BFGS starts from the best few rows
-# of a quasi-random sequence and of rows around the best data. R factors stay fixed in its steps.
+# Returns the row with the largest criterion among rows not yet measured. L-BFGS starts from the best of some
+# quasi-random rows and of rows around the best data. It moves numeric inputs only.
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- variables_by_name(design$fit)[names(space)]
-  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # rows around the three with the best means
+  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # the neighbourhoods of the three rows with the best means
     mean <- latent_at(design$fit, x, mean_only = TRUE)$mean
     best <- utils::head(order(design$sign * mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
@@ -237,7 +238,7 @@ best_in_space <- function(space, design) {
   open <- ifelse(at$measured & !all(at$measured), NA, at$value)
   most <- design_search[["starts"]]
   starts <- integer()
-  for (i in utils::head(order(-open, na.last = NA), 50L * most)) { # no two of the starts are close
+  for (i in utils::head(order(-open, na.last = NA), 50L * most)) { # starts that are not close to one another
     if (all(vapply(starts, function(k) max(abs(u[k, ] - u[i, ])) > 0.05, NA))) starts <- c(starts, i)
     if (length(starts) == most) break
   }
@@ -251,7 +252,8 @@ best_in_space <- function(space, design) {
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
-# Returns where L-BFGS from u ends, with changes in `free` only. One prediction gives the value and central differences.
+# Runs L-BFGS from u and returns where it ends. Only the columns `free` move. One call of predict() gives the value and
+# central differences at a point.
 climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
   seen <- NULL

@@ -1,6 +1,6 @@
-# Draws checks of a fit, for plot(which = ).
+# Draws the checks of a fit for the argument `which` of plot().
 
-# The checks are in the order of their panels; the other figures follow.
+# The panels of these checks are drawn in this order. Each of the other figures is drawn alone.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
@@ -60,7 +60,8 @@ checks_figure <- function(fit, which) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
+# Returns the empirical semivariogram of residuals: pairs of rows are grouped by distance (in lengthscales) into
+# `classes` of equal size. At most `most` rows are used.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
   refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
@@ -68,7 +69,7 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
   x <- rows$x[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
   keep <- evenly(nrow(x), most)
-  x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # an input without effect adds no distance
+  x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # infinite lengthscales add no distance
   distance <- c(stats::dist(x))
   half <- c(stats::dist(score[keep]))^2 / 2
   near <- which(distance <= stats::median(distance))
@@ -86,7 +87,8 @@ scatter_panel <- function(d, title, xlab, ylab, lines) {
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
-# Draws the PIT histogram. A class has at least ten expected rows, and the band contains 95 % of binomial heights.
+# Returns the panel of the histogram of `pit` (values of the predictive distribution function at the responses). A class
+# has at least ten expected rows; the band contains 95 % of binomial heights.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
@@ -101,7 +103,7 @@ pit_panel <- function(pit) {
                   layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-# Draws shares of successes against probabilities, or the PIT histogram if the response has no probabilities.
+# Draws observed shares of successes against leave-one-out probabilities, or the PIT histogram for other responses.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
   refuse_if(response_of(fit)$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
@@ -114,7 +116,7 @@ calibration_figure <- function(fit) {
   figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d)
 }
 
-# Draws shares against leave-one-out probabilities, with 95 % bars around the diagonal.
+# Returns the panel of observed shares against leave-one-out probabilities, with bars of 95 % around the diagonal.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
@@ -134,8 +136,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws the difference between each candidate and the chosen one: nats for a response, nats per row for a kernel. The
-# axis ends at four times the median, because small differences matter; labels have the values beyond the axis.
+# Draws how much worse each candidate is than the chosen one: in nats for a response, in nats per row for a kernel. The
+# axis ends at four times the median, to show small differences; labels have the values beyond it.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -160,7 +162,7 @@ choices_figure <- function(fit) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = c(1L, length(tables)))
 }
 
-# Draws the effects of groups: a panel for each effect, with its levels in the order of their estimates. Up to forty
+# Draws the effects of groups: a panel for each effect, with the levels in the order of their estimates. Up to forty
 # levels have their names below the axis.
 groups_figure <- function(fit, level) {
   table <- as.data.frame(ranef.gp_fit(fit_with_groups(fit, "x"), se = TRUE))
@@ -178,7 +180,8 @@ groups_figure <- function(fit, level) {
 
 # Draws figures of several classes: probabilities along the inputs, calibration, and the confusion table.
 
-# Draws the averaged probability of each class along an input, at the middle of the other inputs.
+# Draws the probability of each class, averaged over f, along an input. Other inputs have their values of the centre
+# `at`.
 classes_figure <- function(fit, inputs, at, n, xlim) {
   s <- slice_frame(fit, inputs, at, n, xlim)
   levels <- response_of(fit)$levels
@@ -195,7 +198,8 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
   figure(panels, value, legend_keys(levels, looks$col, looks$lty, 2), foot = s$foot)
 }
 
-# Draws for each class its share among rows with about the same leave-one-out probability.
+# Draws the calibration of each class. Rows are grouped by leave-one-out probability, and a group shows the class's
+# share.
 class_calibration_figure <- function(fit) {
   levels <- response_of(fit)$levels
   at <- loo_shares(fit)
@@ -213,8 +217,8 @@ class_calibration_figure <- function(fit) {
          legend_keys(levels, colours, pch = 16))
 }
 
-# Draws the classes (rows) against the most probable leave-one-out classes (columns). Darker boxes have larger shares of
-# their row. The value is the table of counts.
+# Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns. Darker boxes
+# have larger shares of their row. The figure's value is the table of counts.
 confusion_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
   refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which",
@@ -295,7 +299,7 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
   ggplot_figure(figure_of_fit(object, as.list(environment())))
 }
 
-# Returns a figure of a fit. `ask` has the arguments of plot().
+# Returns the figure that plot() of a fit draws. `ask` is a list of plot()'s arguments.
 figure_of_fit <- function(fit, ask) {
   fit <- check_any_fit(fit, "x")
   interval <- check_choice(ask$interval, c("both", "credible", "prediction"), "interval")

@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Returns the fit that determines ranges and centre: one with its data, the exact one if possible.
+# Returns the fit whose data give the range of the axes: the exact fit, or else one that keeps its data.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -40,7 +40,8 @@ comparison_base <- function(fits, exact) {
   Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
 }
 
-# Draws the values `d` of the fits and of the exact GP along the variable of `s`, else as errors at rows.
+# Draws the predictions of several fits, and of the exact GP, along the only variable. Without such a variable (a set of
+# rows was given), it draws their errors at the rows. `d` has the numbers.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -180,7 +181,8 @@ certificate_figure <- function(out, log = NULL) {
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# Draws the rows of certify() in the order of their means. Infinite intervals are cut off at the edge of the figure.
+# Draws certified intervals of at most `most` rows in the order of their means. Infinite ends are cut off at the
+# figure's edge.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
   refuse_if(!nrow(shown), "object", "has no complete row")
@@ -205,7 +207,8 @@ certified_rows_figure <- function(d, most = 300L) {
 # Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
-# Returns the exact fit to draw, or NULL.
+# Returns the exact fit to draw: the argument `exact`, one of `fits`, or a new one of at most `most` rows. Returns NULL
+# if there is none.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")
@@ -258,13 +261,13 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
                        list(level = level, response = slice_label(fit, type))))
 }
 
-# Draws certified curves. Wide certified bands are cut off, so that they extend the figure above and below by at most
-# the height of the other bands. The certificate's lines are wide, to show below the exact lines.
+# Draws the predictions along each input with the exact and the certified bands. A wide certified band is cut off, so
+# that it extends the axis at each side by at most the height of the other bands.
 certified_curves_figure <- function(data, s) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
   range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
   has_exact <- !all(is.na(data$exact))
-  far <- clip_to(range + c(-1, 1) * diff(range)) # a band without an end could not be filled
+  far <- clip_to(range + c(-1, 1) * diff(range)) # cuts infinite ends, which cannot be filled
   cut <- setdiff(names(data), c("input", "value", "label"))
   drawn <- cbind(replace(data, cut, lapply(data[cut], far)), outside = FALSE)
   orange <- plot_colours["certified"]
@@ -300,7 +303,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # Use the efforts that the kept parts of the fit allow.
+    # By default, use the efforts for which the fit keeps what certify() needs.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
@@ -322,21 +325,22 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 
-# This table has the line types and symbols of each effort. Symbols fit inside one another, because a certificate may
-# equal the actual error. Dashes are in units of the line width, so that all have the same length.
+# Each effort has a line type and a symbol. A certified error may equal the actual one, so symbols fit inside one
+# another. Dashes are multiples of the line width, so that wide and narrow lines have dashes of equal length.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# Draws certified errors. `log` is TRUE for a logarithmic vertical axis, which shows zeros at its lower end.
+# Draws certified and actual errors against the number of points. `log` asks for a logarithmic axis, with zeros at its
+# foot.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   # Draw the line of the actual error below the others.
   looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
   cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
   panels <- Map(function(what, method) {
-    all <- data[data$what == what, ] # sets the axes
+    all <- data[data$what == what, ] # gives all panels of `what` the same axis
     there <- c(all$median, all$max)
     there <- there[is.finite(there) & there > 0]
     ylim <- if (length(there)) range(there) else c(1e-16, 1)

@@ -1,4 +1,4 @@
-# Draws experiments and optimisations.
+# Draws the results of run_experiment() and the course of optimisations.
 
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
@@ -112,7 +112,8 @@ method_looks <- data.frame(
   col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
   lty = c(1L, 1L, 2L, 4L, 3L, 5L))
 
-# Returns list(datasets, methods, fits): the names to show, in order, and the rows of the results for them.
+# Checks the names of data sets and methods. Returns them in plotting order, with the rows of the results that they
+# select, as list(datasets, methods, fits).
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
     lacking <- setdiff(wanted, there)
@@ -126,8 +127,8 @@ pick <- function(results, datasets, methods) {
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
 }
 
-# Applies `f` to the fits with the same number of points, method and data set that have a value in the column. The
-# default `f` returns median and range over the repetitions.
+# Applies `f` to each group of repetitions (same data set, method and number of points) with finite values in `column`.
+# The default returns their median and range.
 over_repetitions <- function(picked, column, f = function(g) {
                                v <- g[[column]]
                                data.frame(g[1L, c("dataset", "method", "m")], middle = stats::median(v), low = min(v),
@@ -164,13 +165,13 @@ kl_figure <- function(results, against = c("m", "error"), kl = c("process", "mar
                            kl = fits[[column]]), "RMSE of the posterior mean", ylab)
 }
 
-# Draws medians and ranges against the number of points, or the column `kl` against `error`, with a panel for each data
-# set. `level` has the error of the exact GP by data set.
+# Draws a panel for each data set: medians and ranges against the number of points, or the column `kl` against `error`.
+# `level` has the error of the exact GP for each data set.
 errors_figure <- function(d, xlab, ylab, level = NULL) {
   lines <- !is.null(d$middle)
   looks <- method_looks[method_looks$method %in% d$method, ]
   k <- nrow(looks)
-  shift <- if (lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # bars side by side
+  shift <- if (lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # moves the bars of methods side by side
   logarithmic <- function(v) range(v[is.finite(v) & v > 0])
   panels <- lapply(split(d, factor(d$dataset, unique(d$dataset))), function(d) {
     set <- d$dataset[1L]
@@ -224,7 +225,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
                     what = rep(c("mean", "sd"), each = nrow(t)), error = c(t$rmse_mean, t$rmse_sd))
   out <- out[is.finite(out$divergence) & out$divergence > 0 & out$error > 0, ]
   slope <- lapply(split(out, out$what), function(o) {
-    stats::coef(stats::lm(log(error) ~ log(divergence), o)) # the power law exp(a) d^b
+    stats::coef(stats::lm(log(error) ~ log(divergence), o)) # intercept and exponent of error = exp(a) d^b
   })
   label <- paste("pF divergence", if (divergence == "own") "under nu" else "from the exact one")
   panels <- lapply(unique(out$what), function(what) {
@@ -277,8 +278,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   draw_figure(f, list(...))
 }
 
-# Draws a panel for each title with a line for each run; a run of a single value is a dot. `looks` and the other
-# arguments have a row or element for each value of `y`.
+# Draws the values `y` against the column `against` of `value`: a panel for each `title`, and in it a line for each
+# `run`. The arguments have an element, and `looks` (colours and line types) a row, for each value of `y`.
 trace_figure <- function(value, against, y, run, looks, title, ylab, log) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
@@ -295,8 +296,8 @@ trace_figure <- function(value, against, y, run, looks, title, ylab, log) {
   figure(panels, value, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Draws the repetitions of an experiment: the divergence if known, else the objective minus the lowest value of its run,
-# because each run has its own data.
+# Draws the course of each repetition: the divergence from the exact posterior if known, else the objective minus its
+# lowest value in the run (each run has other data).
 repetitions_figure <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   t <- trace_of(results, if (is.null(method)) c("pf", "vfe") else method, dataset, m)

@@ -1,8 +1,8 @@
-# Computes slices through a fit: the data, and the figures of plot() and of partial_dependence().
+# Computes predictions along single inputs ("slices"), with the others fixed, and draws them for plot().
 
-# Returns slice_frame() with the values that plot() draws: the data frames curves, points and inducing, with a column
-# `input`, and residuals (TRUE if the points are partial residuals). `type` is "response" or "link". With `certified`
-# the bands contain those of the exact GP.
+# Returns the result of slice_frame() with what plot() draws: data frames curves, points and inducing, with a column
+# `input`, and `residuals`, TRUE if the points are partial residuals. With `certified`, the bands contain those of the
+# exact GP. `terms` asks for a panel for each term of the kernel.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
@@ -28,7 +28,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     f <- band(ends$sd_upper^2)
     var <- ends$sd_upper^2
     groups <- if (!certified) group_columns(model_of(fit)$kernel)
-    if (length(groups)) { # a new response has a new level
+    if (length(groups)) { # an interval for a new response is for a new level
       s$of <- c("f of the population", "y of a new level")
       var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
     }
@@ -44,8 +44,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds the data of `base`, as partial residuals of the curves or of the terms, and the inducing points of `fit`. Data
-# are omitted if the fit lacks them, and on the link's scale, where a class or a count of 0 has no finite value.
+# Adds to the slices `s` the data of `base` (partial residuals if there are several inputs) and the inducing points of
+# `fit`. Data are omitted if the fit lacks them, or on the scale of a link that is infinite at them.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns the responses, minus their offsets, to draw at some rows with the curves of `s`. Shares of successes are
-# unchanged, rates are multiplied like the curve, and numbers are the curve (or the mean of a term) plus their residual.
-# With a transform, curve and residual are added on the transformed scale.
+# Returns the points to draw at some rows beside the curves of `s`, without offsets. A numeric response is drawn at the
+# curve plus its residual (with a transform, added on the transformed scale). Rates are multiplied by the ratio of curve
+# and prediction, and shares of successes are drawn as they are. `terms` asks for curves of single terms.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -85,7 +85,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
         if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
           untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
                           transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
-    # Spread points of one level by multiples of the golden ratio, without random numbers.
+    # Spread points of the same level sideways by multiples of the golden ratio, which needs no random numbers.
     spread <- if (is.null(v$values)) 0 else 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
     data.frame(input = v$name, value = value, y = y, at = value + spread, pch = ifelse(censored, 1, 16))
   }))
@@ -103,7 +103,7 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 # Returns the fit without its transform if `type` is "link": f is then drawn on its own scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
-# Returns list(mean, sd) of f, or of the mean response averaged over f. `noise` has the variances of Gaussian noise.
+# Returns list(mean, sd) of f (type "link") or of the response, averaged over f. `noise` is the Gaussian noise variance.
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   response_moments(response_of(fit), p$mean, p$var, noise)
@@ -151,12 +151,12 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1), mark_keys(s)))
 }
 
-# Returns a panel for each variable of `s`, with a curve along it: the layers below(piece) for each piece of the curve,
-# the data, the layers above(piece), and the inducing points. `ylim` may be a function of the variable.
+# Returns a panel for each variable of the slices `s`. A panel has, from the back: below(piece) for each piece of the
+# curve, the data, above(piece), the inducing points. `ylim` may be a function of the variable.
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
-    blocks <- nrow(curve) == 1L || !is.null(v$labels) # a level, or a single value, is a short line
+    blocks <- nrow(curve) == 1L || !is.null(v$labels) # a level, or a single value, is a short horizontal line
     pieces <- if (!blocks) pieces_of(curve) else lapply(seq_len(nrow(curve)), function(i) {
       within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
     })
@@ -170,7 +170,7 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
   })
 }
 
-# Splits a curve at the ends of the data. Neighbouring pieces share their end point.
+# Splits a curve into pieces inside and outside the range of the data. Neighbouring pieces share their end point.
 pieces_of <- function(curve) {
   if (!any(curve$outside)) return(list(curve))
   ends <- cumsum(rle(curve$outside)$lengths)
@@ -184,7 +184,7 @@ credible_layer <- function(p, lower = "lwr", upper = "upr", col = band_colour(if
   layer("band", p$value, p[[lower]], y1 = p[[upper]], col = col)
 }
 
-# Returns a line for each of the given columns of a piece of a curve.
+# Returns a layer for each of the given columns: its values as a line along the piece `p` of a curve.
 curve_layers <- function(p, columns, ..., col = plot_colours["mean"]) {
   unlist(lapply(columns, function(column) layer("line", p$value, p[[column]], ..., col = col)), FALSE)
 }
@@ -207,7 +207,7 @@ autoplot.pfdtc_dependence <- function(object, ...) {
   ggplot_figure(dependence_figure(object))
 }
 
-# Draws the average with two of its sds, and the interval of the exact average if it is certified.
+# Draws the partial dependence with a band of two sds, and the certified interval of the exact one if there is any.
 dependence_figure <- function(d) {
   labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
   certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)
@@ -233,9 +233,9 @@ dependence_figure <- function(d) {
 
 # Draws a fit over two of its inputs as a map.
 
-# Returns list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown` is TRUE
-# where the mean stays blank, and `rows` has the inputs of the data. If the axes are coordinates, `outline` has the
-# convex hull and `asp` the height of a unit relative to its width, else NA. `ticks` has variable_ticks() of both axes.
+# Returns what a map needs: list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(),
+# `unknown` marks cells left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex hull
+# of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes, `foot` a line of text.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
@@ -262,7 +262,8 @@ map_table <- function(fit, inputs, at, n, points, type) {
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
-# Returns two numeric variables, longitude first: the given ones, or those along which f may vary most.
+# Returns the two numeric variables of a map, longitude first. By default, f may vary most along them: their ranges in
+# lengthscales are the longest.
 map_variables <- function(all, inputs, x, kernel) {
   numeric <- Filter(function(v) is.null(v$values), all)
   shown <- if (!is.null(inputs)) choose_variables(all, inputs, x, kernel) else
@@ -276,7 +277,8 @@ map_variables <- function(all, inputs, x, kernel) {
   else shown
 }
 
-# Returns the aspect ratio for coordinates: a degree of longitude shrinks by the cosine of the latitude.
+# Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)
+# times one of latitude.
 map_asp <- function(shown, vertical) {
   names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else panel_names(shown)
   if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)

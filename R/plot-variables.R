@@ -1,8 +1,8 @@
-# Selects the variables of figures, the values of the other variables, and the grids over which curves are drawn.
+# Chooses the variables that figures show, fixes the others, and makes the grids on which curves are computed.
 
-# Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor, or
-# NULL for a numeric variable. Each column of a matrix is a variable of its own, and so are longitude (`axis` 1) and
-# latitude of a point on the globe. `time` is the coding of a time.
+# Returns a list of variables, each list(name, columns, values, labels): its columns of x, and for a factor the rows of
+# 0 and 1 that code its levels (`values`, else NULL). Each column of a matrix is a variable. A point on the globe is
+# two, with `axis` 1 for longitude, 2 for latitude. A time has its coding in `time`.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -20,7 +20,7 @@ fit_variables <- function(fit) {
   }), FALSE) %||% list()
 }
 
-# Returns the variables in `inputs`, by default those with the longest range in lengthscales.
+# Returns the variables in `inputs`. By default, at most `most` with the longest ranges of the data in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   names <- panel_names(all)
   if (!is.null(inputs)) {
@@ -38,7 +38,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(shown)]
 }
 
-# Returns the row through which slices go: medians and most frequent levels, or `at`.
+# Returns the row at which the variables not shown are fixed: `at`, or medians and most frequent levels of the data.
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
     centre <- new_inputs(fit, at, stats::na.pass, re = FALSE)$x
@@ -46,7 +46,7 @@ slice_centre <- function(fit, variables, at) {
     return(centre)
   }
   x <- slice_rows(fit)
-  # Count each merged row as often as it occurred.
+  # Merged rows count as often as they occurred.
   every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
@@ -57,8 +57,8 @@ slice_centre <- function(fit, variables, at) {
   centre
 }
 
-# Returns the values of a variable at the rows of x, or the numbers of its nearest levels, because moved inducing points
-# have values other than 0 and 1.
+# Returns the values of the variable v at the rows of x. For a factor, the number of the level whose coding is nearest,
+# because inducing points may have values between 0 and 1.
 value_along <- function(v, x) {
   x <- x[, v$columns, drop = FALSE]
   if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
@@ -67,7 +67,7 @@ value_along <- function(v, x) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns the rows x with other values of a variable.
+# Returns the rows x with the values `value` of the variable v.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
@@ -80,7 +80,7 @@ set_along <- function(v, x, value) {
   x
 }
 
-# Returns list(at, labels), the ticks of an axis of dates or of degrees, or NULL for plain numbers.
+# Returns list(at, labels), ticks for an axis of dates or degrees with the range `lim`, or NULL for plain numbers.
 variable_ticks <- function(v, lim) {
   if (!is.null(v$time)) {
     at <- pretty(times_of(v$time, lim))
@@ -89,15 +89,15 @@ variable_ticks <- function(v, lim) {
   if (!is.null(v$axis)) list(at = pretty(lim), labels = degree_labels(pretty(lim), v$axis))
 }
 
-# Returns degrees in common form: 170 W for 190 degrees of longitude (axis 1).
+# Returns labels of longitudes (axis 1) or latitudes, such as "170 W" for 190 degrees of longitude.
 degree_labels <- function(at, axis) {
   if (axis == 1L) at <- at - 360 * round(at / 360)
   side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Returns the number of points of a curve: 12 for each shortest lengthscale or period along the variable. The
-# lengthscale of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
+# Returns the number of points of a curve along the variable v: 12 for each shortest lengthscale or period. The
+# lengthscale of a periodic kernel has no unit: below 1, it is the share of the period over which f changes.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns
@@ -109,30 +109,31 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   as.integer(min(most, max(least, ceiling(12 * unit * diff(range(values)) / shortest) + 1)))
 }
 
-# Returns a data frame with a row for each point of a slice: input, value, label (level), outside (beyond the data) and
-# the matrix column x.
+# Returns a data frame with a row for each point of a curve: input, value, label (of a level), outside (the range of the
+# data) and the row x of inputs.
 grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
   grid$x <- unname(x)
   grid
 }
 
-# Returns the complete rows of `newdata` in the columns of the fit.
+# Returns the inputs of the rows of `newdata` without missing values.
 complete_rows <- function(fit, newdata) {
   x <- new_inputs(fit, newdata)$x
   refuse_if(!nrow(x), "newdata", "has no complete rows")
   x
 }
 
-# Returns the grid of the distinct values of the only input in the rows x.
+# Returns the grid of a curve that goes through the given rows x, which have one input: one point for each distinct
+# value.
 grid_of_rows <- function(name, x) {
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
 
-# Returns the parts of a figure that need no posterior: list(all, variables, grid, foot). `variables` have a panel each,
-# and `grid` has a row for each point of each curve. If `n` is NULL, slice_points() chooses the number of points. With
-# `terms`, a panel shows a term of the kernel along a variable that the term reads; at most 16 are shown.
+# Returns the parts of a figure that need no predictions: list(all, variables, grid, foot). Each of `variables` has a
+# panel, `grid` a row for each point of a curve, `foot` is text. If `n` is NULL, slice_points() chooses the number of
+# points. With `terms`, a panel shows a term of the kernel along one of its variables; at most 16 are shown.
 slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9L) {
   x <- slice_rows(fit)
   all <- fit_variables(fit)
@@ -154,7 +155,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
     if (is.null(v$values)) {
       ends <- if (is.null(xlim[[v$name]])) data else xlim[[v$name]]
       k <- if (is.null(n)) slice_points(fit, v, c(data, ends)) else n
-      # Lines change at the ends of the data.
+      # End the solid line, and begin a dotted one, where the data end.
       value <- sort(unique(c(seq(ends[1L], ends[2L], length.out = k), data[data > ends[1L] & data < ends[2L]])))
     }
     at <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
@@ -168,7 +169,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")
 
-# Returns the panels of terms. A panel has the name of its term, and of its variable if the term reads several.
+# Returns the panels of single terms. Their titles have the term, and the variable if the term has several.
 term_panels <- function(kernel, variables) {
   names <- term_names(kernel)
   panels <- lapply(seq_along(kernel$terms), function(t) {
@@ -182,8 +183,8 @@ term_panels <- function(kernel, variables) {
   unlist(panels, recursive = FALSE)
 }
 
-# Returns the text below a figure: how many of `panels` are shown, and the fixed values of other variables. `shown` are
-# the names of the variables that have panels.
+# Returns the text below a figure: how many of `panels` are shown, and the values of the variables that are fixed.
+# `shown` has the names of the variables with panels; `axes` is how many variables a panel has.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

@@ -29,12 +29,12 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------
 
-# Fits do not contain the Cholesky factor L of their rows, because files, caches and workers would carry n x n numbers.
-# A session keeps its last factors; another session computes L again, with the same bits.
+# A session keeps its last Cholesky factors here, outside the fits, so that saved fits have no n x n numbers. In another
+# session the factor is computed again, with the same bits.
 kept_factors <- new.env(parent = emptyenv())
 kept_factors$list <- list()
 
-# Returns the exact posterior of the rows without L: list(alpha, minus_evidence, model, weights).
+# Returns the exact posterior of the rows as list(alpha, minus_evidence, model, weights), without its Cholesky factor.
 exact_factors <- function(rows, model, control) {
   made <- native_exact(rows, model, control)
   factors <- c(made[c("alpha", "minus_evidence")], list(model = model[c("kernel", "noise")], weights = rows$weights))
@@ -48,7 +48,7 @@ keep_factor <- function(x, factors, L) {
   kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
 }
 
-# Returns the Cholesky factor of an exact posterior. Fits by version 0.1.0 contain it.
+# Returns the Cholesky factor of an exact posterior: that in a fit of version 0.1.0, the kept one, or a new one.
 cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)
@@ -61,7 +61,7 @@ cholesky_of <- function(p) {
 
 check_exact_memory <- function(n) check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
 
-# Returns the exact posterior of the fit's model and rows.
+# Returns the exact posterior for the data and hyperparameters of a fit, whatever its own posterior is.
 exact_of_fit <- function(fit) {
   data <- fit$data
   check_exact_memory(nrow(data$x))
@@ -69,9 +69,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Let B = (K + s2 W^{-1})^{-1} over the merged rows g. Then mean = y - s2 / W alpha, and the posterior variance is q =
-# s2 / W (1 - s2 / W B_gg), without loss of digits. A row with the share p of the weight of its merged row has 1 -
-# leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0 and their ordinary prediction.
+# With B = (K + s2 W^{-1})^{-1} for the merged rows g, mean = y - s2 / W alpha and q = s2 / W (1 - s2 / W B_gg), without
+# loss of digits. A row with the share p of the weight of its merged row has 1 - leverage = (1 - p) + p s2 / W B_gg.
+# Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -110,7 +110,7 @@ rows_precision <- function(p) {
   chol2inv(t(cholesky_of(p)))
 }
 
-# Returns the diagonal of rows_precision(). The engine's products take a sixth of the time of chol2inv().
+# Returns the diagonal of rows_precision(), by the engine's products, which take a sixth of the time of chol2inv().
 precisions_given_others <- function(p) {
   check_memory(16 * as.double(nrow(p$x))^2, sprintf("the inverse matrix of %d rows", nrow(p$x)))
   rows <- list(x = p$x, y = numeric(nrow(p$x)), weights = p$factors$weights)
@@ -140,8 +140,8 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns list(fit, linear, mean), or NULL for many rows: the mean leave-one-out log density under an exact posterior, a
-# linear model in the same columns and a constant. With few rows the last two may predict better.
+# Returns mean leave-one-out log densities list(fit, linear, mean): of the exact posterior, a linear model in the same
+# columns, and a constant. With few rows the last two may predict better. Returns NULL for many rows.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -153,8 +153,8 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Fits weighted least squares, leaving out each row in turn. With leverage h_i the error without row i is e_i / (1 -
-# h_i), and its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
+# Returns the leave-one-out log density of a weighted linear model. With leverage h_i, the error without row i is e_i /
+# (1 - h_i), and its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L
@@ -167,8 +167,8 @@ loo_linear <- function(X, y, w) {
   stats::dnorm(e / (1 - h), sd = sqrt(s2 / (1 - h)), log = TRUE) + log(w) / 2
 }
 
-# Warns if a linear model or a constant has a leave-one-out log density per row that is larger by more than chance
-# would explain.
+# Warns if a linear model or a constant predicts n rows better than the fit. The difference in leave-one-out log density
+# per row must exceed what chance explains.
 warn_small_n <- function(check, n) {
   if (is.null(check)) return(invisible())
   other <- if (check$linear >= check$mean) "linear" else "mean"
@@ -179,19 +179,17 @@ warn_small_n <- function(check, n) {
                      if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Draws f jointly at rows. Up to some thousand rows the draws use the covariance matrix. For more rows they are paths: a
-# draw of the prior at the training rows and at x is corrected by the data (Matheron's rule), without the matrix:
+# Draws f jointly at rows. Up to `dense_draws` rows, draws use the covariance matrix. For more rows a draw from the
+# prior, at the training rows X and at x, is corrected by the data (Matheron's rule):
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
-# A draw of the prior is a'v + e with v ~ N(0, I) and e ~ GP(0, E), where E is the residual prior covariance. e is drawn
-# row after row in a random order, given the nearest of the earlier rows (Vecchia). This is the only approximation:
-# given all earlier rows, paths have the distribution of predict(full_cov = TRUE).
+# A prior draw is a'v + e, with features a of inducing points, v ~ N(0, I) and e ~ GP(0, residual prior covariance). e
+# is drawn row after row in random order, given the nearest earlier rows (Vecchia). This is the only approximation.
 
-# Draws use the covariance matrix up to this number of rows.
 dense_draws <- 2000L
 
-# Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
+# Returns an nrow(x) x n matrix of n joint draws of f at the rows of x.
 posterior_draws <- function(p, x, n) {
   by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && !inherits(p, "grouped_near") &&
     (!inherits(p, "exact") || !is.null(p$rows))
@@ -200,7 +198,7 @@ posterior_draws <- function(p, x, n) {
   at <- posterior_values(p, x, joint = TRUE)
   rows <- nrow(x)
   if (!rows) return(matrix(0, 0L, n))
-  # Pivoting allows a singular covariance: cov[q, q] = R'R, and rows of R beyond the rank are rounding errors.
+  # Factorise the covariance, which may be singular, with pivoting. Rows of R beyond the rank are rounding errors.
   R <- suppressWarnings(chol(at$cov, pivot = TRUE))
   R[seq_len(rows) > attr(R, "rank"), ] <- 0
   f <- matrix(0, rows, n)
@@ -210,7 +208,7 @@ posterior_draws <- function(p, x, n) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). SoR has no e.
+# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). Here a has the features of x and e is the residual (none for SoR).
 posterior_paths.points <- function(p, x, nsim, normal) {
   f <- p$factors
   u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
@@ -218,7 +216,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Uses some rows as inducing points, and corrects paths at all rows.
+# Draws from the prior by 200 inducing points and residuals, then corrects the paths by all rows.
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)
@@ -234,8 +232,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f = mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}) and r = a - A_S u. These draws have
-# the joint distribution of posterior_at().
+# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with the weights u on the neighbours S and r of posterior-near.R, e
+# from the residual prior and delta ~ N(0, (C C')^{-1}). The draws have the covariance of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -244,7 +242,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # The engine's u is for rows times the roots of their weights.
+  # Undo the engine's scaling of u by the roots of weights.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
@@ -255,8 +253,8 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Returns list(draws, L): draws of e at the rows of x, each given 30 earlier rows, and the Cholesky factor L of the
-# inducing points. A noise of 1e-6 times the prior variance keeps equal rows distinct.
+# Returns list(draws, L): draws of the residual process e at the rows of x, each given 30 earlier rows, and the Cholesky
+# factor L of the inducing points z. A noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)
@@ -272,7 +270,7 @@ residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   list(draws = draws, L = found$L)
 }
 
-# Returns a'u at the rows of x.
+# Returns a'u at the rows of x, where a = L^{-1} k(z, x) has the features of inducing points.
 times_features <- function(kernel, z, L, x, u) {
   in_blocks(x, function(x) crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)), u))
 }

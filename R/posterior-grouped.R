@@ -1,8 +1,7 @@
-# Computes the posterior of the smooth part of a kernel, on inducing points with or without nearest neighbours, and of
-# all effects of its groups (effects.R).
+# Computes posteriors with groups: inducing points, with or without nearest neighbours, serve the smooth part of the
+# kernel, and all effects of the groups are exact (effects.R).
 
-# Returns predictions with `unexplained` = E(x, x) plus the variance of new levels. If factors$shift is NULL, the mean
-# is the mode, see posterior.R.
+# Predicts at the rows of x. The result's `unexplained` is the residual prior variance plus the variance of new levels.
 predict_grouped <- function(p, x, keep = FALSE) {
   f <- p$factors
   for (what in names(f$shift)) f[[what]] <- f[[what]] + f$shift[[what]]
@@ -20,22 +19,22 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # Add the residual prior covariance of the inducing points, the posterior covariance of features and known levels,
-      # and the prior covariance of new levels.
+      # Add up the residual prior covariance, the posterior covariance of features and known levels, and the prior
+      # covariance of new levels.
       x <- numbered(fun$x, own$groupings)
       kernel <- smooth_part(p$model$kernel)
       a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))
       native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
         covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = sums_of_values(p, fun), effects = { # c'b for each row c of `of` and each given level
+  }, sums = sums_of_values(p, fun), effects = { # effects of given levels, times rows of fun$of
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
     each <- rep(seq_len(nrow(asked$of)), length(level))
     effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
-  }, terms = { # all rows of the first term come first; only smooth terms have neighbours
+  }, terms = { # has all rows of the first term, then of the next
     kernels <- kernels_of_terms(p$model$kernel)
     parts <- Map(function(kernel, at) {
       if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
@@ -46,15 +45,16 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
   }, population = smooth_at(p, fun), {
     if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
-    # Effects of groups have derivatives in the inputs of their design.
+    # Derivatives of groups exist in the inputs of their design, such as x in the term (x | group).
     if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
     smooth_at(p, fun$under(smooth_part(p$model$kernel)))
   })
 }
 
-# Returns the moments of c'b for each column c of `design`, where b are the effects of the level of a grouping.
+# Returns mean and variance of c'b for each column c of `design`, where b are the effects of its `level` of the grouping
+# g.
 effect_moments <- function(g, effects, level, design) {
-  level[level < 1 | level > g$levels] <- g$levels + 1 # a new level
+  level[level < 1 | level > g$levels] <- g$levels + 1 # new levels come last
   first <- rep(seq_len(nrow(design)), nrow(design))
   covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), length(first))[, level, drop = FALSE]
   both <- design[first, , drop = FALSE] * design[sort(first), , drop = FALSE]
@@ -92,15 +92,16 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance of f at rows of x and z with the same level, given the other coefficients. `own` and `other`
-# have U times the designs.
+# Returns the covariance of f that rows of the same level share, given the dense coefficients. `own` and `other` have U
+# (a root of each level's posterior covariance) times the designs.
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# With P+ = I + A+ W A+', computes a+'P+^{-1}a+ - |P+^{-1}a+|^2. In P+^{-1}a+, the features have i = S^{-1}(a - C
-# T^{-1}B'), and the levels have T^{-1}(B' - C'i), where T^{-1} = Lam^{-1} U'U Lam^{-T}.
+# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row. P+ has blocks: the dense
+# features with Schur complement S, the first grouping T, and C between them. T^{-1} is made from the roots U of its
+# blocks.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -133,7 +134,7 @@ covariance_with_rows.grouped <- function(p, fun) {
   crossprod(here$features, there$features) + within_levels(p, p$rows$x, here$own, fun$x, there$own)
 }
 
-# Returns p$fit with the posterior of the given rows under the given model.
+# Returns p$fit with its posterior computed anew for other rows or another model.
 remade_fit <- function(p, rows, model) {
   fit <- p$fit
   p[c("rows", "model")] <- list(rows, model)
@@ -155,7 +156,7 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws the coefficients of the features, the effects of each level given them, and the residual process.
+# Draws f: the coefficients of the dense features, the effects of each level given them, and the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -166,7 +167,8 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
     residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Returns draws of the effects of the first grouping given the other coefficients: N(V (r - H'gamma) / s2, V).
+# Returns draws of the first grouping's effects given the coefficients gamma of all dense features: N(V (r - H'gamma) /
+# s2, V) for each level. H has the sums of products, r those with the response.
 drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
@@ -178,8 +180,8 @@ drawn_levels <- function(f, gamma, normal) {
                times_blocks(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
 }
 
-# Adds to `value` the effects at the rows of x, for draws `gamma` of the coefficients of the features. Each new level
-# has effects drawn from the prior.
+# Adds the effects at the rows of x to the draws `value` of the smooth part. `gamma` has drawn coefficients of the dense
+# features. A new level's effects are drawn from the prior.
 add_drawn_effects <- function(value, f, gamma, x, normal) {
   all <- rbind(drawn_levels(f, gamma, normal), gamma[-seq_len(nrow(f$L)), , drop = FALSE])
   at <- 0
@@ -200,16 +202,17 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 
 # ---- with nearest neighbours ----------------------------------------------------------------------------------------
 #
-# The smooth part alone determines the neighbours of a row, whose levels enter its conditional distribution. With z the
-# design of a functional in the columns of Z and u, r of posterior-near.R,
+# The smooth part alone determines the neighbours S of a row. Let z be the effects' design at a row, Z_S that at its
+# neighbours, Lam the root of the effects' prior covariance, u and r those of posterior-near.R, and d a residual
+# variance:
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
 #   r+ r+' / d over rows (src/integrated.h).
 #
-# All effects are dense: there are at most `dense_effects`.
+# There are at most `dense_effects` effects, because the matrix C+ is dense.
 
-# Returns near_posterior() for a kernel with groups. The learned variances of groups (`free`, for each group of the
-# kernel) take five steps of expectation-maximisation, which need no further pass.
+# Returns the result of near_posterior() for a kernel with groups. If `free` marks groups whose variances are learned,
+# five steps of expectation-maximisation change them, without a further pass over the rows.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, x = data$x)
@@ -228,7 +231,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # Compute C C' = I + P, x = (I + P)^{-1} v, and the inverse.
+    # Compute C with C C' = I + P, x = (I + P)^{-1} v, and the inverse.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)
@@ -246,7 +249,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
 }
 
 
-# Returns moments of f at the rows of x, or of `given` functionals of the smooth part, like predict_given().
+# Returns mean and variance of f at the rows of x, or of functionals whose neighbours are `given` (functionals_near()).
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   near <- p$near
   x <- numbered(x, near$groupings)

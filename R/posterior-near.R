@@ -1,21 +1,23 @@
-# Computes posteriors by inducing points with nearest neighbours. With a = L^{-1} cross(Z) the features of a functional
-# and E = k - a'a the residual prior covariance, its posterior given the rows S that are nearest to it is
+# Computes posteriors by inducing points with nearest neighbours. A functional has features a = L^{-1} cross(Z), and
+# cross() its prior covariances. E = k - a'a is the residual prior covariance. Given the nearest rows S, its posterior
+# is
 #
 #   u = (E_SS + s2 W^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
 #   mean = u'y_S + r'beta,  var = [prior - |a|^2 - e'u] + |C^{-1} r|^2.
 #
-# Training rows are in a random order (`rank`). The neighbours of row i are its p nearest earlier rows:
+# Training rows are in a random order (`rank`). Row i is conditioned on its nearest earlier rows p, with u, e and r as
+# above:
 #
 #   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
 #
-# Without neighbours in training this is FITC; with all rows as neighbours it is the exact GP. The covariance of f at
-# two rows needs only these two rows and their neighbours, so the covariance of some rows is a part of that of all rows:
+# Without neighbours in training this is FITC; with all rows as neighbours it is the exact GP. With N = E + s2 W^{-1},
+# the covariance of f at two rows needs only these rows and their neighbours:
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns the O(M^2) numbers that predictions need in addition to the rows, and the order of the rows. `neighbours` is
-# the number for a row to predict; a second number is for a row far from the data (src/neighbours.c). `evidence`
-# estimates the log density of the cleaned rows, scaled by the roots of their weights.
+# Returns what predictions need besides the rows: L, C, beta, jitter, and numbers of neighbours. `neighbours` is the
+# number for a row to predict, and a second one for a row far from the data (src/neighbours.c). `evidence` estimates the
+# log density of the cleaned rows times the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -27,7 +29,7 @@ near_counts <- function(neighbours, train_neighbours, rank) {
   list(neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank)
 }
 
-# Returns the posterior with neighbours of these rows, from the result of near_posterior().
+# Returns a posterior of class "near" from the result of near_posterior().
 near_view <- function(near, rows, z, model, control = NULL) {
   new_posterior("near", model, NULL, rows, z = z, near = near, control = control)
 }
@@ -42,13 +44,14 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Returns native_near_predict() at the rows of x, with its arguments `given` and `keep`.
+# Predicts at the rows of x. `given` has the neighbours of functionals; `keep` asks for the weights u and r.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns neighbours of functionals and their covariances with f at the neighbours, or NULL for values.
+# Returns the neighbours of functionals and their covariances with f there, or NULL for values, whose neighbours are
+# found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -62,7 +65,7 @@ functionals_near <- function(p, fun) {
   list(rows = rows, cross = cross, features = features_of(fun, p$z, p$near$L), prior = fun$prior)
 }
 
-# Returns the moments of sums. The mean is the sum of means; the variance uses the covariance of the rows.
+# Returns mean and variance of weighted sums. The mean is the sum of means; the variance uses the rows' covariance.
 sums_of_values <- function(p, fun) {
   f <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * f[rows]), fun$rows, fun$weights), var = mapply(function(rows, w) {
@@ -72,20 +75,21 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Leaving out a row keeps the order of the rows and their lists of neighbours. Row j, with the list p, has
+# Leaving out a row keeps the order of rows and their neighbours. Row j with neighbours p has (symbols as above; ~ marks
+# a residual from neighbours)
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
-#   P = I + sum r r' / d,    P beta = sum r y~ / d
+#   P = I + sum r r' / d,    P beta = sum r y~ / d.
 #
-# (not scaled by the roots of the weights). Let the noise of row g increase by delta = s2 / W' - s2 / W, to infinity for
-# an omitted row. Then d of row g changes, and so do the terms of rows with g in their lists. With t = N^{-1} e_g, the
-# column of g, and kappa = 1 / (1 / delta + t_g),
+# To omit row g, its noise is increased by delta to infinity. This changes d of row g, and the terms of rows with g
+# among their neighbours. With t the column of g in N^{-1}, and kappa = 1 / (1 / delta + t_g),
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
-# The changed terms replace the old terms in P. The nearest rows of the predicted row change in the same way.
+# The changed terms replace the old ones in P. A part of a merged row's weight is omitted by a finite delta.
 
-# Processes rows in batches: it keeps the terms of a batch and of all rows with a member of the batch in their lists.
+# Treats rows in batches. For a batch, it keeps the terms of its rows and of all rows that have one of them as
+# neighbour.
 posterior_without.near <- function(p) {
   apart <- responses_used(p)
   terms <- near_terms(p)
@@ -104,7 +108,7 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns a posterior of the smooth part alone: neighbours and their u, without the inducing points.
+# Returns the posterior p for the smooth part of the kernel alone, and without its inducing points, whose C is infinite.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -112,7 +116,8 @@ smooth_near <- function(p) {
   structure(p, class = c("near", "posterior"))
 }
 
-# Returns z - Z_S'u, a column for each row of x, where `rows` and `u` have its neighbours. Without `design`, z is 0.
+# Returns z - Z_S'u, a column for each row of x, where z is the effects' design at the row and Z_S that at its
+# neighbours (`rows`, with weights `u`). Without `design`, z is 0.
 decorrelated_design <- function(groupings, x, data, rows, u, design) {
   all <- seq_len(nrow(x))
   parts <- lapply(groupings, function(g) {
@@ -136,7 +141,7 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns the lists of neighbours of all rows, the features A, and U = C^{-1} A.
+# Returns the terms of leave-one-out that all rows share: `lists` of neighbours, features A, U = C^{-1} A, and others.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -150,14 +155,14 @@ near_terms <- function(p) {
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  if (!is.null(groupings)) { # features of effects and of inducing points
+  if (!is.null(groupings)) { # joins features of effects and of inducing points
     x <- numbered(data$x, groupings)
     Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, n), NULL, TRUE)
     features <- times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
   }
   lists <- if (s == 0L) matrix(0L, 0L, n) else
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
-  # Sort the rows by location, because rows close to each other occur in the lists of the same rows.
+  # Sort rows by location, so that a batch shares neighbours.
   in_order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
   list(posterior = smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
        U = forwardsolve(near$C, features), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
@@ -166,8 +171,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns a column for each row j: its neighbours `lists[, j]`, their u (not scaled by weights), C^{-1} r, and the
-# residual variance.
+# Returns for each row j, given its neighbours lists[, j]: their weights u (for unscaled responses), C^{-1} r, and the
+# residual variance, in columns.
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -180,14 +185,14 @@ conditionals <- function(terms, j, lists) {
   list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
-# Returns N^{-1} for the neighbours p.
+# Returns N^{-1}, the inverse of E_pp + s2 W_p^{-1} for the rows p.
 neighbours_inverse <- function(terms, p) {
   if (!length(p)) return(matrix(0, 0L, 0L))
   x <- terms$x[p, , drop = FALSE]
   E <- native_kernel_matrix(terms$kernel, x, x) - crossprod(terms$A[, p, drop = FALSE])
   diag(E) <- pmax(diag(E), 0)
   noise <- terms$noise / terms$W[p]
-  repeat { # multiply the noise by 10 until the Cholesky factorisation works
+  repeat { # adds noise until the factorisation works
     N <- E
     diag(N) <- diag(N) + noise
     R <- tryCatch(chol(N), error = function(e) if (is_time_limit(e)) stop(e))
@@ -196,8 +201,8 @@ neighbours_inverse <- function(terms, p) {
   }
 }
 
-# Returns the terms of a batch of rows and of all rows with a member of the batch in their lists: C^{-1} r, y~ and d of
-# each row, and for each position in a list U_p N^{-1}, u, t_g and t'y_p.
+# Returns the terms of the rows of a batch and of rows that have one of them as neighbour: C^{-1} r, y~ and d, and for
+# each neighbour the U_p N^{-1}, u, t_g and t'y_p of the formulas above.
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)
@@ -218,13 +223,13 @@ batch_lists <- function(terms, batch) {
        y = terms$y[members] - colSums(at$u * c(0, terms$y)[at$rows + 1L]), d = at$left + terms$noise / terms$W[members])
 }
 
-# Returns mean, variance and leverage for a row of weight w and response y that was merged into row g.
+# Returns mean, variance and leverage of f when the observation y of weight w is omitted, which was merged into row g.
 without_row <- function(terms, lists, around, g, w, y) {
   W <- terms$W[g]
   rest <- W - w
   alone <- rest <= 1e-12 * W
   more <- if (alone) Inf else terms$noise / rest - terms$noise / W
-  change <- if (alone) 0 else (W * terms$y[g] - w * y) / rest - terms$y[g] # the change of the response of row g
+  change <- if (alone) 0 else (W * terms$y[g] - w * y) / rest - terms$y[g] # change of the merged response
 
   child <- terms$children[[g]]
   at <- lists$place[child]
@@ -245,7 +250,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   }
   b <- terms$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # Predict at the row, given all rows and given all other rows.
+  # Predict at row g, given all observations and given the others.
   near <- match(g, around$rows)
   hat <- sum(around_r(terms, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u
@@ -260,7 +265,7 @@ without_row <- function(terms, lists, around, g, w, y) {
     if (alone) u[near] <- 0
   }
   r_x <- around_r(terms, around, g, u)
-  # Compute (I + V diag(sign) V')^{-1} (b, r_x), by the smaller of two matrices.
+  # Solve with the changed P = I + V diag(sign) V', by the smaller of two matrices.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
   solved <- cbind(b, r_x)

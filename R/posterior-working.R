@@ -1,11 +1,11 @@
-# Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's approximation has its mean
-# at the mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound on log p(y).
-# Both are the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W, where g and -W
-# are the first two derivatives of the log likelihood at f. Laplace's approximation also exists with neighbours.
+# Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's has its mean at the mode;
+# the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the Gaussian posterior of
+# "working rows": at f the log likelihood has derivatives g and -W, and rows have responses f + g / W and noise
+# variances 1 / W.
 
-# Returns Laplace's approximation on inducing points z, in the engine's form. `sites` is engine_sites() at the rows of
-# x, and `start` an earlier approximation. For many rows, a first search for the mode uses every eighth row. If log p is
-# not concave, as with Student's t, the search may end in a saddle point. Then it starts again near the prior mean.
+# Returns Laplace's approximation on inducing points z, in the engine's form. `sites` has the responses in the engine's
+# form, `start` an earlier approximation. For many rows, the mode is first searched with every eighth row. If log p is
+# not concave (Student's t), the search may end in a saddle point; it then starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -24,21 +24,22 @@ laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), wan
   stop_on_status(found, "The posterior's mode")
 }
 
-# Returns the result of laplace_at() at the mode of a fit, without a new search.
+# Returns the result of laplace_at() at the mode of a fit, which is not searched again.
 mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
   laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
 }
 
-# Returns the shift of the mean at the rows of x, a column for each latent function.
+# Returns mean minus mode of f at the rows of x (the `shift`, see posterior.R), with a column for each latent function.
 shift_at_rows <- function(at, z, kernel, x) {
   if (!is.null(at$probability)) return(native_softmax_at(at, z, kernel, x, beta = at$shift)$mean)
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Returns the share of the shift that laplace_parts() kept.
+# Returns by which factor laplace_parts() reduced the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
+# Maximises the variational bound, starting from the mode `found`. Ten steps at a time, so that an interrupt keeps the
+# best.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -53,8 +54,7 @@ variational_at <- function(x, sites, kernel, z, found, state, control) {
   found
 }
 
-# Returns the lower bound on log p(y), minus the errors of rounding and of quadrature. `most` is the largest k(x, x) at
-# rows and points.
+# Returns the lower bound on log p(y) minus its errors by rounding and quadrature. `most` is the largest k(x, x).
 variational_bound <- function(found, sites, most) {
   m <- length(found$beta)
   n <- length(found$f)
@@ -66,7 +66,7 @@ variational_bound <- function(found, sites, most) {
     found$quadrature
 }
 
-# Returns a bound on the rounding errors of f, offset included, at the rows.
+# Returns a bound on the rounding errors of f at the rows, with its offset.
 rounding_of_f <- function(at, slack, offset) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
 }
@@ -76,18 +76,17 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------
 #
-# Each step computes g and W at the current f, and then f from the posterior with neighbours of the working rows. A
-# fixed point is the mode of a process in which rows that are not neighbours depend on each other only through the
-# inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP.
-#
-# A step moves f at a row by at most a few units of the link, because W changes with f. The step is halved at rows where
-# f alternates. There is no objective that each step decreases, so a warning reports a mode that was not reached.
+# Each step computes g and W at the current f, and then f as the mean of the posterior with neighbours of the working
+# rows. A fixed point is the mode of a process in which rows that are not neighbours depend on each other only through
+# the inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP. A step changes f by at
+# most `longest` units of the link at a row, because W changes with f. Steps are halved at rows where f alternates. No
+# objective decreases in each step, so a warning reports if the mode was not reached after `most` steps.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
-# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f` is
-# the start, without offset and mean, `taken` the last step before it, and `settled` the root mean square of a step that
-# counts as converged.
+# Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). `f` is the start
+# (without offset and constant mean), `taken` the step that led to it. The search ends when the root mean square of a
+# step is at most `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
@@ -99,7 +98,8 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Returns list(posterior, f, steps). make(rows) returns the posterior of working rows, mean_of(posterior) its mean.
+# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior of working rows, and
+# mean_of(posterior) its mean at the rows.
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -126,7 +126,7 @@ is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
 clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
-# Returns working rows. W is almost 0 for rows with little information: a small positive W avoids division by 0.
+# Returns the working rows at f. W is at least a small positive number, to avoid division by 0 at uninformative rows.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
@@ -135,10 +135,10 @@ working_rows <- function(x, sites, f) {
 
 # ---- the parts of a fit ---------------------------------------------------------------------------------------------
 
-# Returns the elements of a fit that depend on all rows. `start` has the factors of an earlier mode. near(f) returns the
-# posterior with neighbours, where f is the mode on inducing points without offset and mean.
+# Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
+# near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  # Few rows are all inducing points. With more rows, inducing points serve the smooth part, and all effects are exact.
+  # Eliminate the effects of groups exactly if there are many rows. With few rows, inducing points represent them.
   if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
     return(grouped_laplace_parts(data, sites, learned, z, run, state))
   }
@@ -146,8 +146,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
     if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
-      # Greedy points are in the order in which they were chosen, so the features of the first points are the first
-      # features of all points. The mode on the first points is then a start.
+      # Find the mode on the first points as a start. Greedy points are nested, so their features are the first of all
+      # features.
       first <- z[seq_len(few), , drop = FALSE]
       beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
       start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
@@ -161,8 +161,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
-    # Limit the shift of the mean from the mode to `most_shift` sds at every row. The expansion exceeds this if a row
-    # has information on little but the sign of f, as with a very large prior variance.
+    # Limit the shift from mode to mean to `most_shift` sds at every row. The expansion gives larger values if rows
+    # inform on little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
@@ -170,7 +170,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   near <- near(found$f - sites$offset)
   p <- found$probability
-  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # the trace, for several classes
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes, the trace of W
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
@@ -179,9 +179,9 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(curvature, 0) * found$left))
 }
 
-# Returns the elements of a fit with a non-Gaussian likelihood and groups, see laplace_parts().
-#
-#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E),  effects = Lam zeta.
+# Returns the elements of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
+# likelihood l, residual prior variance E and P+ = I + A+ W A+',
+#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E).
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   model <- new_model(learned$kernel, 1)
   jitter <- rounding_jitter(nrow(z))
@@ -199,7 +199,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # s / W is added to the working responses
+  if (isTRUE(sites$skewed)) { # adds the mean's shift to the working responses
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -212,14 +212,15 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
-# Returns sums that identify responses. data_signature() has the inputs, shares and weights.
+# Returns sums that identify the responses of a fit, to recognise its data later.
 sites_sum <- function(sites) {
   vapply(sites[c("y", "size", "offset")], function(v) {
     if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
   }, 0)
 }
 
-# Updates a non-Gaussian fit from its current mode. If the old points left nothing unexplained, new points are chosen.
+# Returns a non-Gaussian fit for other rows or another model, starting from its mode. If its inducing points left no
+# residual variance, new ones are chosen.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -241,7 +242,7 @@ remade_working_fit <- function(p, rows, model) {
   fit
 }
 
-# Returns a posterior of the same class with other rows or another model. Its `fit` is p$fit with the new parts.
+# Returns a posterior of the same class with other rows or another model. Its element `fit` is updated as well.
 posterior_again <- function(p, rows = p$rows, model = p$model) {
   fit <- if (is.null(p$fit$likelihood)) remade_fit(p, rows, model) else remade_working_fit(p, rows, model)
   if (!identical(model, p$model)) {
@@ -252,9 +253,9 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
   posterior_of(fit)
 }
 
-# Computes the posterior on inducing points: DTC, SoR and FITC.
+# Computes posteriors on inducing points by DTC, SoR and FITC.
 
-# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR's var is the last term.
+# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2 (SoR: the last term alone).
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -269,8 +270,8 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, to which the theorem and the divergences apply. The inducing
-# points of an exact posterior are its rows, with a jitter of the size of rounding errors.
+# Returns the DTC posterior on the inducing points of p, for theorem and divergences. An exact posterior has its rows as
+# inducing points, with a jitter of the size of rounding errors.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- needs_data(p$fit, "fit")
@@ -283,9 +284,8 @@ points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
   new_posterior("points", model, fit, data, z = z, factors = factors, jitter = factors$jitter, norms = norms)
 }
 
-# Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
-# variational posterior has W and g at its mode, without a new search, and the same formulas hold. With groups, f is
-# predicted.
+# Gaussian noise has W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a row's noise. Laplace
+# and variational posteriors have W and g at their mode. With groups, f includes their effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -315,8 +315,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If rounding leaves no digits of 1 - leverage at up to 20 rows, posteriors in which they have almost no weight are
-# used.
+# Leaves out up to 20 rows by computing posteriors in which they have almost no weight, if rounding leaves no digits of
+# 1 - leverage.
 posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   out <- without_by_parts(part)
@@ -334,12 +334,12 @@ posterior_without.points <- function(p) {
   out
 }
 
-# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the part of the covariance of f at x that rows can reduce.
+# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the covariance of f at x that data can reduce.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# With P = s2 I + A W A', computes s2 a_g'P^{-1} (A W A') P^{-1} a_g.
+# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where P = s2 I + A W A' and a_g are its features.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

@@ -1,4 +1,4 @@
-# Represents the posterior distribution of f: a value whose methods work in the same way, however it is computed.
+# Defines the posterior distribution of f as a list with a class, and generic functions that serve every class.
 #
 # A posterior has class "posterior" and one of these classes, with these elements:
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
@@ -6,17 +6,16 @@
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (classes.R)
-# `factors$shift` is the distance between the mean and the mode of u, for binary responses and classes: H^{-1} A s,
-# where s are the derivatives of -log det H / 2 in f through W. This is the mean to one order beyond the mode.
-# Certificates and the posterior with neighbours are about the mode. Each posterior has `model`, `control`, `rows` (from
-# which it was made; NULL if the fit has not kept them), and `fit`, the fit that it belongs to. A Laplace or variational
-# posterior is exact, points or near for working rows (posterior-working.R). All numbers are in units of the cleaned
-# response, without the centre; in_units() converts them once, if a caller needs units of y.
+# Each also has `model`, `control`, `fit` (the fit that it belongs to) and `rows` (the data, or NULL if not kept).
+# Laplace and variational posteriors are exact, points or near, with working responses (posterior-working.R). All
+# numbers are in units of the cleaned response, without the constant mean.
 #
-# functionals.R has the functionals. Groups add columns of levels to `cross` and to the features of every class.
+# For binary responses and classes, `factors$shift` moves the mean from the mode of the whitened values: H^{-1} A s,
+# where H is minus the Hessian of the log posterior and s the derivative of -log det H / 2 in f. This is the mean to one
+# order beyond the mode. Certificates and posteriors with neighbours are about the mode.
 
-# Returns the posterior of a fit. It shares the fit's elements and costs almost nothing. For a fit to a row source, the
-# neighbours are a sample of the rows.
+# Returns the posterior of a fit, which shares the fit's elements. If the rows came from a source, a sample of them
+# serves as neighbours.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -36,30 +35,30 @@ new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALS
 # Returns the responses of rows in the engine's form, for a fit with a non-Gaussian likelihood.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
-# Returns TRUE if the posterior is, to rounding, the Laplace posterior of the exact GP.
+# Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that without inducing points.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean [n], var [n]) of the functionals. With `joint`, values also have their covariance, cov [n, n].
+# Returns list(mean, var) of the functionals `fun`. With `joint`, values also have their covariance matrix `cov`.
 # Rounding may make a variance slightly negative.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
   UseMethod("posterior_at")
 }
 
-# Returns posterior_at() of f at the rows of x. If `mean_only` is TRUE, variances that take long may be NA.
+# Returns mean and variance of f at the rows of x. With `mean_only`, variances that would take long are NA.
 posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
   posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
 }
 
-# Returns list(mean, var, leverage) with an element for each used row (of positive weight, before merging): the
-# distribution of f at the row given all other rows. Inducing points and hyperparameters do not change.
+# Returns the leave-one-out distribution of f at each training row: list(mean, var, leverage) with an element for each
+# row of positive weight, before equal rows are merged. Inducing points and hyperparameters stay the same.
 #
-# Let g and -W be the first two derivatives of a row's log likelihood, and q the part of the variance of f that rows can
-# reduce. Then
+# Let g and -W be the first two derivatives of a row's log likelihood. The variance of f is q + left, where data can
+# reduce only q. Then
 #
-#   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
+#   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q.
 #
-# where `left` is the rest of the variance. `shift` and s are 0 except for binary responses. See also posterior-near.R.
+# shift and s (see the head of this file) are 0 unless the response is binary. posterior-near.R has its own formulas.
 posterior_without <- function(p) UseMethod("posterior_without")
 
 posterior_without.exact <- function(p) without_by_parts(without_rounded(row_parts(p)))
@@ -70,24 +69,27 @@ without_by_parts <- function(part) {
        leverage = part$W * part$q)
 }
 
-# Returns list(mean, q, left, g, W, rest = 1 - W q, group) of the used rows; `group` numbers the rows of p$rows$x.
+# Returns list(mean, q, left, g, W, rest, group), the parts of the formulas above for each used row. rest = 1 - W q, and
+# `group` is the row of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets 1 - leverage to NaN if it is a difference of two numbers that are equal up to rounding. `sure` marks rows for
-# which it is not a difference.
+# Sets part$rest = 1 - leverage to NaN if it is a difference of equal numbers up to rounding. `sure` marks rows where it
+# is not computed as a difference.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
 }
 
-# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
+# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, where Q is the posterior covariance of f that data can reduce and
+# W has the weights. Cook's distances follow from it.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the rows of p$rows$x (rows) with functionals (columns), without the part that
-# rows cannot reduce.
+# Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns). It omits the part of
+# the variance that data cannot reduce.
 covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
-# Returns list(group, y, w) for the used rows: number of the row in p$rows$x, response and weight.
+# Returns list(group, y, w) of the used rows before merging: the row of p$rows$x that each belongs to, response and
+# weight.
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) {
@@ -100,8 +102,8 @@ responses_used <- function(p) {
   list(group = data$group %||% seq_along(y), y = y, w = w[w > 0])
 }
 
-# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds on
-# the exact value. `is` has "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
+# Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on the exact
+# GP's. `is` has the kind of value: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
 posterior_evidence <- function(p) {
   is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
@@ -112,26 +114,27 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found. With few rows a fit has larger variances than those
-# that maximise it, see learn_stage(). An information criterion is about the maximum.
+# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows the fit
+# itself has larger variances than the maximum, see learn_stage().
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
-# Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
+# Returns the log marginal likelihood from the factors of a posterior of these rows. `kind` may have `sor` or `fitc`
+# TRUE.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
 # Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR's own model is y ~
-# N(0, Q + s2 W^{-1}). The ELBO subtracts t / (2 s2), where t is the residual prior variance, summed over rows. FITC
-# adds the residual prior variance to the noise of each row. Groups have the ELBO, too.
+# N(0, Q + s2 W^{-1}). The variational bound subtracts t / (2 s2), where t is the trace of K - Q. FITC adds the diagonal
+# of K - Q to the noise.
 log_evidence <- function(p) {
   data <- rows_used(p)
   f <- p$factors
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # The Cholesky factor has the weights in its noise, so its density is for y, not for sqrt(w) y.
+    # Change the density from that of sqrt(w) y to that of y, because the factorisation used weights as noise.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence
@@ -154,14 +157,14 @@ rows_used <- function(p) if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
-# Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n]. The
-# mean includes the centre but no offset. If `re` is FALSE, f lacks the effects of groups. Rounding never makes the
-# variance negative. A mixture also has `noise`.
+# Returns mean and variance of f at the rows of x, in units of y; with `joint` also the covariance `cov`. The mean
+# includes the constant mean but no offset. If `re` is FALSE, effects of groups are omitted. Variances are at least 0. A
+# mixture over hyperparameters also has `noise`.
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
-  if (joint && is.null(at$cov)) { # rows with a new level each have the covariance of the population
+  if (joint && is.null(at$cov)) { # treats each row with an unknown level as a level of its own
     refuse_if(!has_own_levels(p$model$kernel), "re", "FALSE", "TRUE if `full_cov` is TRUE",
               hint = "The levels of the group are also an input of another term.")
     for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
@@ -184,8 +187,8 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the
-# rounding of that sum.
+# Returns a certificate as a data frame in units of y. at(v) adds the constant mean and the offset to v, and room(v)
+# bounds the rounding error of doing so.
 interval_frame <- function(of_fit, inside, at, room) {
   eps <- 4 * .Machine$double.eps
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
@@ -196,9 +199,9 @@ interval_frame <- function(of_fit, inside, at, room) {
              sd_upper = (1 + eps) * inside$sd_upper)
 }
 
-# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with the
-# rounding error `rounding`. `spread` puts NA in rows of unknown functionals. `ask` is list(certified, effort,
-# reference, m2, max_seconds).
+# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with a
+# rounding error of at most `rounding`. spread(v) inserts NA for unknown functionals. `ask` has the arguments of
+# certify().
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   started <- proc.time()[["elapsed"]]
   at <- functionals_in_units(if (ask$certified) at_mode(fit) else fit, fun)
@@ -212,8 +215,8 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   out
 }
 
-# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
-# root of the size of the functional, times that error. Certificates of other likelihoods contain it.
+# Returns the certificate of functionals as a data frame. It allows for rounding of the responses, which moves a
+# Gaussian mean by at most the root of the functional's size times the error. Other certificates include it already.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else
@@ -225,27 +228,27 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "weighted sum")
 }
 
-# Returns a bound on the root of the weighted sum of squares of the responses as given, and of the offset.
+# Returns a bound on the norm of the responses as given plus that of the offset (weighted sums of squares, then roots).
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
-# Returns cbind(fit, lwr, upr), an interval with probability `level` for f or, with list(noise, spread), for a response.
-# `lower` and `upper` bound the mean if certified.
+# Returns cbind(fit, lwr, upr): an interval of probability `level` for f, or for a new response if `noise` is its
+# list(noise, spread). It contains the intervals for every mean between `lower` and `upper`.
 normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
   half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 
-# Returns the covariance of f between the requested rows, in squared units of y.
+# Returns the covariance matrix of f at the rows to predict at, in squared units of y.
 covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   check_memory(8 * as.double(length(rows$index))^2, sprintf("the covariance of %d rows", length(rows$index)))
   dimnames_of(at$cov[rows$index, rows$index, drop = FALSE], rows$names)
 }
 
-# Returns the rows to predict at: list(x, index, offset, names). x has the distinct inputs, and `index` the row of x for
-# each row, NA if it is unknown. If all are unknown, x has a row without an index, because computations need a row.
+# Returns the rows to predict at: list(x, index, offset, names). x has their inputs, and `index` the row of x for each,
+# NA if it has missing values. If all are NA, x still has one row, because computations need one.
 new_rows <- function(fit, newdata, na.action, re = TRUE) {
   new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
@@ -254,7 +257,7 @@ new_rows <- function(fit, newdata, na.action, re = TRUE) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# Returns new_rows() for the training rows as given: merged rows are separate again, and na.exclude pads.
+# Returns the training rows as new_rows() would: merged rows are separate again, and rows of na.exclude are NA.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
@@ -264,10 +267,10 @@ training_rows <- function(fit) {
        names = names(index))
 }
 
-# Returns the data of a fit, or stops with an error that recommends `newdata`.
+# Returns the data of a fit, or stops and recommends the argument `newdata`.
 training_data <- function(fit) needs_data(fit, "newdata")
 
-# Returns the form of a posterior: "exact", "far" (inducing points), or "far + near" (with neighbours).
+# Returns the kind of posterior: "exact", "far" (inducing points alone), or "far + near" (with neighbours).
 posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
@@ -288,7 +291,7 @@ needs_data <- function(fit, argument) {
               hint = hint)
 }
 
-# Returns rows with the range and the middle of every input: the data, or three rows of minimum, median and maximum.
+# Returns rows that show the range of every input: the data, or three rows of minimum, median and maximum.
 slice_rows <- function(fit) {
   if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 }
@@ -299,7 +302,7 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the weights that determine the mean of f, which is also the mode if there is no shift.
+# Returns the whitened weights of the mean of f. Without a shift, mean and mode are the same.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Returns the fit, or stops if it has several classes.
@@ -310,7 +313,7 @@ refuse_classes <- function(fit) {
   fit
 }
 
-# Returns a fit whose predictions are about the mode.
+# Returns the fit without its shift, so that predictions use the mode.
 at_mode <- function(fit) {
   fit$factors$shift <- NULL
   fit
@@ -318,20 +321,20 @@ at_mode <- function(fit) {
 
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
-# Returns a jitter well above the backward error of the Cholesky factorisation of k(Z, Z), which is 0.1 to 0.2 m eps for
-# distinct points. Posteriors and certificates are for inducing points with this jitter, see certify.h.
+# Returns a jitter for m inducing points Z that is well above rounding: the Cholesky factorisation of k(Z, Z) has a
+# relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors with this jitter (certify.h).
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
-# Returns the relative rounding error of sums over n rows and of factorisations, as in posterior_norms(). Errors of n
-# equal terms have a common sign: a BLAS that adds terms one by one had relative errors of n eps / 110.
+# Bounds the relative rounding error of sums over n rows and of factorisations of size m. The n term is for sums of
+# equal terms, whose errors have a common sign: n eps / 110 was measured with a BLAS that adds terms one by one.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
-# Returns the relative rounding error of squared E-norms, like certify_slack() in C.
+# Bounds the relative rounding error of |v|_E^2 = v'(K - Q) v, like certify_slack() in C.
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
 # Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# Returns a jitter above the factorisation errors of k(Z, Z) if many points of Z are almost equal. Then rounding errors
-# have a common sign, and grow like m^2 eps / 80.
+# Returns a jitter for m inducing points of which many may be almost equal. The errors of the factorisation of k(Z, Z)
+# then have a common sign and grow like m^2 eps / 80.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

@@ -1,4 +1,5 @@
-# Computes the reference of certificates: a posterior on more inducing points, and local kriging beside it.
+# Computes references for certificates (posteriors on more inducing points than the fit), and kriging on nearest
+# neighbours.
 
 #' Compute a reference for certificates, or the exact mean
 #'
@@ -51,7 +52,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 
-# Returns the reference on the given distinct points, see dtc_on_points().
+# Returns the reference on the points z, which must be distinct, with a correction of its mean towards the exact mean.
 reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_seconds = 10) {
   tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
@@ -61,10 +62,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns a goal for exact_mean(): certificates are at most `share` of the distance between the means of the fit and of
-# the reference, in the median over some rows. Returns NULL if the certificates already are that small. With nearest
-# neighbours it suffices that kriging (64 neighbours) certifies the mean to a tenth of its distance from the fit's mean,
-# in the median over 32 rows.
+# Returns the goal for exact_mean(). The error bound shall be at most `share` of the distance between the means of fit
+# and reference, in the median over 200 rows. With nearest neighbours as preconditioner, it suffices that kriging bounds
+# the error by a tenth of its distance from the fit's mean, in the median over 32 rows. Returns NULL if the goal is met
+# already.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -89,13 +90,13 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns the number of inducing points of a fit, or its default. Fits with neighbours have few points, but their
-# certificates need as many points as those of other fits.
+# Returns the number of inducing points for a certificate. Fits with neighbours have few points, but certificates need
+# as many as without neighbours.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
   effects <- vapply(c(fit$factors$groupings, fit$near$groupings), effects_of_grouping, 0)
-  m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own, for at most 1,000 effects
+  m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
 # Adds a reference on the points of the auxiliary distribution to a fit. After an interrupt the fit is unchanged.
@@ -108,13 +109,13 @@ add_reference <- function(fit, data, state) {
   fit
 }
 
-# Removes the correction of the mean from the reference of a fit without its data, which cannot use it.
+# Removes the correction from the reference of a fit that keeps no data. The correction could not be used without data.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
 }
 
-# Returns the given reference, checked and with its norms, or computes one.
+# Returns the reference `given`, checked and with norms, or computes one if it is NULL.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))
@@ -173,17 +174,17 @@ sampled_rows <- function(rows, size) {
 
 # ---- local kriging --------------------------------------------------------------------------------------------------
 
-# For any weights w on the rows, with J(w) = k(x,x) - 2 w'k_x + w'(K + s2 I) w and h = k_x - (K + s2 I) w,
+# Kriging predicts f(x) by w'y with weights w on the nearest neighbours of x. For any w, let k_x = k(X, x), J(w) =
+# k(x,x) - 2 w'k_x + w'(K + s2 I) w and h = k_x - (K + s2 I) w. For any v, with r = y - (K + s2 I) v,
 #   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
-#   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r,     r = y - (K + s2 I) v, any v.
-# Kriging weights on the nearest neighbours of x make h small. They are sparse, so that J and h need no pairs of all
-# rows. certify.h has the bounds on the norms and the rounding.
+#   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r.
+# Good weights make h small. Sparse w need no pairs of all rows. The norms' bounds are in certify.h.
 
-# Returns the number of neighbours of a group of rows. The option 0, for tests, turns off kriging and the exact
+# Returns the number of neighbours that close rows share. Tests set the option to 0 to turn off kriging and the exact
 # posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
-# Divides the rows of x into groups of at most `most` neighbours. Returns list(order, start): group i begins at
+# Divides the rows of x into groups of at most `most` close rows. Returns list(order, start): group i begins at
 # order[start[i] + 1].
 near_groups <- function(kernel, x, most) {
   u <- sweep(x, 2L, kernel_lengths(kernel, ncol(x)), "/")
@@ -198,7 +199,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns a matrix with a column for each group: the n_c rows of the data that rank first as neighbours of its members.
+# Returns a matrix with a column for each group: n_c rows of the data near its members.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
@@ -210,10 +211,10 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Returns kriging weights of functionals and the bounds that follow, in the reference's scale: list(fun, order, group,
-# rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Column i of W has the weights of the data's rows[, group[i]] for
-# value order[i] of f. Each functional of another kind is a group of its own: its neighbours are those of its rows, and
-# `k` has its covariances with the rows.
+# Computes kriging weights of functionals and bounds by them, in the reference's units. The result is list(fun, order,
+# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Column i of W has the weights of the data's rows[,
+# group[i]] for functional order[i]. Values of f share neighbours in groups; other functionals have neighbours of their
+# own.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -241,9 +242,9 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance. With a correction,
-#   |exact mean - (k'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
-# up to rounding in r, in k'v and in w'r.
+# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance (see above). With a correction v of residual
+# r,
+#   |exact mean - (k'v + w'r)| <= |h| |r|  in that norm, plus rounding.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun
@@ -278,16 +279,16 @@ kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }
 
-# Returns w'r for each row of x.
+# Returns w'r, the kriging prediction of the residual r, for each functional.
 kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# Returns the size of groups that share neighbours. It grows with the number of rows.
+# Returns how many close rows share neighbours, which increases with the number n of rows.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
-# Returns how many of n rows a call of the engine can krige in the seconds left: at most 1,024, or 0 if there is no time
-# for 64. Every call computes A for all rows of the data.
+# Returns how many of n functionals krige() can treat in the seconds left: at most 1,024, or 0 if there is no time for
+# 64. Each call also computes the features of all rows of the data.
 points_in_time <- function(reference, data, n, left) {
   N <- as.double(nrow(data$x))
   m <- reference$m

@@ -1,11 +1,11 @@
-# Represents the response of a fit by its row of the table (response-table.R), and makes the engine's input.
+# Represents the likelihood of a fit by a row of a table (response-table.R), and makes the engine's input.
 #
-# A likelihood in a fit is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape
-# parameter, learned = TRUE if theta is learned, df, unit = of f, label, levels = of a factor response, trials = TRUE if
-# a row may have several). It is NULL for Gaussian fits. Sites, the responses of rows, are list(y, size, weight, offset)
-# in the order of data$x; engine_sites() converts them for the engine.
+# A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape parameter,
+# learned = TRUE if theta is learned, df, unit = of f, label, levels = of a factor response, trials = TRUE if a row may
+# have several). It is NULL for Gaussian responses. "Sites" are the responses of the rows of data$x, list(y, size,
+# weight, offset); engine_sites() converts them for the engine.
 
-# Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
+# Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform.
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
 
 as_response <- function(likelihood, transform = NULL) {
@@ -25,17 +25,17 @@ as_response <- function(likelihood, transform = NULL) {
   row
 }
 
-# Returns TRUE if each row has one of two classes, and not a number of successes.
+# Returns TRUE if each row is a success or a failure, and FALSE for numbers of successes in several trials.
 has_classes <- function(response) response$reads == "classes" && !response$trials
 
 is_ordered <- function(response) response$reads == "ordered"
 
-# Returns the number of latent functions: the number of classes minus 1, else 1.
+# Returns the number of latent functions: for several unordered classes one less than their number, else 1.
 functions_of_f <- function(likelihood) {
   if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
 }
 
-# Returns the kind of response, which selects its rows in the table of predict() (predict.R).
+# Returns the kind of response, by which predict.R selects how predictions are named and shaped.
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
   if (has_labels(response)) return("labels")
@@ -43,7 +43,7 @@ response_kind <- function(response) {
   if (has_classes(response)) "classes" else "other"
 }
 
-# Words name the approximation in titles, for estimation and for the value of logLik().
+# These words name the approximation: in titles, in the line about estimation, and for the value of logLik().
 approximation_words <- list(
   laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors",
               evidence = "Laplace"),
@@ -52,8 +52,8 @@ approximation_words <- list(
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns the input of the engine and of working rows: the responses, `constant` (the terms of log p without f), and
-# `concave` (TRUE if log p is concave in f).
+# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f) and `concave`
+# (TRUE if log p is concave in f).
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   if (has_labels(response)) { # `center` has the constant mean of each class
@@ -78,19 +78,19 @@ log_constant <- function(likelihood, sites) {
   w * constant + numeric(length(sites$y))
 }
 
-# Returns the responses of some rows for a problem of learning: list(learned, shape, unit, theta_middle) and two
-# functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns the
-# derivative in log theta of the penalised log marginal likelihood or of the variational bound. e comes from the engine.
+# Returns what learning needs of the responses: list(learned, shape, unit, theta_middle) and two functions of the shape
+# parameter theta. at(theta, center) is engine_sites(); slope(theta, engine, e) is the derivative in log theta of the
+# log marginal likelihood with prior, or of the variational bound. e is the engine's result at theta.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
   w <- sites$weight %||% 1
-  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # one sum for each shape parameter
+  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # sums for each shape parameter
   slope <- function(theta, engine, e) {
     response <- as_response(with_theta(theta))
     slopes <- function(f) {
       if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
-      learned <- seq_along(theta) # given parameters have no derivative
+      learned <- seq_along(theta) # not the given parameters
       lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
     }
     if (response$approx == "vi") {
@@ -105,8 +105,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
-# h^4 / 30 = 3.3e-14 times the fifth derivative in log theta, plus rounding.
+# Returns the derivatives theta_slopes() in log theta (response-table.R), a column for each shape parameter, by
+# differences of four points. The error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -124,7 +124,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
-# Returns the constant mean to start from; for several classes, the logs of their shares.
+# Returns the constant mean at which learning starts; for several classes, the logs of their shares.
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
@@ -135,11 +135,12 @@ center_start <- function(likelihood, sites) {
   (response$start %||% response$link$start)(sites, w)
 }
 
-# Returns list(lower, upper), the range of W at each row for f - e to f + e.
+# Returns list(lower, upper), the range of W (minus the second derivative of log p) at each row for f between f - e and
+# f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
-  if (!is.null(row$curvature)) { # the user states the range
+  if (!is.null(row$curvature)) { # range by the user's family
     w <- sites$weight %||% 1
     return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
   }
@@ -154,9 +155,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper), the range of averages of W between f and f + t, |t| <= e. `range` is the range of W
-# itself. If a part of W has one extreme (turn), its averages are extreme at t = -e, 0 or e, or bounded by W at the
-# turn. If W hardly varies, average() loses digits, and `range` is used.
+# Returns list(lower, upper), the range at each row of the average of W from f to f + t, over |t| <= e. `range` is the
+# range of W itself. If W (or each part of it) has one extreme, the average is extreme at t = -e, 0 or e, or bounded by
+# W at its extreme. If W hardly varies, averages lose digits, and `range` is returned.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -182,7 +183,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Returns list(lower, upper) from values(part, turns), vectors that include the extremes of each part.
+# Returns list(lower, upper), a range of a sum of parts. values(part, turns) returns values of a part, a list of
+# vectors, that include its extremes. `rounding` widens the range.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -194,9 +196,9 @@ range_of_parts <- function(response, sites, rounding, values) {
 
 # ---- probabilities of classes, averaged over f ----------------------------------------------------------------------
 
-# Returns list(z, weight), points and weights of an average over q standard normals. For q up to two it is the trapezoid
-# rule, whose error is below 1e-5 for sds of log odds up to `wide_odds`. For larger q it is a lattice of 1,024 points
-# (roots of primes) with their mirror images, whose error bench/classes-average.R measures.
+# Returns list(z, weight), points and weights of an average over q standard normals. For q up to 2 the trapezoid rule
+# has an error below 1e-5 if the sd of log odds is at most `wide_odds`. For larger q, 1,024 points of a lattice (by
+# roots of primes) and their mirror images are used, with the error measured in bench/classes-average.R.
 normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   if (q <= 2L) {
     grid <- seq(-6.6, 6.6, by = step)
@@ -211,8 +213,8 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   list(z = rbind(z, -z), weight = rep(0.5 / length(unit), 2L * length(unit)))
 }
 
-# Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd. `...` is for normal_rule().
-# Two or three classes with wide distributions have their own rule.
+# Returns list(mean, sd), n x K matrices: the class probabilities averaged over the log odds `f`, and their sds. For two
+# or three classes, rows with a large variance have a rule of their own (wide_moments()).
 class_moments <- function(f, step = 0.3, ...) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
@@ -234,15 +236,15 @@ class_moments <- function(f, step = 0.3, ...) {
   list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
 }
 
-# Returns the largest sd of the log odds of two classes in each row, for two or three classes.
+# Returns for each row the largest sd of the log odds between two classes, if there are two or three (q + 1).
 widest_odds <- function(var, q) {
   sqrt(pmax(if (q == 1L) var[, 1L] else pmax(var[, 1L], var[, 4L], var[, 1L] + var[, 4L] - 2 * var[, 2L]), 0))
 }
 
-# Returns list(mean, square): the averages of the probabilities, and of their squares, of two or three classes with log
-# odds N(mean, S) against the first. The trapezoid rule goes along b, the log odds with the largest sd, in steps of at
-# most 4 `step`. Log odds of the third class have derivatives between 0 and 1 in b, so the integrand is smooth at this
-# step. Given b, the average is that of a logistic function.
+# Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares, for log
+# odds against the first class with distribution N(mean, S). The trapezoid rule goes along b, the log odds with the
+# largest variance, in steps of at most 4 `step`. Given b, a logistic function is averaged. The integrand is smooth,
+# because other log odds have derivatives between 0 and 1 in b.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -275,8 +277,8 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns the averages of plogis(f) and of its square, f ~ N(mean, sd^2). The derivative of plogis is analytic for
-# imaginary parts below pi, so steps of 1 have an error of 3e-9 for sd > 4; the square is p - p (1 - p).
+# Returns the averages of plogis(f) and of its square over f ~ N(mean, sd^2). For sd > 4 the sum is over the derivative
+# of plogis, in steps of 1 (error 3e-9); the square is p - p (1 - p).
 logistic_moments <- function(mean, sd) {
   if (sd <= 4) {
     return(list(mean = normal_average(stats::plogis, mean, sd),
@@ -290,7 +292,7 @@ logistic_moments <- function(mean, sd) {
   list(mean = first, square = first - slope)
 }
 
-# Returns the columns of the Cholesky factors of the covariance matrices in the rows of `var`: a list of n x q matrices.
+# Returns the columns of the Cholesky factors of n covariance matrices (the rows of `var`), as a list of n x q matrices.
 # A pivot that rounding makes negative counts as 0.
 row_choleskys <- function(var, q) {
   n <- nrow(var)

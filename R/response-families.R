@@ -1,25 +1,27 @@
-# Defines families beyond those of glm(): responses that are known up to an interval (ordered classes, censored numbers
-# and times), and likelihoods by the user's expression.
+# Defines families beyond those of glm(): responses known up to an interval (ordered classes, censored numbers and
+# times), and likelihoods by a user's expression.
 #
-# Intervals: with T(y) = f + s e, the noise e has the distribution function F, and T(y) is known to be in [L, U]:
+# With a transform T (log for times), T(y) = f + s e, where e has the distribution function F. If T(y) is known to be in
+# [L, U],
 #
 #   p(y | f) = F((U - f) / s) - F((L - f) / s),   or F'((L - f) / s) / s if L = U.
 #
-# Log-concave noise makes log p concave in f.
+# Log-concave F' makes log p concave in f.
 
-# Returns a family in the form that users give.
+# Returns a family object, such as users give to pfdtc().
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
-# Adds the default elements to a row of the table.
+# Adds defaults to a row of the table of likelihoods (response-table.R).
 with_defaults <- function(row) {
   defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity,
                    draw = function(mean, size, theta) row$quantile(stats::runif(length(mean)), mean, size, theta))
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each noise has cdf, quantile, `ratio` ("hazard" or "odds" if that is proportional to e^(-f / s)), growth(s) = E e^(s
-# e), `variance` of e, best(L, U, s), the f that makes [L, U] most likely, `parts`, the W of an interval as a sum of
-# terms with one extreme each, at `turns`, and `bend`, half of the largest |F''| if F is not symmetric.
+# Each entry is a distribution of the noise e: cdf, quantile, variance, `ratio` (what is proportional to e^(-f / s):
+# "hazard" or "odds"), growth(s) = E e^(s e), and best(L, U, s), the f that makes [L, U] most likely. `parts` splits W
+# of an interval into terms with one extreme each, at `turns`. `bend` is half of the largest |F''| if F is not
+# symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
@@ -44,20 +46,21 @@ noises <- list(
     parts = function(sites) gumbel_parts(sites),
     turns = function(sites) list(gumbel_parts(sites)[[2L]]$size - sites$shape[2L] * log(gumbel_turn))))
 
-# W is the sum of W for a response above L, which decreases in f, and of W for a response below U', where e^U' = e^U -
-# e^L in units of s. The second is h(w) (w + h(w) - 1), h(w) = w / (e^w - 1), w = e^((U' - f) / s), with one extreme.
+# Splits W (minus the second derivative of log p) of an interval [L, U] with Gumbel noise into two terms with one
+# extreme each. One is W for a response above L. The other is h(w) (w + h(w) - 1), h(w) = w / (e^w - 1), w = e^((U' - f)
+# / s), with e^U' = e^U - e^L.
 gumbel_turn <- 1.8604709451
 
 gumbel_parts <- function(sites) {
   s <- sites$shape[2L]
   L <- sites$y
   U <- ifelse(L == sites$size, Inf, sites$size + s * log(-expm1(-(sites$size - L) / s)))
-  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # an exactly observed response has the same W
+  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # serves exact responses, too
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), or the upper end of a class; down(t, theta) is the
-# response with T(y) = t; ends(sites, theta) is list(L, U, scale).
+# Returns a row of the table of likelihoods. link(mean) is f, up(y, theta) is T(y) (for a class, its upper end), down(t,
+# theta) is the response with T(y) = t, and ends(sites, theta) is list(L, U, scale).
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -75,7 +78,8 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the cut points of classes 1 to K. The first is 0, because f has a mean; theta has the widths of inner classes.
+# Returns the ends of the K classes on the scale of f. The first cut is 0, because f has a mean; theta has the distances
+# of the cuts.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -96,7 +100,7 @@ ordinal_row <- function(noise, link) {
     expected = function(f, theta) 1 + Reduce(`+`, lapply(c(0, cumsum(theta)), function(c) 1 - e$cdf(c - f))))
 }
 
-# Returns the weighted number of rows of each class, plus a half.
+# Returns the weighted number of rows of each class plus 1/2, so that none is 0.
 counts_of_classes <- function(y, w, K) vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5
 
 cuts_of_shares <- function(noise, sites, w, K) {
@@ -111,8 +115,8 @@ ordinal <- function(link = c("logit", "probit", "cloglog")) {
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-# Defines the rows of censored times and numbers. sites$y and sites$size are the ends of the interval of a response,
-# which are equal if it was observed exactly.
+# Defines the likelihoods of censored times and numbers. A response is known to be between sites$y and sites$size, which
+# are equal if it was observed.
 
 # Weibull, log-logistic and log-normal times have log y = f + s e, where theta is s.
 times_row <- function(noise, name, label) {
@@ -138,7 +142,8 @@ tobit_row <- interval_row(
   start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median of the middles of the intervals, or of their known ends; 0 if no end is known.
+# Returns the median of the intervals' middles (of the finite end if the other is infinite), minus the offset, or 0 if
+# there is none.
 middle_of_ends <- function(L, U, offset) {
   known <- known_numbers(L, U) - offset
   if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
@@ -212,8 +217,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- a family by the user's expression ------------------------------------------------------------------------------
 
-# Defines a likelihood by the user's expression in f and y. Its derivatives come from stats::D(), and the engine reads
-# it as programs (src/program.h).
+# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives, and the engine
+# evaluates all as programs (src/program.h).
 
 #' Define a likelihood
 #'
@@ -285,7 +290,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   programs <- list(l, g, W, call("-", slope(W)), weight)
   learned <- names(parameters)[is.na(parameters)]
   values <- function(theta) c(as.list(known), stats::setNames(as.list(theta), learned))
-  lapply(programs, program_of, values = values(rep(1, length(learned)))) # stops if the engine cannot compute a program
+  lapply(programs, program_of, values = values(rep(1, length(learned)))) # stops at functions that the engine lacks
   row <- with_defaults(list(
     name = "own", label = "user-defined", call = "gp_family()", links = "latent", reads = "own", concave = concave,
     site = if (concave) "own" else "own_expected", shape = if (length(learned)) learned, support = support,
@@ -306,7 +311,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   new_family("own", "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean))
 }
 
-# Returns the expression of a one-sided formula, or of the body of a function.
+# Returns the expression in a one-sided formula, or in the body of a function.
 expression_of <- function(given, argument, names) {
   e <- if (inherits(given, "formula")) given[[length(given)]] else if (is.function(given)) body(given)
   if (is.call(e) && identical(e[[1L]], as.name("{")) && length(e) == 2L) e <- e[[2L]]
@@ -330,11 +335,12 @@ terms_of_sum <- function(e) {
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
-# These are the numbers of operations in src/program.c.
+# The engine knows each operation of a program by its number in src/program.c.
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
-# Returns the steps of an expression, with parameters replaced by `values`.
+# Returns the program that evaluates an expression, as numbers: operations and constants. Parameters have these
+# `values`.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
     return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))
@@ -363,13 +369,13 @@ engine_programs <- function(programs, values) {
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-# Stops if the user defined the likelihood, because a distribution of responses is needed.
+# Stops if the likelihood is a user's expression, which does not give the distribution function of a response.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")
 }
 
-# Returns a sentence for certificates, or NULL for likelihoods of the table.
+# Returns a sentence on what certificates take from the user's gp_family() without proof, or NULL for other families.
 stated_claims <- function(likelihood) {
   row <- likelihood$row
   if (is.null(row)) return(NULL)

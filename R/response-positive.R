@@ -1,12 +1,12 @@
-# Defines the rows of positive responses: Tweedie's numbers of at least 0, and counts that are not 0.
+# Defines responses that are positive: Tweedie's numbers (which may be 0), counts above 0, and classes.
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Above this number R's quantile functions are too slow or missing, and 1 / y is below rounding. Then a Poisson count is
-# y + sqrt(y) u, and a negative binomial count is its rate times Gamma(theta) / theta.
+# Larger counts are approximated, because R's quantile functions are slow or missing: a Poisson count by y + sqrt(y) u
+# with normal u, a negative binomial count by its rate times Gamma(theta) / theta.
 large_count <- 1e9
 
-# Returns log(sum(exp(.))) of each row.
+# Returns log(rowSums(exp(logs))) without overflow.
 log_row_sums <- function(logs) {
   top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
   top + log(rowSums(exp(logs - top)))
@@ -14,16 +14,17 @@ log_row_sums <- function(logs) {
 
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
-# Tweedie's response has mean e^f and variance phi mean^p, 1 < p < 2: the sum of a Poisson number of gamma variables.
-# theta is c(phi, odds), p = 1 + odds / (1 + odds). If the user gives p, odds are fixed but still part of theta.
+# Returns the parameters of Tweedie's response, the sum of a Poisson number (of this `rate`) of gamma variables (of this
+# `size` and `scale`). Its mean is e^f, its variance phi mean^p, 1 < p < 2. theta is c(phi, odds), p = 1 + odds / (1 +
+# odds).
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns list(n, by): whole numbers n around the middle of a sum's terms (columns), at distance `by`. The terms
-# decrease like a normal density with the given sd; a wide sum skips terms, like the trapezoid rule of an integral.
+# Returns list(n, by): for each row, whole numbers n around the `middle` of a sum over n whose terms decrease like a
+# normal density with this sd. If the sd is large, only every `by`-th term is used, as in the trapezoid rule.
 terms_around <- function(middle, sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
@@ -31,7 +32,8 @@ terms_around <- function(middle, sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns the terms of log p without f and their derivatives in log theta, by the series of Dunn and Smyth (2005).
+# Returns the terms of log p that do not contain f and their derivatives in log theta, by the series of Dunn and Smyth
+# (2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -46,14 +48,15 @@ tweedie_series <- function(theta, y) {
   each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
   value <- log_row_sums(each)
   share <- exp(each - value)
-  # Compute the derivative in p, with a' = -1 / (p - 1)^2.
+  # Compute the derivative of the log series in p. a = (2 - p) / (p - 1) has the derivative a' = -1 / (p - 1)^2.
   slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
   out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
                    rowSums(share * slope) * (p - 1) * (2 - p))
   out
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2) by the trapezoid rule, with steps below the width of P(Y <= y | f).
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are smaller than the width of the
+# function.
 tweedie_cdf <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   given <- function(f) {
@@ -70,7 +73,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
   pmin(Reduce(`+`, lapply(seq_along(grid), function(i) weight[i] * given(mu + s * grid[i]))), 1)
 }
 
-# Returns the quantile of the averaged distribution: 0, or the root by false position in log y (Illinois algorithm).
+# Returns the p-quantile after averaging over f: 0, or a root in log y by false position (Illinois algorithm).
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
@@ -165,8 +168,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
-# Returns the mean m / (1 - e^-m) of a Poisson count that is not 0, m = e^f. rate_of() is the inverse by Newton's method
-# in log m: the derivative of the log mean is 1 - m / (e^m - 1).
+# Returns the mean m / (1 - e^-m), m = e^f, of a Poisson count that is not 0. rate_of() below is the inverse, by
+# Newton's method in log m: the log mean has the derivative 1 - m / (e^m - 1).
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
@@ -220,9 +223,9 @@ truncated_row <- list(
 #' @export
 truncated_poisson <- function() new_family("truncated_poisson", "log")
 
-# Handles responses that are one of K classes in each row: the family multinomial(), and distributions of log odds and
-# probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second and later
-# classes against the first, and their covariance matrix at each row, column by column.
+# Defines multinomial(), for responses that are one of K unordered classes. Distributions of f at n rows are in log odds
+# of the later classes against the first: list(mean [n, K - 1], var [n, (K - 1)^2]), covariance matrices column by
+# column.
 
 #' Model responses with several classes, ordered or not
 #'
@@ -257,12 +260,12 @@ truncated_poisson <- function() new_family("truncated_poisson", "log")
 #' @export
 multinomial <- function() new_family("multinomial", "softmax")
 
-# Returns TRUE if each row has one of several unordered classes, so that f is a vector.
+# Returns TRUE if responses are one of several unordered classes, so that f is a vector.
 has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(y, levels), where y has the number of each row's class.
+# Returns list(y, levels), with the number of each row's class in y.
 read_labels <- function(response, argument, n, ordered) {
   refuse_if(ordered && !is.ordered(response), argument,
             if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
@@ -279,7 +282,7 @@ read_labels <- function(response, argument, n, ordered) {
   list(y = as.double(response), levels = levels)
 }
 
-# Returns the levels of a factor. Stops unless it has two levels, or with `several` at least two.
+# Returns the levels of a factor. Stops unless there are two, or at least two if `several`.
 check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
@@ -289,7 +292,7 @@ check_classes <- function(levels, argument, several) {
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 
-# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1).
+# Returns K - 1 orthonormal contrasts of K classes as columns.
 class_contrasts <- function(K) {
   C <- unname(stats::contr.helmert(K))
   C / rep(sqrt(colSums(C^2)), each = K)
@@ -297,13 +300,12 @@ class_contrasts <- function(K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-# Returns some rows of a distribution of f, a list of vectors or of matrices.
 take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
 
-# Converts orthonormal contrasts to log odds against the first class, D times a contrast. D V is computed for all rows
-# at once, then (D V)' D'.
+# Converts the distribution of contrasts of classes to that of log odds against the first class, which are D times the
+# contrasts: the covariances are D V D'.
 as_log_odds <- function(at, center) {
   n <- nrow(at$mean)
   q <- ncol(at$mean)
@@ -314,7 +316,7 @@ as_log_odds <- function(at, center) {
        var = matrix(matrix(half, n * q) %*% t(D), n))
 }
 
-# Returns probabilities (n x K) from log odds (n x (K - 1)).
+# Returns class probabilities (n x K) from log odds against the first class (n x (K - 1)).
 softmax_of <- function(odds) {
   odds <- cbind(numeric(nrow(odds)), odds)
   top <- odds[cbind(seq_len(nrow(odds)), max.col(odds, "first"))]
@@ -322,8 +324,8 @@ softmax_of <- function(odds) {
   p / rowSums(p)
 }
 
-# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its slopes in f of all classes (columns): 1 for class
-# k, and minus the share in 1 - p_k for another. 1 - p_k itself is 0 in double precision if the class is nearly certain.
+# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its derivatives in f of all classes (columns): 1 for
+# class k, and -p_j / (1 - p_k) for class j. It avoids 1 - p_k, which rounds to 0 if the class is nearly certain.
 log_odds_of_class <- function(odds, k) {
   f <- cbind(numeric(nrow(odds)), odds)
   others <- f[, -k, drop = FALSE]
@@ -334,7 +336,8 @@ log_odds_of_class <- function(odds, k) {
   list(value = f[, k] - others[top] + log(share[top]), slope = slope)
 }
 
-# Returns list(lwr, upr), the ends of intervals of log odds between odds[[1]] and odds[[2]], converted by show().
+# Returns list(lwr, upr), ends of an interval for log odds. Their means are between odds[[1]] and odds[[2]], and show()
+# converts the ends.
 ends_of_odds <- function(odds, sd, level, show) {
   half <- stats::qnorm((1 + level) / 2) * sd
   list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))

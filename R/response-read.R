@@ -1,4 +1,4 @@
-# Reads families as users give them, and reads and checks responses.
+# Reads the argument `family` as users give it, and reads and checks responses.
 
 #' @rdname student
 #' @export
@@ -60,7 +60,7 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
-# Returns the family in the form that users give.
+# Returns the family of a fit as an object that the argument `family` accepts.
 #' @rdname gp_fit-regression
 #' @method family gp_fit
 #' @rawNamespace S3method(stats::family,gp_fit)
@@ -80,7 +80,7 @@ family.gp_fit <- function(object, ...) {
   do.call(new_family, c(list(row$name, likelihood$link), likelihood[kept], likelihood["theta"]))
 }
 
-# Returns the likelihood of a family, or NULL for Gaussian responses. `approx` is the approximation.
+# Returns the likelihood of a family (see response-engine.R), or NULL for Gaussian responses.
 as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
   approx <- check_choice(approx, c("laplace", "vi"), "approx")
@@ -89,7 +89,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
-    # Families of mgcv and MASS have theta or, like mgcv::nb() without theta, learn it.
+    # Families of mgcv and MASS give theta, or leave it out to have it learned.
     theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
@@ -124,8 +124,8 @@ as_likelihood <- function(family, approx = "laplace") {
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(response, y, size, weight, levels): the response for residuals (a share of successes), successes or
-# counts, trials, and weights that multiply log likelihoods. Trials and weights are NULL if all are 1.
+# Returns list(response, y, size, weight, levels): the response as used for residuals (a share of successes), numbers y
+# of successes or counts, trials `size`, and weights of log likelihoods. `size` and `weight` are NULL if all are 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
@@ -152,7 +152,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
-  if (size > 1e30 || size > 0 && size < 1e-30) { # squares of responses are in units of f
+  if (size > 1e30 || size > 0 && size < 1e-30) { # keeps squares representable
     abort_input(argument, sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
                 hint = "Divide it by a constant.")
   }
@@ -160,7 +160,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
-# Returns the response of further rows, and checks that their classes are classes of the fit.
+# Returns the response of new rows. Stops if they have a class that is not in the fit.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels
   labels <- has_labels(response_of(fit))
@@ -174,7 +174,7 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-# Returns list(y, size, response): the ends of the interval of each row, and a number to draw in figures.
+# Returns list(y, size, response) of censored responses: the ends of their intervals, and a number to draw in figures.
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")
@@ -182,7 +182,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
               hint = "Use type right, left or interval. Delayed entry and several events are not available.")
     m <- unclass(response)
     time <- m[, if (type == "interval") "time1" else "time"]
-    # In the code of an interval, 0 is right-censored, 1 observed, 2 left-censored and 3 an interval.
+    # A Surv object of type "interval" has the codes 0 right-censored, 1 observed, 2 left-censored, 3 interval.
     status <- if (type == "left") ifelse(m[, "status"] == 1, 1, 2) else m[, "status"]
     L <- ifelse(status == 2, if (positive) 0 else -Inf, time)
     U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
@@ -210,7 +210,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
-# Returns a numeric response whose elements are all ok().
+# Checks a numeric response: ok(y) must be TRUE for all elements, else an error says what is wanted.
 read_numbers <- function(response, argument, n, ok, want) {
   y <- check_vector(response, argument, n)
   bad <- which(!ok(y))
@@ -218,7 +218,7 @@ read_numbers <- function(response, argument, n, ok, want) {
   y
 }
 
-# Returns list(y, size, weight, levels). `size` has numbers of trials, or is NULL for single trials.
+# Returns list(y, size, weight, levels) of a binomial response. `size` has numbers of trials, or is NULL if all are 1.
 read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {
     pairs <- check_matrix(response, argument)
@@ -227,7 +227,7 @@ read_binomial <- function(response, weights, argument, n) {
     refuse_if(nrow(bad), argument, format(pairs[bad[1L, , drop = FALSE]]), "whole numbers of successes and failures",
               where = sprintf("row %d, column %d", bad[1L, 1L], bad[1L, 2L]))
     size <- unname(rowSums(pairs))
-    # A row without trials has no information, so its weight is 0.
+    # Rows without trials get weight 0, because they have no information.
     if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
     return(list(y = unname(pairs[, 1L]), size = size, weight = weights))
   }
@@ -252,7 +252,7 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
-# Adds data$sites, the responses of the used rows. `read` is the result of read_response() for all given rows.
+# Adds data$sites, the responses of rows of positive weight. `read` is the result of read_response() for all rows.
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -266,17 +266,17 @@ with_sites <- function(data, read, offset) {
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
 
-# Finds the family of a response if none is given: numbers are Gaussian, factors, text and logicals are classes, and a
-# survival::Surv() object has times.
+# Chooses the family if the user gives none: Gaussian for numbers, classes for factors, text and logicals, and times for
+# a survival::Surv() object.
 
-# Returns list(likelihood), or list(family, likelihood) from the response if `likelihood` is "by response".
+# Returns list(likelihood) as given. If it is "by response", returns list(family, likelihood) according to the response.
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   family <- family_of_response(response, name)
   list(family = family, likelihood = as_likelihood(if (identical(family, "times")) weibull() else family))
 }
 
-# Returns the family of a response: NULL for numbers, or "times" if fits are needed to find it.
+# Returns the family for a response: NULL for numbers, and "times" if fits have to choose between families of times.
 family_of_response <- function(response, name) {
   told <- function(family, call, what) {
     numbers <- length(levels) > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
@@ -288,7 +288,7 @@ family_of_response <- function(response, name) {
   if (!is.factor(response) && !is.character(response) && !is.logical(response)) return(NULL)
   if (!is.null(dim(response))) return(NULL)
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
-  if (length(levels) > max(2, length(response) / 2)) return(NULL) # text that is not a class is refused elsewhere
+  if (length(levels) > max(2, length(response) / 2)) return(NULL) # an error follows elsewhere: these are no classes
   classes <- sprintf("%d classes", length(levels))
   refuse_if(length(levels) < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
             hint = "Classes need two different values.")
@@ -299,7 +299,7 @@ family_of_response <- function(response, name) {
   told(stats::binomial(), "binomial()", sprintf("has two classes, with success \"%s\"", levels[2L]))
 }
 
-# Fits each family of times by fit_with(family), and returns the fit with the largest log marginal likelihood.
+# Fits each family of times by fit_with(family) and returns the fit with the largest log marginal likelihood.
 best_of_times <- function(fit_with) {
   fits <- lapply(list(`weibull()` = weibull(), `loglogistic()` = loglogistic(), `lognormal()` = lognormal()), fit_with)
   evidence <- vapply(fits, `[[`, 0, "evidence")
@@ -345,7 +345,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # the name of `weight` is replaced by its program
+  weight <- function() { # gives the same name to `weight` and its program
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }
@@ -374,7 +374,7 @@ print.pfdtc_family_check <- function(x, ...) {
   invisible(x)
 }
 
-# Stops if the properties that a family states do not hold at the responses.
+# Stops if a property that a user's family states (such as concavity) does not hold at up to 40 responses.
 check_own_family <- function(likelihood, y) {
   if (is.null(likelihood$row)) return(invisible())
   y <- unique(y)

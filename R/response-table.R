@@ -31,14 +31,14 @@
 #   ratio(theta)         the power of e^f that is a ratio between rows, named by the quantity (by default by the link)
 #   turns(sites), parts(sites)            the f where W has extremes; sites whose W add up and have only these extremes
 #
-# `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
-# A response with "labels" has K - 1 functions and no functions of its mean: see response-positive.R.
+# theta is c(shape parameter, degrees of freedom). `mean` is for one trial; y counts the successes in `size` trials.
+# Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean, see response-positive.R.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# moments(mean, var) of a link returns list(mean, sd) of inv(f) for f ~ N(mean, var); the default uses quadrature.
-# `error` is the relative error of this mean and sd (absolute if the mean is bounded). `start` is a constant f to begin
-# with. pair(p, rest) is the link computed from p and rest = 1 - p, accurate near p = 1 too.
+# Each link has fun and its inverse inv. moments(mean, var) returns mean and sd of inv(f) for f ~ N(mean, var); the
+# default is quadrature. `error` is their relative error (absolute if the mean is bounded). start(sites, w) is a
+# constant f to begin with. pair(p, rest) is the link from p and rest = 1 - p, accurate near p = 1.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
@@ -91,22 +91,23 @@ share_of <- function(sites, w) {
   (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
 }
 
-# Returns the unit for priors of a response: a spread that outliers hardly change, or the sd if most are equal.
+# Returns the unit of f for priors: a robust sd of the response, or the sd if most responses are equal.
 spread_of <- function(y) {
   spread <- stats::mad(y)
   if (!(spread > 0)) spread <- stats::sd(y)
   if (isTRUE(spread > 0)) spread else 1
 }
 
-# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, whose error is negligible for analytic h.
+# Returns E h(f) for f ~ N(mean, sd^2) by the trapezoid rule. Its error is negligible if h is analytic.
 normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
   out
 }
 
-# Returns E h(f), f ~ N(mean, sd^2), also for large sd. Then the integrand is not smooth over f, but over the grid,
-# where term(t, (mean - t) / sd, sd) has the derivative of h at t or, by parts, h itself.
+# Returns E h(f) for f ~ N(mean, sd^2), also for large sd. In that case the sum goes over a grid of t, with term(t,
+# (mean - t) / sd, sd). The term is h(t) with a normal density, or the derivative of h with a normal probability (by
+# parts).
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -130,12 +131,12 @@ binomial_row <- list(
   draw = function(mean, size, theta) stats::rbinom(length(mean), size, mean),
   variance = function(mean, sd, size, theta) (mean * (1 - mean) - sd^2) / size,
   deviance = function(y, mean, size, theta) stats::binomial()$dev.resids(y, mean, size),
-  limit = function(u, y, size, theta, link) { # the link of B ~ Beta(y + 1, size - y)
+  limit = function(u, y, size, theta, link) { # the link at a draw of Beta(y + 1, size - y)
     q <- beta_quantiles(stats::pnorm(u), pmin(y, large_count) + 1, size - pmin(y, large_count))
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
-  # W of the probit is monotone for successes alone and for failures alone.
+  # For the probit, W is monotone in f if all trials are successes or all are failures, so these are separate parts.
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
     size <- sites$size %||% rep(1, length(sites$y))
@@ -154,17 +155,18 @@ poisson_row <- list(
   draw = function(mean, size, theta) stats::rpois(length(mean), mean),
   variance = function(mean, sd, size, theta) mean,
   deviance = function(y, mean, size, theta) stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
-  limit = function(u, y, size, theta, link) { # log G, G ~ Gamma(y + 1)
+  limit = function(u, y, size, theta, link) { # log of Gamma(y + 1)
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
   })
 
-# The engine's mean is theta e^f, so log theta is subtracted from f there.
+# The engine has the mean theta e^f, so log theta is subtracted from its f.
 nb_row <- list(
   name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
   site = "nb", shape = "theta", middle = 1,
-  # Compute log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger than the result.
+  # Compute log Gamma(y + theta) / (Gamma(theta) y!) by lbeta(), because its terms may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # If log theta increases, n = y + theta grows at the rate theta and f falls at the rate 1; p is the probability at f.
+  # In log theta, n = y + theta has the derivative theta, and the engine's f has the derivative -1. p is its
+  # probability.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -185,7 +187,7 @@ nb_row <- list(
   deviance = function(y, mean, size, theta) {
     2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta)))
   },
-  limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), B ~ Beta(y + 1, theta)
+  limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), B from Beta(y + 1, theta)
     p <- stats::pnorm(u)
     q <- beta_quantiles(p, pmin(y, large_count) + 1, theta)
     beyond <- log(y) + log(theta) - log(stats::qgamma(p, theta, lower.tail = FALSE))
@@ -210,12 +212,12 @@ gamma_row <- list(
   deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
   limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
 
-# Student's t response is y = f + s t, where theta is c(s, degrees of freedom). The engine's f lacks offset and mean,
-# which are subtracted from y, so that responses far from 0 lose no digits in y - f.
+# Student's t response is y = f + s t, with theta = c(s, degrees of freedom). The engine's f lacks offset and constant
+# mean; both are subtracted from y, so that responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
-  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # see response_units()
+  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # the rounding of y
   constant = function(y, size, theta) {
     df <- theta[2L]
     lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(theta[1L])
@@ -241,11 +243,11 @@ student_row <- list(
     quantile = function(theta, p, size, mu, s) {
       side <- sign(p - 0.5)
       p <- max(p, 1 - p)
-      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # at least the quantile of either part
+      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # the quantile of either term is a lower bound
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
     },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
-  # W is largest at the response and smallest at sqrt(3 df) s from it.
+  # W is largest at f = y and smallest at f = y +- sqrt(3 df) s.
   turns = function(sites) {
     away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]
     list(sites$y, sites$y - away, sites$y + away)
@@ -263,27 +265,27 @@ response_rows <- lapply(
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row), with_defaults)
 
-# Returns the row of a fit's likelihood; NULL stands for Gaussian responses.
+# Returns the row of the table for a likelihood; NULL stands for Gaussian responses.
 response_row <- function(likelihood) {
   likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 }
 
-# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus the quantile (accurate near 1), without R's warning.
+# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus it, accurate near 1, without R's warnings.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }
 
 # ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
 
-# t is normal with variance s^2 / q, where q is Gamma(df / 2, df / 2). The trapezoid rule is in log q: its integrand
-# decreases on both sides faster than exponentially or like q^(df / 2).
+# Returns a grid for Student's t as a mixture of normals: its variance is s^2 / q, with q from Gamma(df / 2, df / 2). In
+# log q, the integrand decreases fast on both sides, so the trapezoid rule is accurate.
 student_grid <- function(df) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2, 6, by = step)
   list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
 }
 
-# Returns the log of the average density of y.
+# Returns log p(y) for y = f + s t, averaged over f ~ N(mu, v).
 student_predictive <- function(theta, y, mu, v) {
   grid <- student_grid(theta[2L])
   logs <- vapply(seq_along(grid$q), function(i) {
@@ -292,7 +294,7 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns the average of normal() (pnorm() or dnorm()) at distances from mu.
+# Returns the distribution function (normal = pnorm) or density (dnorm) of y - mu for y = f + s t, f ~ N(mu, v).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance
@@ -302,8 +304,8 @@ student_mixture <- function(theta, distance, v, normal) {
   out
 }
 
-# Returns the quantile of a mixture of centred normals, p >= 1 / 2, starting from a smaller x. Above the centre the cdf
-# is concave, so that Newton steps never go too far. average(x, normal) averages pnorm() or dnorm().
+# Returns the p-quantile (p >= 1/2) of a mixture of normals with mean 0, by Newton steps from a smaller x. The cdf is
+# concave above 0, so steps never go too far. average(x, normal) averages pnorm() or dnorm() over the mixture.
 concave_quantile <- function(p, x, average) {
   for (i in 1:100) {
     step <- (p - average(x, stats::pnorm)) / average(x, stats::dnorm)

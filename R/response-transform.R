@@ -1,12 +1,12 @@
 # Transforms a response before it is modelled: f, kernel and noise are those of T(y), and predictions are transformed
-# back. A transform is NULL (none) or list(kind, lambda, centre, unit, ends, found, wider),
+# back. A transform is NULL (none) or list(kind, lambda, centre, unit, ends, found, wider):
 #
 #   log:         T(y) = log y, for positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,
 #     psi = ((1 + u)^lambda - 1) / lambda if u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) if u < 0.
 #
-# For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean. `ends` has T of the smallest
-# and the largest training response. `found` is TRUE if the fit chose the transform, and not the user.
+# `ends` has T of the smallest and the largest training response. `found` is TRUE if the fit chose the transform.
+# `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers.
 
 transforms <- c("log", "yeojohnson")
 
@@ -18,7 +18,7 @@ asks_for_transform <- function(transform) {
   !is.null(transform) && !(is.character(transform) && transform[1L] %in% c("auto", "none", "plain"))
 }
 
-# Returns v = log(1 + |u|) for the power z = (exp(lambda v) - 1) / lambda.
+# Returns v = log(1 + |u|), given its power transform z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
 transformed <- function(transform, y) {
@@ -31,7 +31,7 @@ transformed <- function(transform, y) {
   ifelse(u >= 0, size, -size)
 }
 
-# Returns log dT / dy.
+# Returns log dT / dy at y.
 log_slope <- function(transform, y) {
   if (transform$kind == "log") return(-log(y))
   u <- (y - transform$centre) / transform$unit
@@ -46,20 +46,19 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# Returns TRUE if T^-1 is convex (exp, or lambda <= 1), not concave. Moments of y may be far beyond all responses. If
-# the fit chose the transform, y is cut on that side at the outermost response. If the mean of T(y) is near or beyond
-# that response, y is cut `sure` sds before its mean: sure_sds for the mean of y, and 0 for its sd. For the mean the
-# number of sds is larger if the sd of T(y) exceeds the range of all T(y), because little is known there. The sd is the
-# root of the mean squared distance of the cut y from the mean. Where the cut matters, normal intervals of 95 % contain
-# 94 % of new responses; with the sd before any cut they contain 96 % (bench/response.R, bench/second-moments.R,
-# bench/point-predictions.R).
+# Returns TRUE if T^-1 is convex, FALSE if it is concave. Means and sds of y may be dominated by values far beyond all
+# responses. If the fit chose the transform, y is therefore cut on the convex side: at the outermost response, or a
+# number of sds from the mean of T(y) if that is further. The number is sure_sds for the mean of y, and 0 for its sd; it
+# is larger if the sd of T(y) exceeds the range of all T(y). The sd is the root mean squared distance of the cut y from
+# the mean. With it, normal intervals of 95 % contain 94 % of new responses, and 96 % with the sd of the uncut y
+# (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns the standard normal quantiles at which y is cut, or Inf or -Inf without a cut.
+# Returns the standard normal quantiles of T(y) at which y is cut (see curves_up()); infinite without a cut.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -67,15 +66,16 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
 
-# Returns the sd of y if the log size of its noise (response.R) has the standardised value `step`.
+# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance (see response.R).
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise`, f ~ N(mean, var), and y is cut.
-# Without noise E(y | f) is y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
+# Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise of variance `noise` and y is cut
+# (see curves_up()). With rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t) and Hermite polynomials
+# He_k,
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
-# The distance between the means of the two cuts is added with the share rho.
+# Means and sds have different cuts; the distance between the two means is added to the sd, with the share rho.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
@@ -90,9 +90,9 @@ moments_back <- function(transform, mean, var, noise = 0) {
   list(mean = part$mean, sd = sqrt(rowSums(weight * part$c^2) + rest + rho * part$between^2))
 }
 
-# Returns list(mean, sd) of a new response: T(y) is f ~ N(mean, var) plus noise that may have heavy tails (response.R).
-# The mean assumes normal noise. If y is cut, the sd averages over the size of the noise. It is multiplied by the root
-# of transform$wider, the mean squared error of held-out rows over their variance.
+# Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
+# y is cut (see curves_up()), the sd averages over heavy tails of the noise, given by `spread`, and is multiplied by the
+# root of transform$wider: the mean squared error of held-out rows relative to their variance.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
@@ -108,7 +108,7 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
   out
 }
 
-# Returns the covariance matrix of E(y | f) at rows, where f ~ N(mean, cov).
+# Returns the covariance matrix of E(y | f) at rows, where f ~ N(mean, cov) and T(y) is f plus noise.
 covariance_back <- function(transform, mean, cov, noise) {
   known <- which(!is.na(mean))
   var <- diag(cov)[known]
@@ -122,8 +122,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between). `mean` has the cut for means, sd and c the cut for sds (see curves_up(),
-# hermite_back()), and `between` is the difference of the two means.
+# Returns list(mean, sd, c, between) of T^-1. `mean` is that of y cut as for means, sd and c (Hermite coefficients) are
+# those of y cut as for sds, and `between` is the difference of the two means. See curves_up() for the cuts.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -140,8 +140,8 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c), c a matrix of c_1, ..., c_order, by Gauss-Legendre's rule between the points where h or its
-# second derivative jumps. For `sure` see cut_at(). If T^-1(mean) is beyond all doubles, so are mean and sd.
+# Returns list(mean, sd, c) of y cut by cut_at(), where c is the matrix of Hermite coefficients c_1, ..., c_order.
+# Gauss-Legendre rules are used between the points where T^-1 or its second derivative jumps. Overflow gives Inf.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -149,7 +149,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
   up <- curves_up(transform)
   cut <- rep_len(replace(cut_at(transform, mean, sd, sure), sd == 0, if (up) Inf else -Inf), n)
   middle <- untransformed(transform, mean + sd * if (up) pmin(cut, 0) else pmax(cut, 0))
-  away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
+  away <- function(t) untransformed(transform, mean + sd * t) - middle # centred, because moments about 0 would cancel
   inside <- function(t) pmin(pmax(t, if (up) -far else pmax(cut, -far)), if (up) pmin(cut, far) else far)
   kink <- if (transform$kind == "log") numeric(n) else replace(-mean / sd, sd == 0, 0)
   points <- list(inside(-far), inside(pmin(kink, 0)), inside(pmax(kink, 0)), inside(far))
@@ -179,7 +179,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
   known <- is.finite(cut)
   if (any(known)) {
     at <- replace(cut, !known, 0)
-    tail <- known * stats::dnorm(at) * if (up) 1 else -1 # the integral of He_k is -He_(k-1) times the density
+    tail <- known * stats::dnorm(at) * if (up) 1 else -1 # uses that He_k phi has the integral -He_(k-1) phi
     add(ifelse(known, away(at), 0), at, known * stats::pnorm(at, lower.tail = !up), tail)
   }
   beyond <- is.infinite(middle)
@@ -188,8 +188,8 @@ hermite_back <- function(transform, mean, var, order, sure) {
        c = parts)
 }
 
-# Returns nodes and weights of Gauss's rules for the uniform weight on (-1, 1) and for the standard normal density, from
-# the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
+# Returns nodes and weights of Gauss's quadrature rules, for the uniform weight on (-1, 1) and for the normal density,
+# from the eigenvalues of the matrix of their three-term recursion (Golub and Welsch 1969).
 gauss_legendre <- function(n) gauss_rule(n, function(k) k / sqrt(4 * k^2 - 1), 2)
 gauss_hermite <- function(n) gauss_rule(n, sqrt, 1)
 
@@ -213,7 +213,6 @@ smallest_step <- function(y) {
   if (length(y) > 1L) min(diff(y)) else 0
 }
 
-# Returns the response as it was given.
 given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
 
 describe_transform <- function(transform) {
@@ -223,7 +222,6 @@ describe_transform <- function(transform) {
           format(signif(transform$unit, 4)), format(signif(transform$lambda, 3)))
 }
 
-# Returns the name of the scale of T(y).
 transform_scale <- function(transform) if (transform$kind == "log") "log" else "transformed"
 
 #' @export
@@ -232,24 +230,22 @@ print.pfdtc_transform <- function(x, ...) {
   invisible(x)
 }
 
-# Bounds a transformed response from bounds on the mean and sd of T(y), rounding included.
+# Bounds the mean, median and quantiles of y from bounds on the mean and sd of T(y), rounding included. h = T^-1
+# increases, so medians and quantiles are h of those of T(y). If h is convex (the log, lambda <= 1) and X(mu, tau, c) =
+# E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
 #
-# h = T^-1 increases, so medians and quantiles are h of those of T(y). For lambda <= 1, and the log, h is convex. With
-# X(mu, tau, c) = E (h(mu + tau Z) - h(c))+, the mean of y that is cut at h(c) is
+#   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c).
 #
-#   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c),
-#
-# which increases in mu, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h is concave: it is
-# -h(-z) for the lambda 2 - lambda.
+# It increases in mu, and both terms increase in tau. A concave h is -h(-z) for the convex h of 2 - lambda.
 
-# The mean is enclosed in this number of cells, and its tails are bounded beyond these quantiles.
+# The mean is bounded on this number of cells of Z, and by formulas beyond +- far_tail.
 mean_cells <- 250L
 far_tail <- 9
 
-# T^-1, and sums over cells, have at most this relative rounding error: a thousand times the largest error observed.
+# This bounds the relative rounding error of T^-1 and of sums over cells: a thousand times the largest error observed.
 back_rounding <- 1e-12
 
-# Returns list(lower, upper), the interval of y for T(y) between `lower` and `upper`.
+# Returns list(lower, upper), bounds on y for T(y) between `lower` and `upper`, with an allowance for rounding.
 back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
   most <- .Machine$double.xmax
@@ -263,8 +259,8 @@ rounding_back <- function(transform, y) {
   back_rounding * abs(y - transform$centre) + 4 * .Machine$double.eps * (abs(transform$centre) + transform$unit)
 }
 
-# Returns list(lower, upper), bounds on the mean of y, as in moments_back(), if T(y) is normal with mean in [mu$lower,
-# mu$upper] and sd in [tau$lower, tau$upper]. Infinite bounds on mu or tau give infinite bounds, and NA gives NA.
+# Returns list(lower, upper), bounds on the mean of y as moments_back() defines it, for normal T(y) with mean between
+# mu$lower and mu$upper and sd between tau$lower and tau$upper. Infinite bounds give infinite bounds, and NA gives NA.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
@@ -277,7 +273,7 @@ mean_bounds <- function(transform, mu, tau) {
     if (!is_cut(transform)) return(rep(Inf, length(mu)))
     pmax(if (up) transform$ends[2L] else -transform$ends[1L], mu - sds_before_cut(transform, tau) * tau)
   }
-  last <- cut(mu$upper, tau$lower) # M increases in the cut
+  last <- cut(mu$upper, tau$lower) # the mean increases with the cut
   low <- mean_below(h, mu$lower, tau$lower, tau$upper, cut(mu$lower, tau$upper))
   high <- mean_below(h, mu$upper, tau$upper, tau$lower, last)
   found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
@@ -288,7 +284,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Returns bounds on M(mu, tau, Inf) - X(mu, other, c).
+# Returns bounds on M(mu, tau, Inf) - X(mu, other, c), see above: the mean of y cut at h(c) if tau equals `other`.
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -302,7 +298,8 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns the convex inverse as list(value, enclose). enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
+# Returns T^-1, if it is convex, as list(value, enclose). enclose(mu, tau, from) bounds the mean of h(mu + tau Z) over Z
+# > from.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -314,7 +311,8 @@ convex_back <- function(transform) {
   lambda <- min(transform$lambda, 2 - transform$lambda)
   standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
   value <- function(z) untransformed(standard, z)
-  # Compute (1 + lambda z)^(1 / lambda - order), or its form for z < 0.
+  # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor, or its form for z
+  # < 0.
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
@@ -327,8 +325,9 @@ convex_back <- function(transform) {
   })
 }
 
-# On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in
-# the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left tail h(z) >= z.
+# Bounds E h(mu + tau Z) over Z > from by cells. On a cell with mean c and variance V of Z, it is h(mu + tau c) + tau^2
+# V h''(z) / 2 with z in the cell (Taylor), where h'' is monotone on either side of 0. The tails use h(z) < exp(z) and
+# h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)

@@ -1,9 +1,9 @@
-# Converts predictions of f to the scale of the response.
+# Converts predictions of f to the scale of the response: means, intervals, quantiles and log densities.
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns answer(f) for the rows whose mean of f is known, and NA for the others. The list `f` has vectors, matrices
-# with a row for each row, or single numbers for all rows.
+# Returns answer(f) for the rows whose mean of f is known, and NA for the others. The elements of the list `f` are
+# vectors or matrices with a row for each data row, or single numbers.
 where_known <- function(f, answer) {
   n <- NROW(f$mean)
   known <- which(!is.na(as.matrix(f$mean)[, 1L]))
@@ -15,7 +15,7 @@ where_known <- function(f, answer) {
   pad(answer(lapply(Filter(Negate(is.null), f), some)))
 }
 
-# Returns E(y | f): f itself, a probability, a rate, or the mean of T^-1(f + e) with e of variance `noise`.
+# Returns E(y | f): f, a probability, a rate, or for a transform T the mean of T^-1(f + e), with e of variance `noise`.
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
   if (!is.null(response$growth)) return(response$link$inv(f) * response$growth(response$theta))
@@ -23,7 +23,7 @@ response_given <- function(response, f, noise) {
   where_known(list(mean = f, noise = noise), function(f) moments_back(response$transform, f$mean, f$noise, 0)$mean)
 }
 
-# Returns mean and sd of E(y | f) for f ~ N(mean, var), or NA for unknown f. For `noise` see response_given().
+# Returns mean and sd of E(y | f) for f ~ N(mean, var), NA where f is unknown. `noise` is the Gaussian noise variance.
 response_moments <- function(response, mean, var, noise = 0) {
   found <- where_known(list(mean = mean, var = var, noise = noise), function(f) {
     if (!is.null(response$transform)) return(moments_back(response$transform, f$mean, f$var, f$noise))
@@ -38,7 +38,7 @@ response_moments <- function(response, mean, var, noise = 0) {
   if (is.null(response$growth)) found else lapply(found, `*`, response$growth(response$theta))
 }
 
-# Returns mean and sd of a new response with Gaussian noise. `f` is list(mean, var, noise, spread).
+# Returns mean and sd of a new response with Gaussian noise. `f` is list(mean, var, noise, spread) as in noisy_cdf().
 new_moments <- function(response, f) {
   where_known(f[c("mean", "var", "noise", "spread")], function(f) {
     if (is.null(response$transform)) return(list(mean = f$mean, sd = sqrt(f$var + f$noise)))
@@ -46,7 +46,7 @@ new_moments <- function(response, f) {
   })
 }
 
-# Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
+# Returns the probability of each ordered class (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.
 class_shares <- function(response, mu, s = NULL) {
   upto <- shares_upto(response, mu, s)
   out <- upto - cbind(numeric(nrow(upto)), upto[, -ncol(upto), drop = FALSE])
@@ -54,7 +54,7 @@ class_shares <- function(response, mu, s = NULL) {
   out
 }
 
-# Returns P(y <= k) for each class k (columns).
+# Returns P(y <= k) for each ordered class k (columns), averaged like class_shares().
 shares_upto <- function(response, mu, s = NULL) {
   upto <- vapply(seq_along(response$levels), function(k) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
@@ -63,7 +63,7 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu), length(response$levels))
 }
 
-# Returns the variance of the class number, averaged over f ~ N(mean, sd^2).
+# Returns the variance of the number of the ordered class, averaged over f ~ N(mean, sd^2).
 variance_of_class <- function(response, mean, sd) {
   where_known(list(mean = mean, sd = sd), function(f) {
     P <- class_shares(response, f$mean, f$sd)
@@ -72,8 +72,8 @@ variance_of_class <- function(response, mean, sd) {
   })
 }
 
-# Returns, for each row of `sites`, the log of the average of p(y | f) over f ~ N(mu, v). mu includes the offset of the
-# row. The trapezoid rule is centred at the mode of p(y | f) N(f; mu, v).
+# Returns for each response in `sites` the log of p(y | f) averaged over f ~ N(mu, v), where mu includes the offset. The
+# trapezoid rule is centred at the mode of p(y | f) N(f; mu, v).
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
   if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
@@ -85,7 +85,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
   for (i in 1:100) {
     d <- at(f)
     step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
-    step <- pmax(pmin(step, 2), -2) # the derivative has exp(), so longer steps overshoot
+    step <- pmax(pmin(step, 2), -2) # longer steps overshoot, because the derivative grows like exp(f)
     f <- f + step
     if (all(abs(step) < 1e-8)) break
   }
@@ -97,12 +97,12 @@ log_predictive <- function(likelihood, sites, mu, v) {
   top + log(rowSums(exp(logs - top)) * 0.1 * s) + plain$constant
 }
 
-# Returns P(Y <= y), averaged over f ~ N(mu, s^2), offset included. With u standard normal and U(u) the f at which y has
-# the cdf pnorm(-u),
+# Returns P(Y <= y), averaged over f ~ N(mu, s^2) with mu including the offset. With u standard normal and U(u) the f at
+# which P(Y <= y | f) = pnorm(-u),
 #
-#   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s),
+#   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The trapezoid rule sums over f or over U, whichever is wider, so that the integrand is smooth.
+# The trapezoid rule sums over f or over U, whichever varies more, so that the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -121,15 +121,15 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the f at which y has the cdf pnorm(-u): by limit() of the response's row in the table, else by bisection.
+# Returns the f at which P(Y <= y | f) = pnorm(-u), by a formula of the likelihood if there is one, else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
          0 * y + 700)
 }
 
-# Returns the smallest response whose cdf is at least p, by bisection. `high` is the q-quantile of y given the
-# q-quantile of f, q = (1 + p) / 2. Then P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` follows in the same way.
+# Returns the smallest y with P(Y <= y) >= p, by bisection between `low` and `high`. `high` is the q-quantile of y given
+# the q-quantile of f, q = (1 + p) / 2, so P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
@@ -148,7 +148,6 @@ predictive_quantile <- function(response, p, size, mu, s) {
   high
 }
 
-# Returns the p-quantile of the response at the p-quantile of f.
 quantile_given <- function(response, p, size, mu, s) {
   mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
   pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
@@ -156,13 +155,14 @@ quantile_given <- function(response, p, size, mu, s) {
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
-# Returns list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov, noise,
-# spread, size), where `lower` to `top` come from a certificate; `ask` has the arguments of predict().
+# Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov,
+# noise, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` has
+# predict()'s arguments.
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
   of_y <- ask$interval == "prediction"
-  # A certified mixture uses its largest noise.
+  # For a certified mixture over hyperparameters, take the upper bound on its noise.
   noise <- if (of_y) list(noise = if (is.null(f$noise_top)) f$noise else f$noise_top, spread = f$spread) else
     list(noise = 0)
   transform <- if (ask$type != "latent") response$transform
@@ -186,14 +186,14 @@ response_say <- function(response, f, ask) {
   c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
-# Returns the ends of the interval of f plus noise. `noise` is list(noise, spread).
+# Returns the ends of an interval for f plus noise, which contains those for every mean within its certified bounds.
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns how f is converted: list(shown, given, back, cov). `shown` is list(mean, sd) of the requested quantity, and
-# `cov` its covariance. given(v) maps the ends of a credible interval, and back(z) undoes a transform.
+# Returns list(shown, given, back, cov), how f is converted to the quantity that `type` names: `shown` has its mean and
+# sd, `cov` its covariance. given(v) converts the ends of a credible interval, and back(z) undoes a transform.
 response_scale <- function(response, type, f) {
   transform <- if (type != "latent") response$transform
   back <- function(z) untransformed(transform, z)
@@ -217,7 +217,7 @@ response_scale <- function(response, type, f) {
   if (type == "median") scale(list(mean = back(f$mean)), back) else scale(new_moments(response, f), given)
 }
 
-# Returns a quantile of a new response, averaged over f, or NA if f is unknown or there are no trials.
+# Returns the p-quantile of a new response, averaged over f. It is NA if f is unknown or there are no trials.
 response_quantile <- function(response, p, f) {
   f$mean <- unname(f$mean)
   if (response$conjugate) {
@@ -231,11 +231,11 @@ response_quantile <- function(response, p, f) {
   shares(response, q, f)
 }
 
-# Returns responses with successes as shares of the trials.
+# Returns binomial responses as shares of their trials, and other responses unchanged.
 shares <- function(response, y, f) if (response$reads == "classes") y / f$size else y
 
-# Returns drawn numbers (a data frame) in the form of the fit's response, like simulate() of a glm: factors, two columns
-# of successes and failures, or shares of `size` trials.
+# Returns simulated responses, a data frame of numbers, in the form of the fit's response: factors, two columns of
+# successes and failures, or shares of `size` trials.
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
@@ -245,14 +245,14 @@ draws_as_given <- function(fit, draws, size) {
   }
   if (!response$trials) return(draws)
   if (!identical(attr(fit$terms, "dataClasses")[[1L]], "nmatrix.2")) return(draws / size)
-  given <- as.list(stats::formula(fit)[[2L]])[-1L] # the arguments of cbind()
+  given <- as.list(stats::formula(fit)[[2L]])[-1L] # names the columns like the arguments of cbind()
   columns <- names(given) %||% vapply(given, function(v) if (is.name(v)) as.character(v) else "", "")
   if (length(columns) != 2L) columns <- c("successes", "failures")
   draws[] <- lapply(draws, function(k) structure(cbind(k, size - k), dimnames = list(row.names(draws), columns)))
   draws
 }
 
-# Returns the log of p(y | f) averaged over f. `given` is list(y, size).
+# Returns log p(y) of responses given$y (with given$size trials), averaged over f.
 response_log_density <- function(response, given, f) {
   if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
@@ -264,7 +264,8 @@ response_log_density <- function(response, given, f) {
 
 # ---- the approximation of the posterior -----------------------------------------------------------------------------
 
-# Each need of a function lists the approximations whose posteriors meet it; "none" are Gaussian responses.
+# Each entry is a property of posteriors that some functions need. `approx` has the approximations with that property,
+# where "none" means Gaussian responses; `hint` is for the error message.
 posterior_needs <- list(
   normal = list(approx = "none", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
@@ -274,7 +275,7 @@ posterior_needs <- list(
           "\"laplace\") has one. evidence_bounds() works for this fit.")),
   families = list(approx = c("laplace", "vi"), hint = "Regression has no Laplace approximation."))
 
-# Returns the fit, or stops if its posterior does not meet `need`. `what` names the result that cannot be computed.
+# Returns the fit, or stops if its posterior lacks the property `need`. `what` names the result that needs the property.
 check_posterior <- function(fit, need, argument = "fit", what = user_function()) {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
@@ -289,25 +290,24 @@ check_posterior <- function(fit, need, argument = "fit", what = user_function())
     "%s is not available with %s, which `%s` has.", what, with, argument), hint = need$hint)
 }
 
-# Noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v), so its size differs from row to row.
-# The variance of e has the mean s2; v = 0 is normal noise. Means are those of normal noise, and sds too unless the fit
-# chose a transform (moments_of_response()). Densities and quantiles average over u by the trapezoid rule. `f` is
-# list(mean, var, noise = s2, spread = v), rows of new responses; without `spread` the noise is normal.
+# Gaussian noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). Then e has the variance s2,
+# and v = 0 is normal noise. Means are those of normal noise, and so are sds, except under a transform that the fit
+# chose. Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
 
 spread_steps <- seq(-5, 5, by = 0.5)
 spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns log p(y) for y on the scale of f.
+# Returns log p(y) for responses y on the scale of f, with noise as described above.
 noisy_log_density <- function(y, f) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   n <- length(y)
-  sd <- sd_at_step(f, rep(spread_steps, each = n)) # recycled over the rows
+  sd <- sd_at_step(f, rep(spread_steps, each = n)) # one step of u for each block of n
   log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 
-# Returns P(y - mean <= distance), or its density if `normal` is dnorm.
+# Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.
 noisy_cdf <- function(distance, f, normal = stats::pnorm) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
@@ -317,14 +317,14 @@ noisy_cdf <- function(distance, f, normal = stats::pnorm) {
   out
 }
 
-# Returns half the width of the central interval of y, which grows with the variance of f.
+# Returns half the width of the central interval with probability `level` of a new response.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
   concave_quantile(p, stats::qnorm(p) * sd_at_step(f, spread_steps[1L]), function(x, normal) noisy_cdf(x, f, normal))
 }
 
-# Draws noise at `n` rows in sequence.
+# Draws the noise of `n` new responses of variance `noise`; a positive `spread` gives it heavy tails.
 draw_noise <- function(n, noise, spread) {
   sd <- sqrt(noise)
   if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)
@@ -333,8 +333,8 @@ draw_noise <- function(n, noise, spread) {
 
 # ---- the weight of the tails ----------------------------------------------------------------------------------------
 
-# Returns c(tail, gain): the additional variance of the log noise that maximises the likelihood of the responses y, and
-# its gain in log likelihood. `f` has the distributions of y given the other rows.
+# Returns c(tail, gain): the additional variance of the log noise (`spread`) that maximises the likelihood of y, and the
+# gain in log likelihood. `f` has the leave-one-out predictive distributions of y.
 likeliest_tail <- function(y, f) {
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
   normal <- each(0)

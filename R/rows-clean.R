@@ -5,11 +5,11 @@
 #   y               N doubles, (response - offset - center) / scale; for merged rows their weighted mean
 #   weights         NULL (all 1), or N positive doubles; for merged rows their sum
 #   center, scale   of the response: 0 and 1 if not wanted, but see response_unit()
-#   input_center, input_scale   d numbers for starting values and the units of the optimiser; x keeps its units
+#   input_center, input_scale   of each input, for starting values and the optimiser's units; x is unchanged
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
-#   twins           NULL, or list(rows, ss) for the rows of x: the number of further rows merged into each, and the
-#                   squares about the mean
+#   twins           NULL, or list(rows, ss): the number of further rows merged into each row of x, and the sum of
+#                   squares of their responses about the mean
 #   x_zero          NULL, or the inputs of rows of weight 0, which have fitted values
 #   shift           list(constant, rows, ss), see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
@@ -21,7 +21,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
                              merge = TRUE, likelihood = NULL) {
   if (missing(x) || is.null(x)) abort_input("x", "is missing", hint = "Give a numeric matrix of inputs.")
   refuse_if(missing(y) || is.null(y), "y", "is missing", hint = "Give a vector with a number for each row of `x`.")
-  # Logical columns keep their unit, as with a formula.
+  # Logical columns are not standardised, as with a formula.
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
@@ -44,7 +44,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   data
 }
 
-# Sends a message that names the inputs with the same value in all rows. `owner` has the input of each column of x.
+# Sends a message that names constant inputs. `owner` has the name of the input that each column of x belongs to.
 message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
@@ -55,8 +55,8 @@ message_if_constant <- function(x, owner) {
   }
 }
 
-# Cleans rows with any likelihood. A non-Gaussian likelihood adds `sites`, and `y` is for figures only. `rows` are the
-# names of the rows in messages, by default their numbers.
+# Cleans rows for any likelihood, by clean_data() if it is Gaussian (NULL). Others add `sites` (response-engine.R), and
+# `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
                        rows = NULL) {
   if (is.null(likelihood)) {
@@ -72,10 +72,9 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
   with_sites(data, read, offset)
 }
 
-# Cleans finite doubles of the right lengths, with weights of at least 0. `name` is the name of the response in
-# messages; `indicator` marks 0/1 columns, which keep their unit; `labels` are row names. Equal rows are merged if
-# `merge` is TRUE, or a number that the share of distinct rows does not exceed. `unit` may give centre, scale and sd of
-# the response.
+# Cleans rows of finite numbers. `name` is the response's name in messages, `indicator` marks columns of 0 and 1, which
+# are not standardised, and `labels` are row names. Equal rows are merged if `merge` is TRUE, or if it is a number and
+# the share of distinct rows is at most that. `unit` may give centre, scale and sd of the response.
 clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
@@ -91,7 +90,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   if (is.null(unit)) {
     unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
   }
-  # Inputs get their mean and sd as centre and scale; 0/1 columns and constant columns get 0 and 1.
+  # Standardise inputs by mean and sd (center and scale), except constant columns and columns of 0 and 1.
   input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
   for (j in which(!indicator)) {
     v <- x[, j]
@@ -111,8 +110,8 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     response = response, offset = offset, prior_weights = weights, na_action = NULL, terms = NULL, frame = NULL))
 }
 
-# Returns rows with a response in the units of the engine, without rows of weight 0: list(x, y, weights, n, center,
-# scale, shift, offset_squares). `fit` has centre and scale; `given` is list(x, response, w, offset).
+# Returns rows with a response in the units of `fit` (its centre and scale), without rows of weight 0: list(x, y,
+# weights, n, center, scale, shift, offset_squares). `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
   keep <- (given$w %||% TRUE) > 0
   r <- given$response - (given$offset %||% 0)
@@ -121,7 +120,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans rows of the data with another response, with the same 0/1 columns, formula and groups as `data`.
+# Cleans the rows with another response. Columns of 0 and 1, formula and groups stay those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
                     merge)
@@ -129,11 +128,11 @@ clean_again <- function(data, x, response, w, offset, center, scale, merge, name
   out
 }
 
-# Returns the terms that convert the log density (or ELBO) of the cleaned y to that of y as given. The engine computes
-# the density of sqrt(W_g) y_g as N(0, W^{1/2} K W^{1/2} + s2 I), with s2 in scaled units. Then
+# Returns the terms that convert the log density of the cleaned y to that of y as given (equal rows merged into groups
+# g, W_g the sums of their weights w_n). The engine computes the density of sqrt(W_g) y_g, so
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
-# Here sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against the engine's own.
+# sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against that of sqrt(W_g) y_g.
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
 }
@@ -142,13 +141,14 @@ sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 
 # ---- units ----------------------------------------------------------------------------------------------------------
 
-# A single row has no sd, and no hyperparameter can be learned from it.
+# The error for a single row, which has no sd, says how to give a model without learning.
 one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
                       "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
-# Returns centre, scale and sd of the response. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)): sd() for equal
-# weights, and unchanged when all weights are multiplied by a number. `size` is the largest number from which r was
-# computed; it separates a constant from rounding. `known` is list(n, mean, sd, range) of responses that come in parts.
+# Returns centre, scale and sd of the response r. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), which is
+# unchanged if all weights are multiplied by a number. `size` is the largest number from which r was computed;
+# differences of its rounding error count as none. `known` is list(n, mean, sd, range) instead of r, if the rows come in
+# blocks.
 response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   if (is.null(known)) {
     n <- length(r)
@@ -162,7 +162,7 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   n <- known$n
   mean_r <- known$mean
   sd_r <- if (n == 1L) NA_real_ else known$sd
-  # The search calls this for each transform, and `if` is faster than refuse_if().
+  # Use `if`, which is faster than refuse_if(): the search calls this for each transform.
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large", hint = "Rescale the response or `weights`.",
                 message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
@@ -179,8 +179,8 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
-  # A response without scaling has unit 1, or a power of 2 if the fourth power of its size is near the limits of double
-  # precision. Multiplication by a power of 2 is exact.
+  # Without scaling the unit is 1, or a power of 2 (exact in products) if the fourth power of the response would be near
+  # the limits of double precision.
   size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
@@ -204,7 +204,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   check_vector(y, argument, n, labels)
 }
 
-# Checks weights, whose fourth powers must be representable. A weight of 0 drops its row.
+# Checks weights. Their fourth powers must be representable; a weight of 0 drops its row.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
@@ -213,7 +213,7 @@ check_weights <- function(weights, n) {
   weights
 }
 
-# Checks rows that are used unchanged, and returns list(x, y, weights).
+# Checks rows that are not cleaned further, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "has no rows")
@@ -239,7 +239,7 @@ column_names <- function(x) {
 
 # ---- parts of the cleaned data --------------------------------------------------------------------------------------
 
-# Returns list(x, index) with all given rows: row i of the response has the inputs x[index[i], ].
+# Returns list(x, index) for all given rows, including those of weight 0: row i has the inputs x[index[i], ].
 training_inputs <- function(data) {
   index <- data$group %||% seq_len(data$n)
   if (is.null(data$x_zero)) return(list(x = data$x, index = index))
@@ -247,7 +247,7 @@ training_inputs <- function(data) {
   list(x = rbind(data$x, data$x_zero), index = as.integer(all_rows(data, index, zero)))
 }
 
-# Returns a number for each given row, named as the response, from the numbers of used rows and of rows of weight 0.
+# Returns a number for each given row: from `used` for rows of positive weight, from `zero` for the others.
 all_rows <- function(data, used, zero) {
   value <- stats::setNames(numeric(length(data$response)), names(data$response))
   dropped <- (data$prior_weights %||% rep(1, length(value))) == 0
@@ -256,11 +256,10 @@ all_rows <- function(data, used, zero) {
   value
 }
 
-# With neighbours, fits are certified at no more than this number of training rows.
+# Fits with neighbours are certified at no more than this number of training rows.
 certified_rows <- 2000L
 
-# Returns the training rows of a certificate, or `most` of them drawn at random. Equal rows occur as often as in the
-# data; rows of weight 0 are omitted.
+# Returns the training rows to certify: all of positive weight, before merging, or `most` of them drawn at random.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
   offset <- data$offset %||% 0
@@ -272,7 +271,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns some rows of data that were not merged.
+# Returns the given rows of data without merged rows, as data.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -280,12 +279,13 @@ take_rows <- function(data, rows) {
        twins = lapply(data$twins, `[`, rows))
 }
 
-# Inducing points that were moved on this many rows predict like points moved on all rows, to 0.001 in log density
-# (bench/large.R).
+# If more rows than this are used to move the inducing points, predictions hardly change: their log density per row by
+# 0.001 (bench/large.R).
 enough_rows <- 20000L
 
-# Returns a random part of the rows for moving m inducing points: `asked` rows, or enough_rows. The density omits the
-# terms of merged rows. If `asked` exceeds the sample of a source, all rows are used, by passes.
+# Returns a random part of the rows, on which m inducing points are moved. Its size is `asked`, or by default
+# enough_rows or 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes over the
+# source.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)
@@ -303,20 +303,20 @@ optimise_rows <- function(data, asked, m) {
 # Returns at most `most` evenly spaced numbers from 1 to n.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# Returns the weights that the user gave, or NULL. With a noise trend, `prior_weights` also contain its factors.
+# Returns the weights that the user gave, or NULL. data$prior_weights may also contain factors of a noise trend.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
-# Returns TRUE for a fit with weights. A fit without its rows has the argument in its call.
+# Returns TRUE for a fit with weights. If the fit has no data, its call is searched for the argument.
 is_weighted <- function(fit) {
   if (is.null(fit$data)) !is.null(fit$call$weights) else !is.null(users_weights(fit$data))
 }
 
-# Returns the root of the weighted sum of squares of the offset.
+# Returns the weighted norm of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns the variables of a formula with the positions of their columns, or an empty list for a fit of a matrix.
+# Returns the variables of a formula, each with the positions of its columns in x; an empty list for a fit of a matrix.
 placed_variables <- function(frame) {
   last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)

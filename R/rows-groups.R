@@ -1,11 +1,11 @@
-# Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are removed before
-# model.frame() sees the formula, and each group becomes one column with the numbers of its levels. kernel-make.R has
-# the kernel of this column.
+# Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are taken out before
+# model.frame() sees the formula. Each group becomes a column with the numbers of its levels, read by a kernel that
+# kernel-make.R defines.
 
-# Returns the formula with the variables of its grouped terms instead of the terms, and the attribute `grouped`:
-# list(formula, smooth, groups). `smooth` has the labels of the inputs of the smooth part and `groups` the kernels of
-# the groups. Groups of `kernel` are included. With groups the variables of `mean` need not be inputs. A formula without
-# groups is returned unchanged.
+# Returns the formula with grouped terms replaced by their variables, and the attribute `grouped`: list(formula, smooth,
+# groups), where `smooth` has the labels of the other inputs and `groups` the kernels of the groups. Groups in the
+# argument `kernel` are included. With groups, variables of `mean` need not be inputs. A formula without groups is
+# returned unchanged.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -21,7 +21,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
     terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
     smooth <- attr(terms, "term.labels")
     dot <- "." %in% all.vars(split$smooth[[length(split$smooth)]])
-    if (dot) smooth <- setdiff(smooth, names_of_parts) # a dot does not include the groups
+    if (dot) smooth <- setdiff(smooth, names_of_parts) # `.` in a formula omits the groups
     offsets <- as.list(attr(terms, "variables"))[1L + attr(terms, "offset")]
     if (dot) formula[[length(formula)]] <- sum_of(c(lapply(smooth, str2lang), offsets, split$bars))
   }
@@ -42,8 +42,8 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
 
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
-# Returns list(smooth, groups, bars): the formula without grouped terms (NULL if nothing remains), list(by, design,
-# correlated) for each grouped term, and the terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Refuses other bars.
+# Splits a formula into list(smooth, groups, bars): the formula without grouped terms, list(by, design, correlated) for
+# each grouped term, and these terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Other bars stop with an error.
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
@@ -51,7 +51,7 @@ split_bars <- function(formula) {
               hint = "Each group is a term of its own: (x | g) + (x | h).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
-    parts <- nested(bar[[3L]]) # the outermost group first
+    parts <- nested(bar[[3L]]) # a / b is list(a, b)
     groups <<- c(groups, lapply(seq_along(parts), function(i) {
       list(by = Reduce(function(a, b) call(":", a, b), rev(parts[seq_len(i)])), design = bar[[2L]],
            correlated = is_call_of(bar, "|"))
@@ -101,8 +101,8 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns the coding of the inputs of a model frame: list(name, kind, levels, width, columns) for each, where `columns`
-# are column names. Groups have kind "group", and `apart` marks variables that the smooth part does not read.
+# Returns for each input of a model frame its coding as columns: list(name, kind, levels, width, columns), with the
+# number and names of columns. Groups have the kind "group". `apart` marks variables that only groups use.
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
     v <- mf[[name]]
@@ -119,7 +119,7 @@ coded_variables <- function(mf, used, grouped) {
     }
     width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-    columns <- switch(kind, factor = paste0(name, levels), matrix = { # names as in model.matrix()
+    columns <- switch(kind, factor = paste0(name, levels), matrix = { # as in model.matrix()
       paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
     }, name)
     list(name = name, kind = kind, levels = levels, width = width, columns = columns)
@@ -143,9 +143,9 @@ coded_variables <- function(mf, used, grouped) {
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
 
-# Stops if a group's variance cannot be learned from `n` rows, or if the values of factors or text hardly repeat: they
-# identify rows, and learning a column for each takes hours. Sends messages about groups that are numbers and about
-# factors with many levels.
+# Stops if the variance of a group cannot be learned from `n` rows. Stops as well if hardly any value of a factor or
+# text repeats: it identifies rows, and learning a lengthscale for each level would take hours. Sends messages about
+# numeric groups and about factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
   refuse <- function(got, hint) abort_input("formula", got, hint = hint)
   for (v in variables) {
@@ -181,15 +181,15 @@ check_levels <- function(variables, n, gaussian = TRUE) {
   }
 }
 
-# Returns the name of each row's level, or NA if it is missing.
+# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing.
 group_keys <- function(v, values) {
   keys <- lapply(v$parts, function(part) as.character(values[[part]]))
   missing <- Reduce(`|`, lapply(keys, is.na))
   ifelse(missing, NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }
 
-# Returns the number of the level of each row. A level unknown to the fit has a negative number of its own, computed
-# from its name, which is the same in all calls (unless two of 2^52 numbers coincide). Missing levels are distinct.
+# Returns the number of each row's level. A level that the fit does not have gets a negative number computed from its
+# name, so the same one in all calls. Missing levels get distinct numbers below those.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   new <- setdiff(keys, c(v$levels, NA))
@@ -201,7 +201,7 @@ group_codes <- function(v, values) {
   code
 }
 
-# Returns a number between -2^52 and -1 for a text.
+# Returns a hash of a text, a whole number between -2^52 and -1.
 name_number <- function(text) {
   high <- low <- 7
   for (byte in as.integer(charToRaw(enc2utf8(text)))) {
@@ -211,7 +211,7 @@ name_number <- function(text) {
   -1 - high * 2097152 - low
 }
 
-# Returns the variables; groups also have the levels of the new rows.
+# Returns the coding of the variables with the levels of new rows added to the groups.
 with_levels_of <- function(variables, mf) {
   lapply(variables, function(v) {
     if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
@@ -219,11 +219,11 @@ with_levels_of <- function(variables, mf) {
   })
 }
 
-# Returns `x` with NA for missing levels, and sends one message about rows with levels unknown to the fit.
+# Returns the coded rows `x` with NA for missing levels. Sends a message if rows have levels that the fit does not have.
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
-  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # see group_codes()
+  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # missing levels of group_codes()
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
   tell_classed("new_levels", sprintf(
@@ -234,7 +234,7 @@ check_new_levels <- function(variables, x) {
   x
 }
 
-# Returns the columns of all variables as one matrix; `values` has the variables by name.
+# Returns the coded variables as one matrix. `values` is a list or data frame of the variables by name.
 bind_columns <- function(variables, values) {
   columns <- unlist(lapply(variables, `[[`, "columns"))
   x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
@@ -245,7 +245,7 @@ bind_columns <- function(variables, values) {
       code <- match(as.character(value), v$levels)
       value <- matrix(0, length(code), v$width)
       value[cbind(seq_along(code), code)] <- 1
-      value[is.na(code), ] <- NA # a missing level
+      value[is.na(code), ] <- NA # missing level
     }
     x[, at + seq_len(v$width)] <- numbers_of(v, value)
     at <- at + v$width
@@ -253,15 +253,15 @@ bind_columns <- function(variables, values) {
   x
 }
 
-# Returns for each column the name of its variable.
+# Returns the name of the variable that each column of x belongs to.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
-# Returns TRUE for each column that is an indicator of a level or of TRUE.
+# Returns for each column of x whether it codes a level or TRUE as 0 and 1, or is the number of a level.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
-# Names the inputs that are ordered factors, whose order a default kernel does not use.
+# Sends a message that names inputs that are ordered factors, because the default kernel does not use their order.
 message_if_ordered <- function(mf, inputs) {
   kinds <- vapply(inputs, `[[`, "", "kind")
   names <- Filter(function(name) is.ordered(mf[[name]]), vapply(inputs[kinds == "factor"], `[[`, "", "name"))
@@ -271,7 +271,7 @@ message_if_ordered <- function(mf, inputs) {
     "`kernel`."), list_quoted(names), names[1L]))
 }
 
-# Returns the names of the levels of each correlation matrix in a kernel.
+# Returns, for each factor of a kernel with a correlation matrix of levels given by the user, the names of these levels.
 given_levels <- function(kernel) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))

@@ -1,21 +1,21 @@
-# Reads rows for a fit: new rows to predict at, rows with a response, and its own data where they are looked up by name.
+# Reads further rows for a fit: rows to predict at, rows with a response, and the fit's own data, looked up by name.
 
 by_formula <- function(fit) fit$frame$method == "formula"
 
 # ---- new rows -------------------------------------------------------------------------------------------------------
 
-# Returns new rows in the columns of the fit: list(
+# Returns rows to predict at in the columns of the fit: list(
 #   x          the rows without missing values, a double matrix
 #   offset     0, or a number for each element of keep
-#   keep       TRUE for each row that na.action keeps and that is complete, so that it is in x
-#   row_names  of the rows that na.action keeps, or NULL)
+#   keep       for each row that na.action keeps: TRUE if it is complete, so that it is in x
+#   row_names  names of the rows that na.action keeps, or NULL)
 # With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
-# offset 0 in new rows. With `re` FALSE the variables of groups may be missing.
+# no offset in new rows. With `re` FALSE the variables of groups may be missing.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   refuse_if(is.null(newdata), "newdata", "is NULL", hint = "Give the rows to predict at.")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
   complete <- stats::complete.cases(new$x)
-  most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
+  most <- 1e300 * max(1, fit$scale^2) # the prior variance of a linear mean grows with squares
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
     largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
     abort_input("newdata", largest,
@@ -23,7 +23,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
-  # Calling na.action with complete and incomplete rows shows which rows it keeps.
+  # na.action is applied to rows marked as complete or incomplete, which shows which rows it keeps.
   left <- if (!is.null(na.action)) tryCatch({
     match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA)))
   }, error = function(e) {
@@ -50,7 +50,7 @@ rows_by_matrix <- function(frame, newdata) {
   list(x = x, offset = 0, row_names = labels)
 }
 
-# Returns newdata in the fit's columns: by name if both have names (other columns are ignored), else by position.
+# Returns newdata with the fit's columns: matched by name if both have names, else by position.
 match_columns <- function(frame, newdata) {
   d <- length(frame$columns)
   names <- colnames(newdata)
@@ -64,7 +64,7 @@ match_columns <- function(frame, newdata) {
   if (identical(at, seq_len(ncol(newdata)))) newdata else newdata[, at, drop = FALSE]
 }
 
-# Checks that new rows have the columns that a fit needs.
+# Stops if new rows lack columns that the fit needs.
 check_columns <- function(needed, names, hint = NULL) {
   lacking <- setdiff(needed, names)
   refuse_if(length(lacking), "newdata", sprintf("lacks %s, which the fit needs", list_quoted(lacking)), hint = hint)
@@ -112,8 +112,8 @@ evaluate_new <- function(expr) {
   })
 }
 
-# Checks that the variables of a model frame are of the same kind as in the fit, and returns the frame. A column of NA
-# fits any kind.
+# Stops if a variable of the model frame is of another kind than in the fit, else returns the frame. A column of NA fits
+# any kind.
 check_new_variables <- function(mf, variables) {
   for (spec in Filter(function(v) v$kind != "group", variables)) {
     v <- mf[[spec$name]]
@@ -143,9 +143,9 @@ check_new_variables <- function(mf, variables) {
 
 # ---- rows with a response -------------------------------------------------------------------------------------------
 
-# Returns rows with a response in the columns of the fit: list(x, response, offset, w, keep, labels), and for
-# non-Gaussian likelihoods y and size. `keep` marks rows of positive weight. `asked` are the arguments of the fit's call
-# that are evaluated again.
+# Returns rows with a response, in the columns of the fit: list(x, response, offset, w, keep, labels), and y and size
+# for non-Gaussian likelihoods. `keep` marks rows of positive weight. `asked` names arguments of the fit's call that are
+# evaluated in `newdata`.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   rows <- if (by_formula(fit)) {
     formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked)
@@ -174,7 +174,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given
 }
 
-# Returns rows_of_frame() of a data frame for a fit of a formula, with the names of the rows and the variables.
+# Reads a data frame by the formula of a fit, like rows_of_frame(), with row names and the model frame.
 formula_rows_again <- function(fit, newdata, asked) {
   refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
             "a data frame with the variables of the formula and the response")
@@ -193,7 +193,8 @@ formula_rows_again <- function(fit, newdata, asked) {
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
-# Returns all rows as given: list(x, response, offset, w, y, size), with y and size for non-Gaussian likelihoods.
+# Returns all rows of the data before merging: list(x, response, offset, w, y, size), the last two for non-Gaussian
+# fits.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites
@@ -215,8 +216,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data with other rows. Equal rows are merged as in the fit, or all of them if the fit has neighbours. Rows
-# with a non-Gaussian likelihood are not merged.
+# Returns the data of a fit with other rows. Equal rows are merged as they were in the fit. With neighbours all are
+# merged, and with non-Gaussian likelihoods none.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
@@ -241,16 +242,16 @@ data_of_rows <- function(data, rows, fit) {
 
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
-# Returns the part of a fit that fitted_rows() needs, to send it to workers.
+# Returns the small part of a fit with which workers can read its rows again (fitted_rows()).
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])
 }
 
-# Returns the rows of a block of the data of the fit.
+# Returns the rows of a block that the fit used, with response, weights and offset.
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
-# Returns `data`, which should be the data of the fit, as a row source.
+# Returns `data`, from which the rows of the fit are to be read again, as a row source.
 source_of_fit <- function(fit, data) {
   refuse_if(!by_formula(fit), "fit", "is a fit from a matrix", hint = "Rows can be read again only by a formula.")
   if (is.data.frame(data)) return(rows_in_memory(data))
@@ -258,8 +259,8 @@ source_of_fit <- function(fit, data) {
   data
 }
 
-# Returns the fit with all rows of a source as its data, for products over pairs of rows. If rows are on workers, the
-# workers compute the products.
+# Returns the fit with all rows of a source as its data, as products of all pairs of rows need them. If workers hold the
+# rows, they compute the products.
 with_rows_of <- function(fit, source) {
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
@@ -276,8 +277,8 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame for data that are looked up by name, with further columns `given`. Stops if these are not the
-# rows of the fit.
+# Returns the model frame of the fit's data, found by their name in its call, with the columns `given`. Stops if the
+# data are not those of the fit any more.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call
   call <- call[c(1L, match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L))]
@@ -302,7 +303,7 @@ frame_by_name <- function(fit, given, caller) {
   mf
 }
 
-# Returns a call with the rows `held` as data. Weights and offset are columns of these rows.
+# Returns a call with the rows `held` in the fit as its data. Weights and offset become columns of these rows.
 with_kept_rows <- function(call, held) {
   call$data <- held
   call[c("subset", "na.action")] <- NULL
@@ -312,7 +313,7 @@ with_kept_rows <- function(call, held) {
   call
 }
 
-# Stops because the data of a fit are needed and not found by their name.
+# Stops with an error: the data of the fit were not found under their name.
 refuse_lost_data <- function(fit, name) {
   abort_input("data", "lost", "found by its name",
               message = sprintf("The fit does not hold its rows, and `%s` is not a data frame here.", deparse1(name)),
@@ -320,7 +321,7 @@ refuse_lost_data <- function(fit, name) {
                 "Make these data available again, or fit again.")
 }
 
-# Stops if a model frame has other inputs than the fit.
+# Stops if the inputs in a model frame differ from those of the fit.
 check_same_rows <- function(fit, mf) {
   n <- if (is.null(fit$data)) fit$nobs else length(fit$data$response)
   if (is.null(fit$data) || nrow(mf) != n) return()
@@ -331,7 +332,7 @@ check_same_rows <- function(fit, mf) {
     "`%s` is not the data of the fit any more: its rows have changed.", deparse1(fit$call$data)), hint = "Fit again.")
 }
 
-# Returns TRUE if the data of a call are a name that is no data frame, neither for the caller nor for the formula.
+# Returns TRUE if the call's `data` is a name under which no data are found, in `caller` or the formula's environment.
 is_data_lost <- function(object, call, caller) {
   if (is.null(object$terms) || !is.symbol(call$data)) return(FALSE)
   found <- function(envir) {
@@ -341,7 +342,7 @@ is_data_lost <- function(object, call, caller) {
   !found(caller) && !found(environment(object$terms))
 }
 
-# Returns the fit with its own rows as the data of its call, so that it is fitted again to the same rows.
+# Returns the fit with a call that has the fit's own rows as `data`, so that update() uses the same rows.
 on_kept_rows <- function(fit) {
   held <- kept_variables(fit)
   if (is.null(held)) return(fit)
@@ -350,7 +351,7 @@ on_kept_rows <- function(fit) {
   fit
 }
 
-# Returns a call whose function is found where the package is not attached, as in a session that reads a saved fit.
+# Returns a call that works if the package is not attached: its function becomes pfdtc::name.
 with_home <- function(call, caller) {
   name <- call[[1L]]
   known <- !is.symbol(name) || exists(as.character(name), caller, mode = "function")

@@ -49,10 +49,10 @@ sphere <- function(lon, lat) {
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
 }
 
-# The mean radius of the Earth is in km.
+# This is the mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
-# Makes a sphere() value. Adding 0 removes the sign of 0, so that equal points have equal bits.
+# Makes the result of sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export
@@ -61,7 +61,7 @@ on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
   on_sphere(unclass(x)[i, , drop = FALSE])
 }
 
-# Returns longitude and latitude of rows of sphere(), with longitudes within 180 degrees of `middle`.
+# Returns longitude and latitude of points on the sphere. Longitudes are within 180 degrees of `middle`.
 degrees_of <- function(x, middle = 0) {
   lon <- atan2(x[, 2L], x[, 1L]) * 180 / pi
   cbind(lon = lon - 360 * round((lon - middle) / 360), lat = atan2(x[, 3L], sqrt(x[, 1L]^2 + x[, 2L]^2)) * 180 / pi)
@@ -78,8 +78,8 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns the coding of a point on the globe or a time, in the form of coded_variables(), or NULL for other variables.
-# Times count days from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
+# Returns the coding of a point on the globe or of a time as columns, like coded_variables(), or NULL for other
+# variables. Times are days since `origin`, the first second in the data, because seconds since 1970 would lose digits.
 code_place <- function(v, name) {
   kind <- variable_kind(v)
   spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
@@ -95,7 +95,8 @@ code_place <- function(v, name) {
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
 
-# Returns the time of a ts, with a class if its frequency is above 1. model.frame() would drop the class of a ts.
+# Returns the times of a ts object. They get a class if its frequency exceeds 1, because model.frame() drops that of a
+# ts.
 series_time <- function(x) {
   time <- as.numeric(stats::time(x))
   if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time
@@ -106,13 +107,13 @@ series_time <- function(x) {
 
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 
-# Returns the values of a variable as numbers, coded as in the data.
+# Returns the values of a variable as numbers; times become days since the origin of the data.
 numbers_of <- function(spec, v) {
   if (identical(spec$kind, "time") && identical(variable_kind(v), "time")) (seconds_of(v) - spec$origin) / 86400 else
     as.double(v)
 }
 
-# Returns days as a Date or a POSIXct.
+# Returns days since the origin of the data as dates or times.
 times_of <- function(spec, days) {
   seconds <- as.POSIXct(days * 86400 + spec$origin, origin = "1970-01-01", tz = "UTC")
   if (spec$date) as.Date(seconds) else seconds
@@ -120,12 +121,12 @@ times_of <- function(spec, days) {
 
 # ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
 
-# These are names of coordinates, on the globe or in a plane.
+# Columns with these names are coordinates, on the globe or in a plane.
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
-# Sends a message if columns named as longitude and latitude are plain numbers and distances are distorted. Then a
-# degree of longitude varies in length by more than a factor of 1.5, or longitudes span a quarter of the globe.
+# Sends a message if longitude and latitude are plain numbers but distances in degrees are distorted: the length of a
+# degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())
@@ -143,15 +144,15 @@ message_if_degrees <- function(x) {
 
 # ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
 #
-# Reads objects of the packages sf, sp, terra and stars as data and as new rows. A fit sees a data frame with two
-# columns for the location, and its formula gets sphere(lon, lat) for longitude and latitude, else x + y.
+# Reads objects of the packages sf, sp, terra and stars as data and as new rows. They become a data frame with two
+# columns of coordinates. The formula gets the term sphere(lon, lat) for longitude and latitude, else x + y.
 
 spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars")
 is_spatial <- function(x) inherits(x, spatial_classes)
 spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
 
-# Returns list(values = data frame, at = matrix of coordinates, crs = text or NULL, geographic) from a spatial object.
-# Lines and polygons are represented by their centroids.
+# Splits a spatial object into list(values, at, crs, geographic): data frame, matrix of coordinates, reference system as
+# text or NULL, and whether it is in longitude and latitude. Lines and polygons are represented by their centroids.
 spatial_parts <- function(x, argument) {
   none <- function(n) data.frame(row.names = seq_len(n))
   kind <- spatial_class(x)
@@ -188,8 +189,8 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns the call of a formula method in which a data frame and its formula replace a spatial object. The attribute
-# "place" of the data frame has the names of its coordinates and their reference system.
+# Returns the call of a formula method with a data frame, and its formula, in place of a spatial object. The data
+# frame's attribute "place" has the names of its coordinates and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)
   if (!is_spatial(data)) return(call)
@@ -214,7 +215,7 @@ call_with_places <- function(call, envir) {
   call
 }
 
-# Returns new rows as a data frame with the fit's coordinates. Other rows are returned unchanged.
+# Returns spatial new rows as a data frame with the fit's coordinates. Other new rows are returned unchanged.
 rows_at_places <- function(frame, newdata) {
   if (!is_spatial(newdata)) return(newdata)
   place <- frame$place
@@ -233,7 +234,7 @@ rows_at_places <- function(frame, newdata) {
   cbind(parts$values[setdiff(names(parts$values), place$names)], stats::setNames(as.data.frame(at), place$names))
 }
 
-# Returns predictions (a vector, a matrix, or a list of fit and se.fit) at the locations of `x`, in its class.
+# Returns predictions (a vector, a matrix, or a list of fit and se.fit) as a spatial object like `x`, at its locations.
 predictions_at <- function(x, predicted) {
   values <- as_table(predicted)
   row.names(values) <- NULL

@@ -1,15 +1,16 @@
-# Reads the rows of a formula: formula and data -> model frame -> coded columns -> clean_rows() (rows-clean.R).
+# Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows()
+# (rows-clean.R).
 
-# Returns the cleaned data of a formula method. `call` is the match.call() of a method with the arguments of lm().
-# `subset`, `weights` and `offset` are evaluated in `data`, then in the environment of the formula; the other arguments
-# in `envir`. Factors with a correlation matrix in `kernel` keep all declared levels.
+# Returns the cleaned data of a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
+# evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a
+# correlation matrix in `kernel` keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
                               kernel = NULL, mean = NULL) {
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
   message_if_no_intercept(eval(call$formula, envir))
-  # Default names "1", "2", ... take 64 bytes a row, so many rows have none.
+  # Omit the default names "1", "2", ... of many rows, which take 64 bytes each.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
     call$na.action <- quote(stats::na.pass)
@@ -44,8 +45,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() like lm(). Drops levels without rows, except of factors whose levels are the row names of a
-# correlation matrix in `kernel`, because the matrix also defines levels without rows.
+# Calls model.frame() as lm() does. Drops levels without rows, except of a factor whose levels a correlation matrix in
+# `kernel` names.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
@@ -66,7 +67,7 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
     mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
-    if (anyNA(mf, recursive = TRUE)) mf <- NULL # na.omit() would copy the frame
+    if (anyNA(mf, recursive = TRUE)) mf <- NULL # avoids a copy by na.omit()
   }
   if (is.null(mf)) mf <- evaluate_frame(parts, envir)
   given <- given_levels(kernel)
@@ -78,24 +79,24 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf
 }
 
-# Returns the formula of a call. Stops if it is not a formula of variables.
+# Returns the formula of a call, or stops if it is none or has no variables.
 check_formula <- function(call, envir) {
   formula <- eval(call$formula, envir)
   refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "is missing" else describe(formula),
             if (!is.null(call$formula)) "a formula such as y ~ x1 + x2")
-  if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() puts terms into calls
+  if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() uses terms as formulas
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula)
-  around <- environment(formula) # lacks sphere() if the package is not attached
+  around <- environment(formula) # may not find sphere()
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
   formula
 }
 
-# Refuses the special terms of coxph(), which model.frame() would evaluate to an input.
+# Stops at special terms of coxph(), such as strata(), which model.frame() would take as inputs.
 refuse_survival_terms <- function(formula) {
   special <- c("strata", "cluster", "frailty", "tt")
   find <- function(term) {
@@ -114,7 +115,7 @@ refuse_survival_terms <- function(formula) {
                 sprintf("Write (1 | %s) for an effect of each level, or use `%s` as an input.", of, of))
 }
 
-# Evaluates the call of model.frame() in `parts`. An error names the argument that caused it.
+# Evaluates `parts`, a call of model.frame(). Its errors are raised again with the argument that caused them.
 evaluate_frame <- function(parts, envir) {
   tryCatch(eval(as.call(parts), envir), error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
@@ -136,7 +137,7 @@ evaluate_frame <- function(parts, envir) {
   })
 }
 
-# Returns a hint for an error of model.frame(), or NULL.
+# Returns a hint on how to avoid the error `text` of model.frame(), or NULL.
 hint_for_frame <- function(text, data) {
   if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
     return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs",
@@ -154,24 +155,24 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
-# Returns list(x, response, name, w, offset) from a model frame. `variables` codes its inputs; `labels` are row names.
+# Returns list(x, response, name, w, offset) from a model frame. `variables` says how inputs become columns of x.
 rows_of_frame <- function(mf, variables, labels, argument = "data") {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
   w <- mf[["(weights)"]]
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
-  check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may let values pass
-  list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would add names to the rows
+  check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
+  list(x = x, response = mf[[response]], name = names(mf)[response], # not model.response(), which adds names
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
 
-# Adds to the data the elements from the formula, except the variables that new rows need.
+# Adds to the data what belongs to the formula: terms, groups, and `frame`, the coding of inputs for new rows.
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
-  # The offset argument is evaluated again in newdata, unless do.call() put a vector into the call, which belongs to the
-  # training rows. A single number holds for all rows.
+  # For predictions the offset argument is evaluated again in newdata. If do.call() put a vector into the call, that is
+  # impossible, because the vector belongs to the training rows.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
                      variables = variables, offset = if (recomputable) call$offset else NA)
@@ -192,7 +193,7 @@ message_if_no_intercept <- function(formula) {
   }
 }
 
-# Returns the columns of the model frame that are inputs, in the order of the terms.
+# Returns the columns of the model frame that are inputs, in the order of the terms. Stops if the formula is not usable.
 input_variables <- function(terms) {
   labels <- attr(terms, "term.labels")
   used <- if (length(labels)) unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
@@ -207,8 +208,8 @@ input_variables <- function(terms) {
 
 # ---- the parts of the formula that predictions need -----------------------------------------------------------------
 
-# Returns terms with the inputs and offset() terms only. newdata may lack the response and variables removed as in y ~ .
-# - id.
+# Returns the terms reduced to inputs and offset() terms. So newdata may lack the response, and variables removed as in
+# y ~ . - id.
 input_terms <- function(terms, used) {
   a <- attributes(terms)
   keep <- sort(c(used, a$offset))
@@ -224,8 +225,8 @@ input_terms <- function(terms, used) {
   body
 }
 
-# Returns the variables that newdata must have: columns of `data`, and other variables with a value for each row.
-# Without this check R would silently take a missing variable from the environment of the formula.
+# Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would take a
+# missing one silently from the formula's environment.
 data_variables <- function(frame, terms, call, envir) {
   names <- needed_variables(frame)
   env <- environment(terms)
@@ -242,18 +243,18 @@ data_variables <- function(frame, terms, call, envir) {
   c(columns, rest[full])
 }
 
-# Returns the part of `data` that a fit keeps to read newdata. A fit without its data also loses the environment of the
-# formula, which may hold the data; variables are then looked up in the workspace.
+# Returns what a fit keeps to read newdata. Without keep_data, the formula also loses its environment, which may hold
+# the data; variables are then looked up in the workspace.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
-    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for the rounding of the offset
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # its rounding enters certificates
     if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
-    # plot() needs the minimum, median and maximum of each input. One column at a time saves memory.
+    # Keep minimum, median and maximum of each input for plot(), one column at a time to save memory.
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
       stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
     }, numeric(3L))
-    # A sphere gets the corners of longitude and latitude.
+    # For points on the globe, keep the ranges of longitude and latitude.
     for (v in Filter(function(v) v$kind == "sphere", placed_variables(frame))) {
       at <- apply(degrees_of(data$x[, v$columns], v$middle), 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
       frame$outline[, v$columns] <- sphere(at[, 1L], at[, 2L])
@@ -264,8 +265,8 @@ make_frame <- function(data, keep_data = TRUE) {
 
 drop_environment <- function(terms) if (!is.null(terms)) `attr<-`(terms, ".Environment", globalenv())
 
-# Returns a call without environments and data. Formulas lose their environment. A value that do.call() put into the
-# call is replaced by the name of its argument, unless it is a single number, string or flag.
+# Returns a call without environments and data, to be kept in a small fit. A value that do.call() put into the call
+# becomes the name of its argument, unless it is a single number, string or flag.
 slim_call <- function(call) {
   for (i in seq_along(call)[-1L]) {
     if (is.symbol(call[[i]]) || is.null(call[[i]])) next
@@ -282,17 +283,17 @@ slim_call <- function(call) {
 
 # ---- the model frame that a fit holds -------------------------------------------------------------------------------
 
-# Columns that equal inputs or the response of the cleaned data are not stored again, so a fit hardly grows.
+# A fit keeps its model frame, but only the columns that its cleaned data lack.
 
-# Returns what of a model frame the cleaned data lack: list(names, the names of its columns; columns, those that the
-# data do not have in the same form; raw, variables inside of functions, such as x of log(x)).
+# Returns what must be kept to restore a model frame: list(names, columns, raw) with the names of all columns, the
+# columns that differ from the cleaned data, and variables that occur inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
   known <- columns_of_data(data, mf)
   same <- vapply(names(mf), function(name) identical(known[[name]], mf[[name]]), NA)
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns plain numbers of the cleaned data under the names that they have in a model frame.
+# Returns the columns of the cleaned data that are plain numbers, with their names in the model frame.
 columns_of_data <- function(data, names) {
   if (is.list(names)) {
     names <- names(names)[vapply(names, function(v) is.double(v) && is.null(attributes(v)), NA)]
@@ -305,8 +306,8 @@ columns_of_data <- function(data, names) {
   out
 }
 
-# Returns the variables of the formula and of its offset that the model frame has only inside of functions, at its rows.
-# Values of another length, such as constants, stay where they are.
+# Returns the variables of formula and offset that occur only inside of functions, at the rows of the model frame.
+# Values of another length, such as constants, are left out.
 raw_variables <- function(mf, frame, terms, call, envir) {
   names <- setdiff(union(needed_variables(frame), all.vars(attr(terms, "variables"))), names(mf))
   if (!length(names)) return(list())
@@ -331,7 +332,7 @@ needed_variables <- function(frame) {
   union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
 }
 
-# Returns the model frame that a fit holds, or NULL if it holds none.
+# Returns the model frame of a fit, restored from what it keeps, or NULL.
 kept_frame <- function(fit) {
   kept <- fit$data$kept
   if (is.null(kept)) return(NULL)
@@ -339,7 +340,7 @@ kept_frame <- function(fit) {
   structure(as_data_frame(columns[kept$names], fit$data$response), terms = fit$terms, na.action = fit$na.action)
 }
 
-# Returns columns as a data frame whose rows have the names of the response.
+# Returns columns as a data frame, with row names from the names of the response.
 as_data_frame <- function(columns, response) {
   labels <- names(response) %||% .set_row_names(length(response))
   if (is.character(labels)) {
@@ -349,8 +350,8 @@ as_data_frame <- function(columns, response) {
   structure(columns, row.names = labels, class = "data.frame")
 }
 
-# Returns what is kept of the model frame after the rows of another one, list(mf, raw), were added. NULL: the old rows
-# were not kept.
+# Returns what a fit keeps of its model frame after rows were added: those of `added`, list(mf, raw). Returns NULL if
+# the fit did not keep its model frame.
 kept_with_rows <- function(fit, added, data) {
   old <- kept_frame(fit)
   if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)
@@ -365,15 +366,15 @@ kept_with_rows <- function(fit, added, data) {
   frame_to_keep(mf, data, Map(both, raw, added$raw[names(raw)]))
 }
 
-# Returns what is kept of the model frame after some rows were dropped.
+# Returns what a fit keeps of its model frame after the given rows were dropped.
 kept_without_rows <- function(kept, rows) {
   without <- function(v) if (length(dim(v)) == 2L) v[-rows, , drop = FALSE] else v[-rows]
   kept[c("columns", "raw")] <- lapply(kept[c("columns", "raw")], lapply, without)
   kept
 }
 
-# Returns the variables of the formula at the rows of the fit, with weights and offset as in a model frame. Returns NULL
-# if the fit does not hold all of them.
+# Returns a data frame of the formula's variables at the rows of the fit, with columns of weights and offset. Returns
+# NULL if the fit does not hold all of them.
 kept_variables <- function(fit) {
   mf <- kept_frame(fit)
   if (is.null(mf)) return(NULL)

@@ -1,20 +1,19 @@
-# Merges equal rows, finds copies, and computes sums that identify data.
-#
-# Equal input rows are merged: one row with the sum of their weights and the weighted mean of their responses. The
-# posterior and the exact GP stay the same. Rows that also repeat a response may be copies, which are recognised here.
+# Merges equal rows, recognises copies, and computes sums that identify data. Rows with equal inputs are merged into
+# one: with the sum of their weights and the weighted mean of their responses. The posterior and the exact GP stay the
+# same. Rows that also have equal responses may be copies.
 
-# Beyond this number of rows, the code avoids copies of the data.
+# Above this number of rows, data are treated in parts, or without copies in memory.
 many_rows <- 1e5
 
-# Returns the number of each row's group of equal rows, in order of appearance, or NULL if more than `most` rows are
-# distinct. Each column separates rows further, and rows that already differ from all others are skipped. So data
-# without repeats take one or two sorts, and memory for a column, not for a copy of x. Numbers are compared as
-# floating-point numbers (0 equals -0).
+# Returns the number of the group of equal rows that each row belongs to, in order of appearance. Returns NULL if more
+# than `most` rows are distinct. Columns are compared one after another, and a row that differs from all others is
+# skipped from then on. So data without repeats need one or two sorts, and memory for a column. Numbers are compared by
+# value (0 equals -0).
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
-  row <- seq_len(n) # rows that may still equal another, group by group, ascending within a group
-  id <- NULL        # their groups; NULL is a single group
+  row <- seq_len(n) # rows that may still equal another, ordered by group
+  id <- NULL        # groups of these rows; NULL is a single one
   for (j in seq_len(ncol(x))) {
     v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
@@ -32,17 +31,17 @@ equal_rows <- function(x, most = nrow(x)) {
   cumsum(first == seq_len(n))[first]
 }
 
-# Merges equal rows if at most the share `most` of the rows remains. With W_g = sum of w_n and m_g the weighted mean
-# over a group of equal rows,
+# Merges equal rows if at most the share `most` of the rows is distinct. With W_g the sum of the weights w_n and m_g
+# their weighted mean response over a group g, N rows and N_g groups, the log density changes by
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# `twins` has the number of further rows and the squares of each group.
+# `twins` in the result has the number of further rows and the sum of squares of each group.
 merge_equal_rows <- function(x, y, weights, most = 0.9,
                              group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- weights %||% rep(1, length(y))
-  # Differences from the group's first response are exact for a single row and for equal responses.
+  # Differences from the first response of a group have no rounding error if all its responses are equal.
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
   mean_y <- origin + sums[, 2L] / sums[, 1L]
@@ -52,7 +51,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9,
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows, even if only a few rows are equal. `group` may give the groups of equal rows.
+# Merges equal rows however few they are. `group` numbers the groups of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -62,25 +61,24 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
   data
 }
 
-# Returns the number of each used row's group of copies (rows with equal inputs and equal response), or NULL if the
-# repeats are not copies. They are copies, as in bootstrap samples and merged tables, if rows with equal inputs have
-# equal responses far more often than by chance: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance is
-# the probability that two rows drawn from all agree. If it is large, few distinct responses (grades, small counts) are
-# never copies. A table with each (x, y) k >= 2 times was appended to itself. `y` has the response of each row, `group`
-# the groups of equal inputs.
+# Returns the number of each row's group of copies (equal inputs and equal response), or NULL if rows repeat for other
+# reasons. Rows are copies, as in bootstrap samples and merged tables, if equal inputs have equal responses far more
+# often than by chance: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance is the probability that two
+# rows drawn from all have equal responses. If it is large (grades, small counts), rows are never copies. A table in
+# which each (x, y) occurs a multiple of k >= 2 times was appended to itself. `group` has the groups of equal inputs.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
   if (is.null(each)) return(NULL)
-  times <- tabulate(each)                # the number of rows with these inputs and this response
-  of <- group[!duplicated(each)]         # their group of equal inputs
+  times <- tabulate(each)                # rows in each group of equal (x, y)
+  of <- group[!duplicated(each)]         # the group of equal x
   rows <- tabulate(group)
   chance <- sum((tabulate(match(y, y)) / length(y))^2)
   whole <- min(times) > 1L && any(vapply(seq(2L, min(times)), function(k) all(times %% k == 0L), NA))
   if (whole && length(y) / 2 * log(chance) < log(copy_rule[["whole"]])) return(each)
   few <- length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]
   if (few && chance > copy_rule[["chance"]]) return(NULL)
-  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # the share of pairs in a group that agree
+  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # share of pairs that agree
   agreement <- sum((rows - 1) * agree) / sum(rows - 1)
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
@@ -92,8 +90,8 @@ response_of_rows <- function(data) {
   unname((r - data$center) / data$scale)
 }
 
-# Returns the groups of copies among the used rows of the data, see copies_of(). Non-Gaussian likelihoods, working
-# responses and samples of a source's rows have none.
+# Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood have
+# none, nor do working rows and samples of a row source.
 copies_in <- function(data) {
   if (!is.null(data$sites) || is.null(data$center)) return(NULL)
   group <- merge_all_equal_rows(data)$group
@@ -101,7 +99,7 @@ copies_in <- function(data) {
   if (length(group) == length(y)) copies_of(y, group)
 }
 
-# Returns the data with each (x, y) once, with the mean weight of its copies. `copies` is the number of omitted rows.
+# Returns the data with each distinct (x, y) once, with the mean weight of its copies. `copies` counts the omitted rows.
 without_copies <- function(data) {
   copy <- copies_in(data)
   if (is.null(copy)) return(data)
@@ -122,9 +120,9 @@ without_copies <- function(data) {
 merged_weights <- function(data) data$weights %||% rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
-# Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
-# square is a unit of the noise. It is unchanged when weights and noise are multiplied by one number. If a few rows with
-# huge weights have almost all weighted squares, they are given the median weight.
+# Returns the mean weight. Times a mean square of y it is a unit for the noise variance, because noise of variance s2 /
+# w_n has the mean square s2 / mean(w). Weights and noise may be multiplied by one number without effect. If a few rows
+# with huge weights have almost all squares, these rows count with the median weight.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -133,17 +131,17 @@ mean_weight <- function(data) {
   sum(w) / data$n * if (isTRUE(share < few_squares)) share else 1
 }
 
-# Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
+# Returns the weighted mean square of y, including the squares within merged rows.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
 }
 
-# Returns the terms that merging adds to the log density of the cleaned y, without `constant`.
+# Returns the terms of the log density that merged rows add (see merge_equal_rows()), for the scaled response.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
-# Returns numbers that identify a set of rows in their order.
+# Returns a few numbers that differ for other rows or another order of the rows.
 fingerprint <- function(data) {
   i <- seq_along(data$y) / length(data$y)
   w <- data$weights
@@ -151,14 +149,14 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint without the response, because a correction belongs to rows in their order.
+# Returns the fingerprint of inputs and weights, because a correction (certify-exact.R) holds for one order of the rows.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
 # ---- data of two fits, which may lack their rows --------------------------------------------------------------------
 
-# Returns sums over rows that identify data, however rows are merged or scaled, and the sizes of the terms, which
-# separate a difference from rounding. Sums of x and y alone would not notice swapped inputs or reversed residuals. So
-# there are sums of w phi(x) and w y phi(x), with fixed pseudo-random functions phi.
+# Returns sums over rows that identify data however rows are merged or scaled, and the sizes of their terms, which tell
+# a difference from rounding. Sums of x and y would not notice swapped inputs, so there are also sums of w phi(x) and w
+# y phi(x) with pseudo-random functions phi.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
@@ -167,16 +165,16 @@ data_signature <- function(data) {
     i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("center", "scale", "shift")]
     part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
-    if (start > 1L) part$shift$ss <- 0 # count merged squares once
+    if (start > 1L) part$shift$ss <- 0 # counts squares of merged rows once
     now <- signature_sums(part)
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
-    gc(FALSE, full = FALSE) # all parts together are as large as the data
+    gc(FALSE, full = FALSE) # frees the part's memory
   }
   sums$sums[["n"]] <- sums$size[["n"]] <- data$n # rows before merging
   signature_of(sums, data$center)
 }
 
-# Returns the sums over some rows.
+# Returns the sums of data_signature() over a part of the rows.
 signature_sums <- function(data) {
   w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)
@@ -194,20 +192,20 @@ signature_of <- function(parts, center) {
        size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
 }
 
-# Compares two fits by their sums, and row by row if both have their rows.
+# Returns TRUE if two fits have the same data, by their sums, and row by row if both hold their rows.
 same_data <- function(a, b) {
   if (!same_sums(a$signature, b$signature)) return(FALSE)
   is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)
 }
 
-# Tests whether sums agree to rounding, relative to the sizes of their terms.
+# Returns TRUE if two signatures agree up to rounding, relative to the sizes of their terms.
 same_sums <- function(a, b) {
   if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
   all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }
 
-# Tests whether equal inputs, merged, have the same weights and mean responses to rounding, in any order. If the inputs
-# differ, perhaps by rounding only, the comparison of sums is final.
+# Returns TRUE if merged rows have the same weights and mean responses up to rounding, in any order. If the inputs are
+# not identical, rounding may be the cause, so the comparison of sums by the caller is final.
 same_rows <- function(a, b) {
   if (!identical(a$x, b$x)) {
     a <- ordered_rows(a)
@@ -217,7 +215,7 @@ same_rows <- function(a, b) {
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
-  if (!is.null(a$group) || !is.null(b$group)) { # a mean may be smaller than its terms
+  if (!is.null(a$group) || !is.null(b$group)) { # the mean may be small by cancellation
     size <- pmax(size, max(size))
     units <- 8 * (sqrt(a$n) + 16)
   }
@@ -225,7 +223,7 @@ same_rows <- function(a, b) {
   agree(merged_weights(a), merged_weights(b), merged_weights(a)) && agree(response(a), response(b), size)
 }
 
-# Returns the rows with equal inputs merged, in the order of their inputs.
+# Returns the data with equal rows merged and rows sorted by their inputs.
 ordered_rows <- function(data) {
   data <- merge_all_equal_rows(data)
   by <- do.call(order, c(lapply(seq_len(ncol(data$x)), function(j) data$x[, j]), method = "radix"))

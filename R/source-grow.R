@@ -45,7 +45,7 @@ add_rows <- function(fit, newdata) {
   }
   given <- training_rows_from(fit, newdata)
   if (!length(given$response)) return(fit)
-  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups have the levels of the new rows
+  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups include the levels of new rows
   if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, given), 1))
   rows <- extended_rows(rows_of_data(fit$data), given)
   data <- data_of_rows(fit$data, rows, fit)
@@ -66,7 +66,7 @@ drop_rows <- function(fit, rows) {
   old <- rows_of_data(fit$data)
   kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
   data <- data_of_rows(fit$data, kept, fit)
-  data["na_action"] <- fit["na.action"] <- list(NULL) # na.action has numbers of the old rows
+  data["na_action"] <- fit["na.action"] <- list(NULL) # its row numbers belong to the old rows
   data["kept"] <- list(kept_without_rows(fit$data$kept, rows))
   fit_of_data(fit, data, -length(rows))
 }
@@ -86,23 +86,23 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
-# Returns the cleaned rows of new data. `fit` may also be the result of fit_recipe().
+# Returns `newdata` as cleaned rows. `fit` is a fit or its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
-# Returns the posterior on the inducing points, with the sums over rows from which it was made.
+# Returns the factors of the posterior on the inducing points, with the sums over the rows that they were made from.
 posterior_of_fit <- function(fit) {
   near <- fit$near
   if (!is.null(near)) return(c(near$sums, near[c("L", "beta", "jitter")], list(C = near$C * sqrt(model_of(fit)$noise))))
   c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 }
 
-# Returns the fit with cleaned rows added (`sign` = 1) or removed (`sign` = -1).
+# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) cleaned rows, from sums alone.
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   near <- fit$near
   refuse_if(!is.null(near) && sign < 0, "fit", "keeps a sample of its rows as neighbours",
             hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
-  # Fits of an earlier version lack the shift.
+  # Fits of version 0.1.0 lack `shift` and need their data.
   if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
   if (!is.null(near) && is.null(near$sums)) return(with_more_near(fit, rows))
   new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit),
@@ -111,8 +111,8 @@ with_sums <- function(fit, rows, sign) {
   with_new_sums(fit, new, sign)
 }
 
-# Returns the fit whose sums include or lack `new`, a result of sums_with_signature(). `allowance` adds up the rounding
-# errors that removed rows leave in the sums, as a share of s2 in s2 I + G.
+# Returns the fit after adding or removing the sums `new` (of sums_with_signature()). `allowance` accumulates the
+# rounding errors that removed rows leave in the sums, relative to s2 in the matrix s2 I + G.
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
@@ -151,14 +151,14 @@ with_new_sums <- function(fit, new, sign) {
   count_rows(fit, sign * new$n, new, sign)
 }
 
-# Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
-# offset_squares). Drops `tol`, which belongs to the old rows, and the reference, which would need the data.
+# Returns the fit with the number n of its rows and their signature. `new` is list(signature, offset_squares) of the
+# rows added or removed. Drops `tol`, which held for the old rows, and the reference, which would need the data.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)
   fit$signature <- signature_of(list(sums = old$sums[names] + sign * new$signature$sums,
                                      size = old$size[names] + max(sign, 0) * new$signature$size), old$sums[["center"]])
-  # Certificates allow for the rounding of the offset.
+  # Certificates allow for rounding of the offset, in proportion to its size.
   if (sign > 0 && new$offset_squares > 0) {
     fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + new$offset_squares)
   }
@@ -178,7 +178,7 @@ note_rows <- function(fit, n) {
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Returns the fit with more rows as possible neighbours; new rows come last in the order.
+# Returns the fit with `rows` as further possible neighbours. They follow the old rows in the order of conditioning.
 with_more_near <- function(fit, rows) {
   old <- fit$near$rows
   data <- merge_all_equal_rows(list(
@@ -192,8 +192,8 @@ with_more_near <- function(fit, rows) {
   count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = sum(rows$offset_squares)))
 }
 
-# Returns a random sample of `before` rows, continued by new rows. Row before + i replaces a random row of the sample
-# with probability size / (before + i).
+# Updates a random sample of `before` rows (reservoir sampling): row number before + i replaces a random row of the
+# sample with probability size / (before + i).
 resampled <- function(kept, rows, before) {
   size <- nrow(kept$x)
   taken <- which(stats::runif(rows$n) * (before + seq_len(rows$n)) < size)
@@ -210,7 +210,7 @@ resampled <- function(kept, rows, before) {
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
 
-# Returns the fit with the posterior of other data, which have `n` rows more or (if negative) fewer.
+# Returns the fit with its posterior computed anew for `data`, which has `n` rows more (fewer if n is negative).
 fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, data, fit$data)
@@ -221,7 +221,7 @@ fit_of_data <- function(fit, data, n) {
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
-  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the maximum is not known for other rows
+  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood is unknown for other rows
   fit$nobs <- data$n
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {
@@ -232,13 +232,13 @@ fit_of_data <- function(fit, data, n) {
   note_rows(fit, n)
 }
 
-# Returns the ranks of rows among neighbours: rows of `old` keep their order, and others follow.
+# Returns the ranks of the rows of `data` in the order of conditioning: rows of `old` keep their order, others follow.
 order_after <- function(rank, data, old) {
   was <- match_rows(data$x, old$x)
   order(order(ifelse(is.na(was), nrow(old$x) + seq_along(was), rank[was])))
 }
 
-# Returns for each row of x the number of the equal row of `old`, or NA.
+# Returns for each row of x the number of an equal row of `old`, or NA.
 match_rows <- function(x, old) {
   group <- equal_rows(rbind(old, x))
   n <- nrow(old)

@@ -55,7 +55,7 @@
 #' @name row_sources
 NULL
 
-# A block has enough rows that computing takes longer than reading. Ten columns take 1.6 MB.
+# Rows are read in blocks of this many, so that computing takes longer than reading. Ten columns take 1.6 MB.
 rows_of_a_block <- 20000
 
 #' @export
@@ -63,12 +63,12 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
   refuse_if(!is.character(query) || length(query) != 1L || is.na(query), "query", query, "one string")
   block <- check_count(block, "block")
-  # The name of a table has no spaces unless the table exists.
+  # `query` is the name of a table if such a table exists or if it has no spaces; otherwise it is SQL.
   exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
   if (exists || !grepl("[[:space:]]", query)) {
     query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
   }
-  # The drivers RPostgreSQL and duckdb need a cursor or Arrow to read without holding all rows in this process.
+  # Choose how to read. RPostgreSQL and duckdb would hold all rows in memory without a cursor or Arrow.
   arrow <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
     "dbSendQueryArrow" %in% getNamespaceExports("DBI")
   reader <- if (inherits(con, "PostgreSQLConnection")) by_cursor(con) else if (arrow) by_arrow() else
@@ -90,9 +90,10 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   })
 }
 
-# A reader of a query is list(send(con, query), fetch(result, n), clear(result)), where send() returns the result.
+# A reader of a query is list(send, fetch, clear): send(con, query) returns a result, fetch(result, n) its next n rows.
 
-# Returns a reader that releases each chunk at once, because R does not know its size. Needs DBI 1.2.0.
+# Returns a reader by Arrow (DBI 1.2.0). It frees each chunk at once, because R's memory management does not see its
+# size.
 by_arrow <- function() {
   of_dbi <- function(name) getExportedValue("DBI", name)
   list(send = of_dbi("dbSendQueryArrow"), fetch = function(result, n) {
@@ -130,7 +131,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   dates <- if (is.null(col_classes)) columns[vapply(first, has_iso_dates, NA)]
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
-    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # such columns are guessed in each block
+    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # guess the class in each block
   }
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
@@ -154,7 +155,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   })
 }
 
-# Returns TRUE for text with dates such as 2026-01-31, or missing values.
+# Returns TRUE for text that consists of dates such as 2026-01-31 and missing values.
 has_iso_dates <- function(v) {
   v <- if (is.character(v)) v[!is.na(v) & nzchar(v)]
   length(v) > 0L && all(grepl("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", v)) && !anyNA(as.Date(v, "%Y-%m-%d"))
@@ -215,7 +216,7 @@ rows_parts <- function(parts) {
   crew <- find_crew()
   id <- next_source()
   passes <- 0L
-  # Send a task for each part. Values are merged in the order of the parts, and each part has its own seed.
+  # Send a task for each part, which has its own seed. Values are merged in the order of the parts.
   pass <- function(source, visit, merge, so_far) {
     passes <<- passes + 1L
     seeds <- sample.int(.Machine$integer.max, length(parts))
@@ -224,7 +225,7 @@ rows_parts <- function(parts) {
       so_far$value <- if (length(values)) Reduce(merge, values)
       so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
     }
-    # In the first pass data frames are sent at once, later only to workers that turn out to lack them.
+    # Send data frames with the first pass. Later passes send them only to workers that have lost them.
     crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
       list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
     }, add_up)
@@ -238,7 +239,7 @@ rows_parts <- function(parts) {
              pass = pass)
 }
 
-# Returns a data frame divided into parts, one for each worker.
+# Returns the source of a data frame that is divided into as many parts as there are workers.
 frame_on_workers <- function(data) {
   refuse_if(!is.data.frame(data), "data", describe(data), "a data frame, where `workers` is TRUE")
   n <- max(1L, min(find_crew()$size(), nrow(data)))

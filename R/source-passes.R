@@ -1,8 +1,8 @@
-# Makes passes over a source, in this process or on workers. The first pass finds properties of all rows for cleaning
-# (centre and scale of the response, levels of factors), and draws a random sample. Later passes clean the rows block by
-# block.
+# Makes passes over a source of rows, here or on workers. The first pass finds what cleaning needs from all rows (mean
+# and sd of the response, levels of factors) and draws a random sample. Later passes clean the rows block by block.
 
-# Returns the cleaned sample, like data_from_formula(), with centre and scale of all rows. `whole` is for later passes.
+# Returns a cleaned sample of `size` rows, like data_from_formula(), with the centre and scale of all rows. Its element
+# `whole` is what later passes need.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
@@ -17,7 +17,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
-  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # matrices are allowed
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # allows matrices
   x <- bind_columns(variables, values)
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
@@ -33,15 +33,15 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns the recipe for reading rows from a block: the call of a formula method without its data.
+# Returns the recipe by which blocks are read: the formula and the arguments subset, weights and offset of the call.
 source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
   grouped <- attr(formula, "grouped")
-  formula <- stats::formula(stats::terms(formula, data = columns)) # this replaces a dot
+  formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot by the columns
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
-  # A variable from outside the data with more than one value would have to come in blocks as well.
+  # Check that variables from outside the source are single values, because longer ones would have to come in blocks.
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
@@ -52,9 +52,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   list(formula = formula, given = given, grouped = grouped)
 }
 
-# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset keep, including rows of
-# weight 0. Inputs are coded by `variables`, or if it is NULL by the variables of this block alone. Stops if a variable
-# depends on other rows.
+# Returns list(mf, inputs, x, r, w, name, largest) for the rows of a block that na.action and subset keep; `r` is the
+# response, `w` weights (0 included). Inputs are coded by `variables`, or without it by the block's own levels. Stops if
+# a variable depends on other rows, as scale(x) does.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -80,24 +80,24 @@ block_rows <- function(recipe, block, variables = NULL) {
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
 
-# Returns a block as cleaned rows of positive weight, see cleaned().
+# Returns the rows of a block with positive weights, cleaned with the centre, scale and levels of all rows.
 clean_block <- function(whole, block) {
   rows <- block_rows(whole$recipe, block, whole$variables)
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Reads the source of `whole`, joins the values of f(rows, ...) for cleaned rows, and counts the pass. `more` has
-# further arguments of f.
+# Makes a pass: applies f(rows, ...), with the arguments `more`, to the cleaned rows of each block, and joins the values
+# by `merge`. The pass is counted.
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
-  needed <- whole[setdiff(names(whole), c("source", "passes"))] # visits on workers do not take the source with them
+  needed <- whole[setdiff(names(whole), c("source", "passes"))] # workers do not get the source itself
   source_pass(whole$source, visit_rows(clean_block, needed, f, more), merge, so_far)
 }
 
 # ---- the first pass -------------------------------------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
-  list(recipe, size) # a visit takes them to a worker
+  list(recipe, size) # forces both arguments, which go to workers
   function(block) {
     rows <- block_rows(recipe, block)
     mf <- rows$mf
@@ -144,9 +144,9 @@ merge_variables <- function(a, b) {
   a
 }
 
-# Returns a variable with the levels of all rows. Levels of factors keep their order, and those of text are
-# alphabetical. Levels without rows stay if they are the row names of a given correlation matrix. Levels of a group are
-# in numeric order if all are numbers.
+# Returns the variable v with its final levels, from all rows. Levels of factors keep their order, those of text are
+# alphabetical, those of groups numeric if possible. Levels without rows are dropped, unless they name the rows of a
+# given correlation matrix (`given`).
 final_variable <- function(v, given = list()) {
   if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
   if (v$kind != "factor") return(v)
@@ -158,7 +158,8 @@ final_variable <- function(v, given = list()) {
   v
 }
 
-# Returns number, total weight, mean, weighted squares about the mean, and range of a response.
+# Returns list(n, total, mean, ss, range) of a response r with weights w; `ss` is the weighted sum of squares about the
+# mean.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
@@ -175,8 +176,8 @@ merge_moments <- function(a, b) {
 
 # ---- a random sample of successive rows -----------------------------------------------------------------------------
 
-# Returns a random sample of the rows of some parts, list(key, values, r, w, size). Rows have random keys, and the
-# sample has the rows with the smallest keys, in their order.
+# Returns a random sample of at most `size` rows from several parts, as list(key, values, r, w, size). Each row has a
+# random key, and the smallest keys win, so that samples of parts can be joined.
 smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows <- bind_blocks(parts)
   if (length(rows$key) > size) rows <- take_sampled(rows, which(rows$key <= sort(rows$key, partial = size)[size]))
@@ -190,14 +191,14 @@ take_sampled <- function(rows, i) {
 
 # ---- products on workers --------------------------------------------------------------------------------------------
 
-# Returns a name that no other source has in any session.
+# Returns an identifier that is unique among sources of all sessions.
 next_source <- function() {
   engine$sources <- (engine$sources %||% 1L) + 1L
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 
-# Returns a function (kernel, v, control) for k(x, x) v, with the pairs of rows shared among the workers. Each worker
-# receives all rows once; a product sends v and returns as many numbers from each worker.
+# Returns a function (kernel, v, control) that computes k(x, x) v on workers, each of which takes a share of the pairs
+# of rows. A worker receives all rows once; later calls send v only.
 products_on_workers <- function(x, crew = find_crew()) {
   id <- next_source()
   sent <- FALSE
@@ -212,11 +213,11 @@ products_on_workers <- function(x, crew = find_crew()) {
 
 # ---- on a worker ----------------------------------------------------------------------------------------------------
 
-# This environment keeps the parts of data that are open in this process, for the last source that it served.
+# Each worker keeps here the data of the last source that it served.
 kept_parts <- new.env(parent = emptyenv())
 
-# Returns task(kept), where `kept` is the value that this process keeps under `name` for the source `id`; `value` is
-# evaluated once to make it. Returns list(absent = TRUE) if nothing is kept. Errors are returned as list(error), so that
+# Runs task(kept) on a worker, where `kept` is stored under `name` for the source `id`. If nothing is stored, `value` is
+# evaluated and stored; if that is NULL, the result is list(absent = TRUE). Errors are returned as list(error), so that
 # a task fails only if its worker dies.
 on_worker <- function(id, name, value, task) {
   tryCatch({
@@ -229,7 +230,7 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Returns the row source of a part, or NULL if the task came without its data (`part` is NULL).
+# Returns a part of the data as a source. NULL stays NULL: the task was sent without data.
 open_part <- function(part) {
   if (is.function(part)) part <- reading(part(), 0)
   if (is.null(part) || is_source(part)) return(part)
@@ -238,7 +239,7 @@ open_part <- function(part) {
   rows_in_memory(as.data.frame(part))
 }
 
-# Returns the value of a pass over a part, or if `visit` is NULL the names of its columns.
+# Makes a pass over part i of the source `id`, on a worker. Without `visit` it returns the names of the columns.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   on_worker(id, paste0("part", i), open_part(part), function(source) {
     if (is.null(visit)) return(list(value = source$columns))
@@ -256,9 +257,9 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). With `whole` TRUE a task
-# contains its part of the data. If a worker lacks the part, a task without it returns `absent`, and is sent again with
-# the data. Tasks wait for a free worker. so_far(results) is called at the end, also after an error or interrupt.
+# Runs n tasks on the workers of `crew` and returns their results. task(i, whole) is list(function, arguments), with
+# part i of the data if `whole`. A worker that lacks the part returns `absent`, and the task is sent again with the
+# data. so_far(results) is called at the end, also after an error.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)
@@ -266,7 +267,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   waiting <- seq_len(n)
   slots <- max(1L, crew$size())
   in_order <- function() results[order(as.integer(names(results)))]
-  # Drop the worker that lost a task or failed to start it. Returns TRUE if other workers are left.
+  # Exclude the worker that lost a task or failed to start it. Returns TRUE if others are left.
   leaves_others <- function(flight) !is.null(crew$exclude) && crew$exclude(flight)
   lose <- function(i, e) {
     lost[i] <<- lost[i] + 1L
@@ -284,9 +285,9 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
     if (!inherits(flight, "error")) {
       flying[[as.character(i)]] <<- flight
       waiting <<- waiting[-1L]
-    } else if (leaves_others(flight)) { # another worker takes the part
+    } else if (leaves_others(flight)) { # lets another worker take the part
       slots <<- max(1L, slots - 1L)
-    } else if (length(flying)) { # the other workers are busy
+    } else if (length(flying)) { # waits: other workers are busy
       slots <<- length(flying)
     } else {
       waiting <<- waiting[-1L]
@@ -317,7 +318,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a finished task, or an error if its worker died. Raises the errors of the task itself.
+# Returns the value of a finished task (`flight`). Raises its errors with `where`. A dead worker's error is returned.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)
@@ -328,17 +329,17 @@ value_of_task <- function(crew, flight, where) {
   stop(e)
 }
 
-# Returns list(name, size, start, landed, value, exclude). start(f, args) returns a `flight`, a running task.
-# landed(flight) tests if it has ended, and the optional exclude(flight) drops its worker. For a dead worker start() and
-# value() fail.
+# Returns the workers as list(name, size, start, landed, value, exclude). start(f, args) returns a running task, a
+# `flight`; landed(flight) tests if it has ended; value(flight) is its result. exclude(flight), if present, stops using
+# its worker. For a dead worker start() and value() raise an error.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
   abort_input("workers", "needs the package future or mirai", hint = "Install one of them.")
 }
 
-# Returns the crew of package future. A cluster sends a new task to its first free worker, and a dead worker counts as
-# free. So later tasks use a cluster without the dead worker.
+# Returns the workers of package future. Its clusters count a dead worker as free and would send it the next task, so
+# later tasks use a cluster without that worker.
 future_crew <- function() {
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {

@@ -13,8 +13,8 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
   source
 }
 
-# Makes a source. `pass(source, visit, merge, so_far)` visits its rows; `finish()` is called after each pass, also after
-# an error; `label` is printed.
+# Makes a source of rows. rewind() begins a pass, next_block() returns the next rows or NULL, finish() ends a pass even
+# after an error, and `pass` is a function that visits all blocks (see source_pass()). `label` is printed.
 new_source <- function(rewind, next_block, columns, label, finish = function() NULL, pass = pass_in_turn) {
   structure(class = "pfdtc_source", list(rewind = rewind, next_block = next_block, columns = columns, label = label,
                                          finish = finish, pass = pass))
@@ -30,14 +30,13 @@ print.pfdtc_source <- function(x, ...) {
 
 # ---- random numbers -------------------------------------------------------------------------------------------------
 
-# Returns the state of R's random numbers.
 random_state <- function() {
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
   get(".Random.seed", envir = globalenv())
 }
 
-# Returns `draws`, which are made from `seed` if it is given, with the attribute `seed`. Then restores R's generator, as
-# stats::simulate() promises.
+# Returns `draws`, an expression that makes random numbers, evaluated from `seed` if that is given. The result has the
+# attribute `seed`, and R's generator is restored, as in stats::simulate().
 from_seed <- function(seed, draws) {
   state <- random_state()
   if (is.null(seed)) return(structure(draws, seed = state))
@@ -57,17 +56,17 @@ with_fixed_seed <- function(expr, seed = 1) {
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b). Returns NULL if
-# all are NULL. `visit` may run in another process, so it must use nothing but `block` and the arguments of the function
-# that made it. The order of merging changes rounding only. The environment `so_far` has the `value` and the number of
-# `rows` so far, also after an error or an interrupt.
+# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b); returns NULL if
+# all are. `visit` may run in another process, so it must use nothing but `block` and the arguments of the function that
+# made it. The order of merging changes rounding only. The environment so_far holds the `value` and the number of `rows`
+# so far.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
 }
 
-# Returns a visit that calls f(rows, ...) with rows = read(from, block) and the arguments in `more`. The visit returns
-# NULL for a block without rows.
+# Returns a function for source_pass(): it reads rows = read(from, block) and returns f(rows, ...) with the arguments
+# `more`, or NULL for a block without rows.
 visit_rows <- function(read, from, f = list, more = list()) {
   lapply(list(read, from, f, more), force)
   function(block) {
@@ -76,8 +75,8 @@ visit_rows <- function(read, from, f = list, more = list()) {
   }
 }
 
-# Makes a source of items that are read in sequence, such as files. open(item) returns list(read, close): read() returns
-# the next block of the item or NULL, and close() may be missing.
+# Makes a source of items, such as files, that are read one after another. open(item) returns list(read, close): read()
+# returns the item's next block, or NULL at its end, and close() may be missing.
 source_of_items <- function(items, columns, label, open) {
   now <- NULL
   left <- list()
@@ -106,7 +105,7 @@ rows_in_memory <- function(rows) {
   source_of_items(list(rows), names(rows), "rows", function(rows) list(read = read_slices(rows, 65536L)))
 }
 
-# Returns a function that returns the next `block` rows at each call, and NULL after the last row.
+# Returns a function that returns the next `block` rows at each call, and NULL at the end.
 read_slices <- function(rows, block) {
   at <- 0
   function() {
@@ -116,7 +115,7 @@ read_slices <- function(rows, block) {
   }
 }
 
-# Tests whether other processes visit the blocks. Then a visit cannot write to variables of this session.
+# Returns TRUE if other processes visit the blocks. A visit then cannot write to variables of this session.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
 # Visits blocks in sequence in this session.
@@ -127,7 +126,7 @@ pass_in_turn <- function(source, visit, merge, so_far) {
     block <- read_block(source, so_far$rows)
     if (is.null(block)) return(so_far$value)
     if (!nrow(block)) next
-    # Row names begin anew in each block, so errors about rows name the block.
+    # Name the block in errors about rows, because row names begin anew in each block.
     value <- tryCatch(visit(block), pfdtc_error_input = function(e) {
       e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message,
                            show_count(so_far$rows + 1), show_count(so_far$rows + nrow(block)))
@@ -138,7 +137,7 @@ pass_in_turn <- function(source, visit, merge, so_far) {
   }
 }
 
-# Returns the next block as a data frame with the columns of the source, or NULL.
+# Returns the next block of a source as a data frame, or NULL at the end. `before` counts the rows read so far.
 read_block <- function(source, before) {
   block <- reading(source$next_block(), before)
   if (is.null(block)) return(NULL)
@@ -150,7 +149,7 @@ read_block <- function(source, before) {
   block
 }
 
-# Evaluates an access to a source, and gives its errors a class.
+# Evaluates an expression that reads a source; an error becomes one of class "pfdtc_error_source".
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)
@@ -161,9 +160,9 @@ reading <- function(expr, before) {
 
 # ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
-# Predicts block by block, where `predict_block(block)` is predict() of a block. Without `file` the predictions are
-# returned; with `file` they are written as CSV, a line for each row. `request` identifies the call, so that the same
-# call continues an interrupted file; NULL begins anew.
+# Predicts at the rows of a source, where predict_block(block) predicts at a block. The predictions are returned, or
+# written as lines of the CSV file `file`. `request` identifies the call: the same call continues an interrupted file.
+# With NULL the file is begun anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
   none <- function() abort_input("newdata", "has no rows")
   if (is.null(file)) {
@@ -221,7 +220,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   invisible(file)
 }
 
-# Checks that `file` is new or a regular file, because writing would replace a device, a pipe or a link.
+# Checks that `file` can be written safely: it is new or a regular file, no device, pipe or link.
 check_output_file <- function(file) {
   refuse_if(!is.character(file) || length(file) != 1L || is.na(file), "file", file, "the name of a file")
   link <- Sys.readlink(file)
@@ -230,7 +229,7 @@ check_output_file <- function(file) {
   refuse_if(odd, "file", sprintf("is a folder, device, pipe or link: \"%s\"", file))
 }
 
-# Returns the name of an incomplete file, which includes a hash of the request.
+# Returns the name of the file that is written until all rows are done. It has a hash of the request, if there is one.
 part_of_file <- function(file, request) {
   if (is.null(request)) return(paste0(file, ".part"))
   noted <- tempfile()
@@ -239,7 +238,7 @@ part_of_file <- function(file, request) {
   sprintf("%s.%s.part", file, substr(tools::md5sum(noted), 1L, 8L))
 }
 
-# Counts the lines of a file below its first line, and removes an incomplete last line.
+# Returns the number of complete lines of a file after its header, and cuts off an incomplete last line.
 rows_written <- function(file) {
   if (!file.exists(file)) return(0)
   con <- file(file, "r+b")
@@ -258,7 +257,7 @@ rows_written <- function(file) {
   max(lines - 1, 0)
 }
 
-# Returns a value of predict() as a data frame.
+# Returns a result of predict() as a data frame, with a column for each number.
 as_table <- function(p) {
   fit <- if (is.list(p)) p$fit else p
   table <- if (is.matrix(fit)) as.data.frame(fit) else data.frame(fit = unname(fit))
@@ -266,7 +265,7 @@ as_table <- function(p) {
   table
 }
 
-# Binds the values of blocks: vectors, matrices, or lists of them. c() keeps the class of a date, unlist() does not.
+# Joins the values of blocks: vectors, matrices, or lists of them. c() keeps the class of dates, which unlist() drops.
 bind_blocks <- function(blocks) {
   first <- blocks[[1L]]
   if (is.matrix(first)) return(do.call(rbind, blocks))
@@ -274,7 +273,7 @@ bind_blocks <- function(blocks) {
   lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }
 
-# Returns all elements of a fit on which its predictions depend.
+# Returns all elements of a fit on which its predictions depend, to recognise a repeated call.
 prediction_signature <- function(fit) {
   c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
     kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
