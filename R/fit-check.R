@@ -1,7 +1,8 @@
-# Checks fits when a function takes them. A fit may come from a file or an earlier version, or may have been changed.
+# Checks a fit that the user gives to a function: it may come from a file or an earlier version, or may have been
+# changed.
 
-# Returns a fit of any likelihood in the current layout. The signature of version 0.1.0 lacked sums, which are computed
-# again if the fit has its data.
+# Returns a fit in the current layout, or stops. Fits of version 0.1.0 lack sums that identify the data; they are
+# computed again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
@@ -19,10 +20,10 @@ check_any_fit <- function(fit, argument) {
   fit
 }
 
-# Calls check_any_fit(), and refuses non-Gaussian likelihoods.
+# Returns a checked fit, and stops if its likelihood is not Gaussian.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
-# These parts have other names in version 0.1.0. There `posterior` was the list of factors; now it is a word.
+# Version 0.1.0 had other names for these parts. Its `posterior` was the list of factors; now it is a word.
 renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
 
 with_new_names <- function(fit) {
@@ -37,9 +38,9 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
-# Checks the parts that other functions read without a check: their sizes must match, and numbers must be finite. The
-# cost does not depend on the number of rows, except for the group of each merged row. need() has arguments named by the
-# parts, and stops at the first that is neither TRUE nor NULL. Later arguments may assume the earlier checks.
+# Checks that the parts which other functions read have matching sizes and finite numbers. The time does not grow with
+# the number of rows, except for merged rows. need(part = condition, ...) stops at the first condition that is neither
+# TRUE nor NULL; later ones may assume the earlier ones.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -84,15 +85,15 @@ check_fit_parts <- function(fit, argument) {
        `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
-# Optional parts have these classes.
+# If these optional parts exist, they must have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
 
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
-# Checks the elements of `part` that `shapes` names: each has plain doubles and the given length, or rows and columns. A
-# single number must not be NA, and elements named in `optional` may be NULL. Returns TRUE, or the first wrong name.
+# Checks the elements of `part` that `shapes` names: plain doubles of the given length, or rows and columns. A single
+# number must not be NA; elements named in `optional` may be NULL. Returns TRUE or the first wrong name.
 has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]
@@ -104,7 +105,7 @@ has_shapes <- function(part, shapes, optional = NULL) {
   TRUE
 }
 
-# Returns TRUE for a kernel of d columns with all parameters. A missing or non-numeric parameter has the value NA.
+# Returns TRUE for a kernel of d columns with all its parameters.
 is_good_kernel <- function(kernel, d) {
   inherits(kernel, "pfdtc_kernel") && is.list(kernel) && isTRUE(tryCatch({
     good <- vapply(as_sum(kernel)$leaves, function(l) {
@@ -118,11 +119,11 @@ is_good_kernel <- function(kernel, d) {
   }, error = function(e) FALSE))
 }
 
-# Checks the parts from which the posterior is computed.
+# Checks the parts of a fit that define its posterior.
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
+  if (dense && is.null(fit$x) && is.null(f)) return() # the rest is useful without its posterior
   points <- if (dense) "x" else "inducing"
   m <- NROW(fit[[points]])
   square <- c(m, m)
@@ -140,7 +141,7 @@ check_fit_posterior <- function(fit, d, need) {
          data = is.list(kept) || !is.null(fit$data),
          `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n, weights = n), "weights"),
          `near$rows$x` = is.null(kept) || n > 0L, near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
-    if (is.null(f)) return() # it is computed when needed
+    if (is.null(f)) return() # computed when needed
   }
   need(factors = is.list(f))
   if (!is.null(f$groupings)) {
@@ -156,7 +157,7 @@ check_fit_posterior <- function(fit, d, need) {
                 if (plain) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
     return(need(factors = has_shapes(f, shapes), likelihood = is.list(fit$likelihood)))
   }
-  if (dense) { # a fit without its Cholesky factor has the model and the weights of its rows
+  if (dense) { # identify the factor, which is not kept
     return(need(factors = has_shapes(f, c(list(alpha = m), if (is.null(f$L)) list(weights = m) else list(L = square)),
                                      optional = "weights"),
                 `factors$model` = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
@@ -168,7 +169,7 @@ check_fit_posterior <- function(fit, d, need) {
   if (!is.null(fit$norms)) check_fit_norms(fit, m, need)
 }
 
-# Checks the norms of a reference posterior and the correction of its mean.
+# Checks the norms of a reference, which certificates need, and the correction of its mean.
 check_fit_norms <- function(fit, m, need) {
   numbers <- c(weight = 1, spread = 1, slack = 1, growth = 1, vv = 1, alpha = 1, beta_error = 1, t = 1, lam = 1,
                v_E = 1, c = 1, w_norm = 1, w_E = 1)
@@ -181,7 +182,7 @@ check_fit_norms <- function(fit, m, need) {
        `correction$made_from` = !is.list(made$made_from) && length(made$made_from) > 0L)
 }
 
-# Refuses a fit as damaged. The hint depends on whether another version made the fit.
+# Stops because a part of the fit is damaged. The hint says if another version made the fit.
 damaged_fit <- function(fit, argument, part) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))
@@ -194,8 +195,8 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Checks that `exact` is the exact fit of the same model as all `fits`, and returns it. For a `caller` that compares
-# fits, NULL is allowed. The hint covers other values that users gave.
+# Checks that `exact` is an exact fit of the same model as all `fits`, and returns it. For a function that compares fits
+# (`caller`) it may be NULL.
 check_exact <- function(exact, fits, caller = NULL) {
   refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
@@ -212,8 +213,8 @@ check_exact <- function(exact, fits, caller = NULL) {
   exact
 }
 
-# Checks that two fits approximate the same exact GP: data, centre, kernel and noise agree. For non-Gaussian likelihoods
-# family, numbers of trials, offset and mean are compared instead of the noise. `more` is a further hint.
+# Checks that two fits approximate the same exact GP: data, constant mean, kernel and noise agree. For non-Gaussian
+# likelihoods family, trials and offset must agree instead of the noise. `more` is a further hint for the error.
 check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
@@ -247,7 +248,7 @@ same_model <- function(a, b) {
   }, pfdtc_error_input = function(e) FALSE)
 }
 
-# Stops if fits are not in one list, as in f(a = fit1, b = fit2). `lacking` is TRUE if `fits` is missing.
+# Stops if fits are given one by one, as in f(a = fit1, b = fit2), not as one list.
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()

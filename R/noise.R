@@ -1,14 +1,13 @@
-# Models heteroscedastic noise by a trend: a variance whose log is a function of the inputs,
+# Models heteroscedastic noise by a trend in the log of the variance, with features b of the inputs:
 #
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
-# The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with K(Z,
-# Z) = (R R')^{-1}. gamma is N(0, v I) with one v for each part. Then the smooth part is a Gaussian process with kernel
-# v K, Matern 3/2, projected on Z. gamma is learned together with one kernel. Later stages have rows with the
-# weights w_n exp(-b_n'gamma) and the noise s2.
+# Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R with K(Z, Z) = (R R')^{-1}, so
+# that gamma ~ N(0, v I) makes their sum a Gaussian process with the Matern 3/2 kernel v K. gamma is learned together
+# with one kernel. Later stages treat the rows as having weights w_n exp(-b_n'gamma) and noise variance s2.
 
-# Returns list(columns, smooth, names, label, centre, rate) from the noise formula, or NULL for constant noise. `smooth`
-# has the columns of smooth().
+# Returns the noise formula as list(columns, smooth, names, label, centre, rate), or NULL for constant noise. `smooth`
+# has the columns inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
@@ -33,8 +32,8 @@ noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
     basis_units(data$x[, columns, drop = FALSE]))
 }
 
-# Returns list(all, smooth) for a sum of terms: the sum with the arguments of smooth() in place of smooth(), and a list
-# of the arguments.
+# Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
+# list of these arguments.
 smooth_terms <- function(term) {
   if (!is.call(term)) return(list(all = term, smooth = list()))
   parts <- lapply(as.list(term)[-1L], smooth_terms)
@@ -45,9 +44,8 @@ smooth_terms <- function(term) {
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }
 
-# Returns the trend with the points Z of its smooth part, chosen from the rows x. Lengthscales of the log noise are
-# twice those of f, but at least 0.3 sd of the input. The first row of Z is near the middle, and each later one is
-# farthest from the earlier ones.
+# Returns the trend with the points Z of its smooth part, chosen from the rows of x: one near the middle, then each
+# farthest from those before. Lengthscales of the log noise are twice those of f, but at least 0.3 sd of the input.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
@@ -72,8 +70,8 @@ place_noise_trend <- function(trend, x, lengthscale) {
   trend
 }
 
-# Returns the Matern 3/2 correlation of rows of x with Z. Differences from the first row of Z are exact where inputs are
-# large, such as seconds since 1970; squares of the inputs themselves would cancel.
+# Returns the Matern 3/2 correlation of rows of x with Z. Squares of large inputs, such as seconds since 1970, would
+# cancel; differences from the first row of Z do not.
 smooth_values <- function(smooth, x) {
   scaled <- function(x) (x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x))
   x <- pmin(pmax(scaled(x), -most_far), most_far)
@@ -82,10 +80,10 @@ smooth_values <- function(smooth, x) {
   (1 + r) * exp(-r)
 }
 
-# Scaled inputs are limited to numbers whose products are finite.
+# This limits scaled inputs so that their products are finite.
 most_far <- 1e100
 
-# Returns the features of the rows of x, the linear part first.
+# Returns the features b at the rows of x, the linear ones first.
 noise_basis <- function(trend, x) {
   linear <- x[, trend$columns, drop = FALSE]
   linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
@@ -94,20 +92,20 @@ noise_basis <- function(trend, x) {
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
 
-# Returns the part that each feature belongs to: 1 for linear, 2 for smooth.
+# Returns 1 for each linear feature, and 2 for each smooth one.
 noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# A log noise variance differs from that in the middle of the inputs by at most this: a factor of 1,100 in variance.
+# A log noise variance differs from that in the middle of the inputs by at most this, a factor of 1,100.
 most_trend <- 7
 
 within_trend <- function(log_factor, most = most_trend) pmin(pmax(log_factor, -most_trend), most)
 
-# Returns the factor that multiplies the noise variance s2, or 1 without a trend. The noise sd is at most the largest
-# deviation of a response from their mean (`trend$most`, a log factor), because larger sds lower every density. The
-# factor of smooth noise stays within its range at the training rows. It is exp(m + v / 2), where log s2 + b'gamma ~
-# N(log s2 + m, v) given the data: in quiet regions with few rows the log noise is uncertain.
+# Returns the factor of the noise variance s2 at the rows of x, or 1 without a trend. The noise sd is at most the
+# largest deviation of a response from the mean (trend$most), because a larger sd lowers every density. Smooth noise
+# stays in its range at the training rows. The factor is exp(m + v / 2): given the data, the log noise is N(log s2 + m,
+# v), and uncertain where there are few rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -116,8 +114,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the variance of log s2 + b'gamma given the data, for the rows of the features B, or 0 without smooth noise.
-# Fits of older versions have no `level`.
+# Returns the posterior variance of the log noise at the features B, or 0 without smooth noise. Fits of older versions
+# have no `level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -127,8 +125,8 @@ trend_spread <- function(trend, B) {
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y.
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
-# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (response.R).
-# `spread` adds the posterior variance of smooth noise to the variance that no input explains (`noise_tail`).
+# Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` adds
+# the posterior variance of smooth noise to the variance that no input explains (heavy tails, see response.R).
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
@@ -140,7 +138,7 @@ noise_spread <- function(fit, x) {
   open + if (is.null(fit$noise_tail)) 0 else fit$noise_tail
 }
 
-# Returns the data with weights divided by the trend's factors. `given_weights` has the weights as given.
+# Returns the data with weights divided by the trend's factors. given_weights keeps the weights as given.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -156,11 +154,10 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the mean factor of the noise variance at the training rows, or 1 without smooth noise. Fits of older versions
-# have only the range of the factors.
+# Returns the mean factor of the noise variance at the training rows. Older fits have only the range of the factors.
 mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
 
-# Returns the slope of the log noise variance along each input, in its units, with its sd, or NULL for smooth noise.
+# Returns the coefficients of a linear trend, per unit of each input, with their sds. Returns NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
   if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
@@ -170,7 +167,7 @@ noise_coefficients <- function(fit) {
        covariance = covariance)
 }
 
-# Returns the number of coefficients; for smooth noise, the number that the data determine.
+# Returns the number of coefficients of the trend; for smooth noise the effective number, which the data determine.
 noise_df <- function(trend) {
   if (is.null(trend$smooth)) return(length(trend$gamma))
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
@@ -180,7 +177,7 @@ noise_df <- function(trend) {
 
 # Learns the trend and the hyperparameters of one kernel by the Vecchia likelihood.
 
-# Returns the problem with the parameters gamma ~ N(0, v) added. `v` has the variance of each coefficient.
+# Returns the learning problem with gamma ~ N(0, v) as further parameters. `v` has a variance for each coefficient.
 problem_with_trend <- function(problem, trend, v) {
   pool <- problem$pool
   last <- problem$last
@@ -206,7 +203,7 @@ problem_with_trend <- function(problem, trend, v) {
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # Merged rows contribute -(rows / 2) log(2 pi noise) - ss / (2 noise), with the noise of each distinct row.
+    # Rows merged into one add -(rows / 2) log(2 pi noise) - ss / (2 noise) to the log density, with that row's noise.
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
@@ -220,15 +217,14 @@ problem_with_trend <- function(problem, trend, v) {
   wide
 }
 
-# Learns the noise trend: its coefficients gamma, and v for each part, which starts at 0.3. v moves by MacKay's fixed
-# point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e. Returns list(theta, value, trend)
-# of the round with the largest value,
+# Learns the coefficients gamma of the noise trend, and their prior variance v for each part (linear, smooth), from 0.3
+# on. v moves by MacKay's fixed point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e.
+# Returns list(theta, value, trend) of the round with the largest Laplace approximation of the log marginal likelihood,
 #
-#   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
+#   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #
-# which is Laplace's approximation of the log marginal likelihood, comparable with that of constant noise. Returns NULL
-# if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends if the
-# value is below `least` and v decreases, because the noise becomes constant.
+# or NULL if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends
+# if the value is below `least` and v decreases: the noise becomes constant.
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -269,7 +265,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters not in `own`, if those in `free` are unknown.
+# Returns the information on the parameters other than `own`, after eliminating the unknown parameters `free`.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

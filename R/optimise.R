@@ -1,16 +1,13 @@
 # Minimises objectives by L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006, algorithms 7.4, 3.5 and
-# 3.6). A problem is
+# 3.6). A problem is list(start = numeric, evaluate = function(par)). evaluate() returns list(value, gradient), or
+# list(value = Inf, reason) if it fails. Then the search goes back towards the last good point, where optim("L-BFGS-B")
+# would stop. The best point so far survives an interrupt.
 #
-#   list(start = numeric, evaluate = function(par) list(value, gradient) or list(value = Inf, reason = ))
-#
-# After a failed evaluation the search returns towards the last good point; optim("L-BFGS-B") would stop with an error.
-# The best point so far is kept, so that an interrupt at any moment loses nothing.
-#
-# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, stopped).
+# minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, stopped).
 # `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (evaluations keep failing) or 52 (interrupt). `trace`
 # has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
-# `last_step`, the largest change of a coordinate at the end, is a `first_step` for the next search. enough(par, value)
-# is called after every iteration. The search ends if it returns list(convergence, message) instead of NULL.
+# `last_step`, the largest change of a coordinate at the end, can be the `first_step` of another search. After each
+# iteration enough(par, value) may end the search by returning list(convergence, message) instead of NULL.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())
@@ -29,7 +26,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
     }
     point$par <- par
-    # An interrupt between these lines leaves vectors of unequal length, which are cut to the shorter one.
+    # An interrupt between these lines leaves vectors of unequal length, which are later cut to the shortest.
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -53,7 +50,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       c(stopped[c("convergence", "message")], list(stopped = stopped))
     })
   n <- min(length(run$value), length(run$seconds))
-  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # the search ended before the first value
+  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # no value was found
   c(run$best, end, list(
     evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
@@ -69,18 +66,18 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
   for (iteration in seq_len(maxit)) {
     direction <- -two_loop(point$gradient, pairs)
     slope <- sum(direction * point$gradient)
-    if (!(slope < 0)) { # no descent direction: restart with the gradient
+    if (!(slope < 0)) { # not a descent direction: use the gradient
       pairs <- list()
       direction <- -point$gradient
       slope <- sum(direction * point$gradient)
     }
     if (!(slope < 0)) return(list(convergence = 0L, message = "the gradient is zero"))
-    # Without pairs the curvature is unknown, so no coordinate moves further than first_step.
+    # At first the curvature is unknown, so no coordinate moves further than first_step.
     step <- if (length(pairs)) 1 else first_step / max(abs(direction))
     search <- line_search(evaluate, point, direction, slope, step)
     new <- search$point
     if (is.null(new)) {
-      if (length(pairs)) { # try the gradient once before giving up
+      if (length(pairs)) { # tries the gradient before giving up
         pairs <- list()
         next
       }
@@ -88,14 +85,14 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     }
     s <- new$par - point$par
     y <- new$gradient - point$gradient
-    if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # positive curvature
+    if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # if the curvature is positive
       pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), memory)
     }
     gained <- point$value - new$value
     end <- on_iteration(iteration, new, s)
     if (!is.null(end)) return(end)
     point <- new
-    # A failed evaluation can shorten a step far from any minimum, so such a small step does not mean convergence.
+    # A failed evaluation may shorten steps far from any minimum. A small step then does not mean convergence.
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
@@ -111,7 +108,8 @@ no_lower_value <- function(blocked = NULL) {
   list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
 }
 
-# Returns H g by the two-loop recursion. `pairs` has list(s, y, rho = 1 / s'y), oldest first.
+# Returns H g, with the L-BFGS approximation H of the inverse Hessian. `pairs` has list(s, y, rho = 1 / s'y): steps s
+# and changes y of the gradient, oldest first.
 two_loop <- function(g, pairs) {
   n <- length(pairs)
   if (!n) return(g)
@@ -128,9 +126,9 @@ two_loop <- function(g, pairs) {
   g
 }
 
-# Returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or at least
-# the first property, or is NULL. `blocked` is the reason of the failed evaluation that ended the search, or NULL. `lo`
-# is the lowest good point, `hi` the other end of the bracket (NULL if not yet found).
+# Searches along `direction` and returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and, if possible,
+# |slope there| <= 0.9 |slope|; it is NULL if none is found. `blocked` is the reason if a failed evaluation ended the
+# search. `lo` is the lowest good point, `hi` the other end of the bracket.
 line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -149,17 +147,18 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
     }
     if (!is.null(hi) && abs(hi$step - lo$step) < 1e-10 * max(hi$step, lo$step)) break
     if (!is.null(hi) && -slope * abs(hi$step - lo$step) < rounding(from$value)) break
-    # If a lower value was found before the failed evaluation, try the next direction.
+    # If a lower value was found before the failure, accept it and go on with a new direction.
     if (lo$step > 0 && !is.null(hi$point$reason)) break
     step <- if (is.null(hi)) 4 * lo$step else between(lo, hi)
   }
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Returns the size of differences that are rounding. So a search that starts at the minimum ends there.
+# Returns the size of differences of objectives that are rounding, so that a search from the minimum ends at once.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# Returns the minimiser of a cubic, at least a tenth of the width from both ends. After a failure it is near `lo`.
+# Returns the next step between `lo` and `hi`, by cubic interpolation, at least a tenth of the width from both. If `hi`
+# failed, it is near `lo`.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
@@ -174,7 +173,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Ends the search with the best point so far after R's time limit or a failing row source. Other errors are raised.
+# Returns why a search ended if the error is R's time limit or comes from a row source. Raises other errors again.
 stopped_by_error <- function(e) {
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)
@@ -199,8 +198,8 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
 
 # ---- progress and time ----------------------------------------------------------------------------------------------
 
-# Returns a function that shows the name of a stage as a line on stderr, first after `after` seconds and then at most
-# every `every` seconds. NULL clears the line.
+# Returns a function that shows the name of a stage in a line on stderr, at first after `after` seconds, then at most
+# every `every` seconds. Called with NULL, it clears the line.
 stage_line <- function(label, on, after = 0, every = 0) {
   started <- proc.time()[["elapsed"]]
   shown <- -Inf
@@ -218,7 +217,6 @@ stage_line <- function(label, on, after = 0, every = 0) {
   }
 }
 
-# Returns a function that returns the seconds left.
 seconds_left <- function(max_seconds) {
   started <- proc.time()[["elapsed"]]
   function() max_seconds - (proc.time()[["elapsed"]] - started)
@@ -226,14 +224,14 @@ seconds_left <- function(max_seconds) {
 
 # ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
 
-# Interrupts are allowed only inside the stages. An interrupt ends its stage with the best result so far, and later
-# stages return their starting values, so that there is always a fit to return. R's own time limit has the same effect.
-# state$stopped is NULL, or list(convergence, message) after an interrupt.
+# Interrupts are allowed only inside stages. An interrupt (or R's time limit) ends its stage with the best result so
+# far, and later stages return their starting values, so that there is always a fit to return. state$stopped is then
+# list(convergence, message), else NULL.
 
-# Frees the memory of the last stage before the next one needs its own, if there are many rows.
+# Frees memory between stages if there are many rows.
 free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
-# Returns the value of a stage, or after an interrupt `otherwise`, which is evaluated only then.
+# Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
   value <- if (!is.null(state$stopped)) {
@@ -251,8 +249,8 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
-# Computes the posterior. After one interrupt of an earlier stage it is still computed; a second interrupt ends the
-# call. If nothing was learned before, the first interrupt ends the call.
+# Computes the posterior by make(), also after an interrupt of an earlier stage; a second interrupt ends the call. If
+# nothing was learned before, the first interrupt ends the call.
 posterior_stage <- function(state, make) {
   if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
     return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
@@ -263,7 +261,7 @@ posterior_stage <- function(state, make) {
   value
 }
 
-# Ends a series of fits if one of the fits was ended early.
+# Evaluates a series of fits. If one of them is interrupted or runs out of time, the series ends.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)
@@ -277,7 +275,7 @@ count_evaluations <- function(state, name, result) {
   if (is.null(state$stopped)) state$stopped <- result$stopped
 }
 
-# Returns the state of a fit before its first stage.
+# Returns an environment that records the stages of a fit: seconds, evaluations, rows, and why it was stopped.
 no_state <- function() {
   state <- new.env(parent = emptyenv())
   state$seconds <- state$evaluations <- state$rows <- numeric()

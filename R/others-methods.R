@@ -1,4 +1,4 @@
-# Defines methods for packages butcher and vetiver, registered when these packages are loaded.
+# Defines methods for packages butcher and vetiver, which are registered when these packages are loaded.
 
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
@@ -78,7 +78,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
   }
 }
 
-# Fits time series: pfdtc() of a ts, and the method for forecast().
+# Fits time series: pfdtc() of a ts object, and a method for forecast().
 
 #' Fit and forecast a time series
 #'
@@ -113,8 +113,8 @@ pfdtc.ts <- function(x, ...) {
   formula_fit("pfdtc", call, environment(), list(...))
 }
 
-# Returns list(number, date) if all dates are the same day of a month, or all are last days, else NULL. `number` has the
-# months of the dates, in years, and date() returns the dates of months.
+# Returns list(number, date) if all dates are the same day of a month, or all the last day, else NULL. `number` has the
+# dates in years and months (2020.25 for April 2020), and date() converts such numbers back.
 months_of <- function(dates) {
   next_day <- as.POSIXlt(dates + 1)
   last <- all(next_day$mday == 1L)
@@ -196,7 +196,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
     joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
   p <- if (!labels) latent_at(fit, rows$x)
   if (labels || is_ordered(response) && type != "link") {
-    # Return a row for each class and row: all rows for the first class, then the next.
+    # Return a row for each class and row of data: all rows for the first class, then all for the next.
     share <- function(f) {
       if (!labels) return(class_shares(response, f[, 1L]))
       softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
@@ -212,7 +212,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else
-      t(vapply(seq_len(nrow(f)), function(i) { # a spline in f replaces a quadrature
+      t(vapply(seq_len(nrow(f)), function(i) { # a spline replaces a quadrature for each draw
         ends <- range(f[i, ])
         if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)
@@ -223,8 +223,8 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
-# Returns draws of the contrasts of several classes at the rows of x, n x (K - 1) x draws. The effect of the inducing
-# points is drawn once, and the rest of each contrast by joint_draws().
+# Returns draws of the class contrasts (classes.R) at the rows of x, n x (K - 1) x draws. The part by inducing points is
+# drawn once; joint_draws() adds the residual of each contrast.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -249,25 +249,25 @@ contrast_draws <- function(fit, x, draws) {
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 
-# Adds this package's class to the option with the classes that marginaleffects accepts.
+# Adds "gp_fit" to the classes that marginaleffects accepts.
 register_marginaleffects <- function(...) {
   options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
 }
 
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
-# Returns half the number of draws, because draws come in pairs around the mean.
+# Returns half the number of draws, which come in pairs z and -z.
 half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
 
 new_draws <- function() {
   list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
-# Draws f minus its mean at the rows of x, jointly with earlier draws at the rows in `draws`. `draws` keeps the rows
-# that determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With
-# V = R^{-T} C(kept, x)
+# Draws f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps the earlier rows that determine the
+# others up to rounding, the factor R of their covariance C = R'R, and z with f = R'z. For new rows, with V = R^{-T}
+# C(kept, x),
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-# `covariance` is for f or another process; `size` is its largest variance, to which rounding is relative.
+# covariance(x) may be that of another process than f. `size` is its largest variance, to which rounding is relative.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
                           covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
                         }) {

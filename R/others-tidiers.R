@@ -43,7 +43,7 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   out
 }
 
-# Returns the tables of groups in the form of broom.mixed.
+# Returns the table of a fit with groups in the form of package broom.mixed.
 tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
   refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),
@@ -95,7 +95,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
     stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level, type = "mean")
   fit <- as.matrix(p$fit)
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
-  # na.exclude pads predictions with rows that a model frame lacks.
+  # With na.exclude, predictions include rows that the model frame omits.
   rows <- seq_len(nrow(fit))
   padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
   if (padded) rows <- rows[-x$na.action]
@@ -103,7 +103,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
             hint = "Give the training rows.")
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
-  if (labels) { # the most probable class, and the probability of each
+  if (labels) { # the most probable class, and all probabilities
     out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
     out[paste0(".prob_", colnames(fit))] <- unname(fit)
     return(out)
@@ -181,7 +181,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # Treat variables of offsets as ordinary variables: emmeans would add the offset, which predictions already contain.
+  # Treat variables in offsets as ordinary ones. emmeans would add the offset, which predictions already include.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
@@ -200,7 +200,7 @@ emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   response <- response_of(object)
   label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
-       dffun = function(k, dfargs) Inf, dfargs = list(), # with `misc`, emmeans transforms f to the response
+       dffun = function(k, dfargs) Inf, dfargs = list(), # `misc` lets emmeans transform f to the response
        misc = if (fit_link(object) == "identity") list() else list(tran = fit_link(object), inv.lbl = label))
 }
 

@@ -1,4 +1,4 @@
-# Serves workflows of other packages: a model for parsnip, a learner for mlr3, and reports for R Markdown documents.
+# Serves other packages: a model for parsnip, a learner for mlr3, and reports for R Markdown documents.
 
 #' Fit Gaussian processes with parsnip and mlr3
 #'
@@ -53,7 +53,7 @@ update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_poi
   parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
 }
 
-# Package dials has no parameter for kernels, nor for a noise variance in units of the data.
+# dials has no tuning parameters for a kernel or for a noise variance in units of the data, so none is offered.
 #' @exportS3Method generics::tunable
 tunable.gp_reg <- function(x, ...) {
   known <- NextMethod()
@@ -61,7 +61,7 @@ tunable.gp_reg <- function(x, ...) {
   known
 }
 
-# Takes the kernel out of a list column of a grid, whose cells are lists of one kernel.
+# Replaces a kernel in a list of length 1, as it comes from a list column of a tuning grid, by the kernel.
 #' @exportS3Method parsnip::translate
 translate.gp_reg <- function(x, engine = x$engine, ...) {
   x <- NextMethod()
@@ -72,7 +72,8 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# This list has the prediction types of each mode: arguments of predict(), and `post`, which makes parsnip's result.
+# For each mode and prediction type, this list has the arguments of predict(), and `post`, how the result becomes
+# parsnip's.
 parsnip_types <- list(
   regression = list(
     raw = NULL, numeric = list(type = "response"),
@@ -85,7 +86,7 @@ parsnip_types <- list(
     raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
-# Adds the model to parsnip's table. `...` comes from the hook that calls this function.
+# Registers the model with parsnip. `...` are arguments from the hook that calls this function.
 register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
@@ -95,7 +96,7 @@ register_parsnip <- function(...) {
     },
     prob = function(results, object) class_columns(results, object$lvl),
     class_bands = class_bands_for_parsnip,
-    curves = function(results, object) { # a data frame for each row; columns are named by times
+    curves = function(results, object) { # a data frame for each row, columns named by times
       out <- data.frame(row.names = seq_len(nrow(results)))
       times <- as.numeric(colnames(results))
       out$.pred <- lapply(seq_len(nrow(results)), function(i) {
@@ -135,7 +136,6 @@ register_parsnip <- function(...) {
   }
 }
 
-# Returns a data frame with a column of probabilities for each class.
 class_columns <- function(p, levels) {
   if (is.matrix(p)) return(as.data.frame(p, row.names = FALSE))
   stats::setNames(data.frame(1 - unname(p), unname(p)), levels)
@@ -143,7 +143,7 @@ class_columns <- function(p, levels) {
 
 class_bands_for_parsnip <- function(results, object) {
   ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # probabilities of the second class
+    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # of the first and second class
   out <- as.data.frame(matrix(ends, nrow(results)))
   stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }
@@ -156,7 +156,7 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
   type <- check_choice(type, c("regr", "classif"), "type")
   classes <- type == "classif"
-  self <- private <- super <- NULL # R6 binds these in methods
+  self <- private <- super <- NULL # R6 provides these in methods
   any <- function() paradox::p_uty(tags = "train")
   parameters <- paradox::ps(
     m = paradox::p_int(1, tags = "train"), tol = paradox::p_dbl(0, 1, tags = "train"), kernel = any(),
@@ -217,8 +217,8 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' @export
 report <- function(x, ...) UseMethod("report")
 
-# Package report has a generic of the same name. If pfdtc is attached later it masks that generic, and passes other
-# objects on to it.
+# Package report has a generic of this name. If this package is attached later, it masks that generic, so other objects
+# are passed on to it.
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))

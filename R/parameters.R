@@ -1,13 +1,13 @@
-# Represents hyperparameters for the optimiser: the logs of the free ones, in the order of coef().
+# Represents hyperparameters for the optimiser, as the logs of those that are learned, in the order of coef().
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Returns the names of the parameters that are not learned. If no kernel was given, only the noise may be among them.
+# Returns the names of the parameters that are not learned; `s` is the part `learn` of the plan.
 not_learned <- function(s) setdiff(s$names, s$free)
 
-# Returns the problem of learning kernel and noise except the parameters `fixed`: list(start, natural, at, too_far,
-# free, kernel). at(par) returns list(kernel, noise) in the engine's form, natural(par) the same as users see it.
-# Variances are in units of the cleaned (scaled) response.
+# Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start, natural, at,
+# too_far, free, kernel). at(par) is list(kernel, noise) in the engine's form, natural(par) the same as users see it.
+# Variances are in units of the cleaned response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -19,11 +19,11 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     value <- exp(unname(replace(start, free, par)))
     list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # Beyond these limits, different values explain the data equally well.
+  # Values beyond these limits explain the data equally well.
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal
+    moved[last] <- all[last] - start[last] # lower limit of noise relative to signal
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -31,7 +31,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free), kernel = kernel)
 }
 
-# Checks `fix`. `names` has the names of all parameters.
+# Checks the user's names `fix` of hyperparameters that keep their start values. `names` has all names.
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   refuse_if(length(unknown), "fix", sprintf("has \"%s\", which is no hyperparameter of the fit", unknown[1L]),
@@ -40,9 +40,9 @@ check_fixed <- function(fix, names) {
 }
 
 # Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
-# unit), low and high (limits of the search), ard and keep (TRUE for a prior whose precision does not decrease with the
-# rows). The unit of a lengthscale is the spread of its input, of a period the input's range, and of a variance `power`
-# over the mean of k(x, x), `over`. `spreads` has the spreads of the columns, if known.
+# unit), low and high (limits of the search), ard and keep (TRUE if the prior does not weaken with more rows). The unit
+# of a lengthscale is the spread of its input, of a period the input's range, of a variance `power` divided by the mean
+# of k(x, x). `spreads` has the spreads of the columns if they are known.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
@@ -61,7 +61,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
     levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
-    if (!is.null(leaf$shared)) { # a sphere has two dimensions, and a factor one
+    if (!is.null(leaf$shared)) { # dimensions: two of a sphere, one of an R factor
       each <- split(leaf$inputs, leaf$shared)
       d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
     }
@@ -93,8 +93,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean over the rows of k(x, x) for the product of these factors with variance 1. If a polynomial lacks an
-# offset, its unit is used.
+# Returns the mean over the rows of k(x, x), for the product of these factors with variance 1. An unknown offset of a
+# polynomial is replaced by its unit.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -108,7 +108,8 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the unit of the sd of an effect relative to the first effect: the ratio of the units of their inputs.
+# Returns the unit of the sd of effect number `at` + 1 of a group relative to the first effect: the ratio of their
+# inputs' units.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -127,25 +128,25 @@ name_lengthscales <- function(kernel, x) {
   })
 }
 
-# Log lengthscales in units of the input's spread have the prior N(log(3 d^0.5), 0.7^2), chosen on a dozen data sets of
-# 20 to 50 rows, where it matters most (bench/small-n.R). With more rows its precision decreases as 1 / n^2, because a
-# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. It also matters below 15
-# rows per input, where 50 lengthscales overfit. With more, it decreases as 1 / n^6, to almost 0 at 40 (Boston).
+# The prior of log lengthscales (in units of the input's spread, d inputs) is N(log(3 d^0.5), 0.7^2), chosen on a dozen
+# data sets of 20 to 50 rows (bench/small-n.R). Its precision decreases like 1 / n^2 with n rows, because a constant one
+# costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs lengthscales overfit, so
+# below 15 rows per input it stays, and beyond it decreases like 1 / n^6, to almost 0 at 40 (data set Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the factor by which the precisions of the priors decrease for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Returns kernel and noise, with start values for parameters that are not given. Lengthscales start at sd_j * sqrt(d), a
-# typical distance between two rows, the variance at the mean square of y, and the noise at a tenth of it.
+# Returns kernel and noise with start values for unknown parameters: lengthscales sd_j * sqrt(d), a typical distance of
+# two rows, the variance at the mean square of y, and the noise at a tenth of it.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 
-# Returns the kernel with typical values for missing ones. typical(units) returns them in their units. `power` is the
-# unit of the variance.
+# Returns the kernel with typical values for unknown parameters. typical(units) returns values in the units of
+# parameter_units(), and `power` is the unit of variances.
 with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
@@ -153,7 +154,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns the sd of each column, or the sd that the middle half of its values implies if that is less than a tenth.
+# Returns the spread of each column: its sd, or a robust sd by the quartiles if that is less than a tenth of the sd.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]
@@ -172,24 +173,24 @@ dimnames_of <- function(v, names) {
 
 # ---- the linear mean ------------------------------------------------------------------------------------------------
 
-# Adds a linear mean as a term of the kernel,
+# Adds a linear mean to the kernel as a term,
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
 #
-# which integrates out a level and slopes b ~ N(0, v I) for inputs in units of their spread. v is 10^4 times the mean
-# square of the response. This shrinks coefficients by about 1e-4 and costs four of sixteen digits. v is not learned,
-# and the distances for nearest neighbours omit this term.
+# which integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response: this
+# shrinks coefficients by about 1e-4, and costs four of sixteen digits. v is not learned, and nearest neighbours ignore
+# the term.
 
 vague_mean <- 1e4
 
-# Returns the kernel with a term for the mean. A kernel that already has one is unchanged.
+# Returns the kernel with a linear mean in the inputs of the formula `mean`, unless it already has one.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   groups <- length(group_roots(kernel))
-  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the level is a coefficient
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # groups alone: the intercept is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
-  # With groups, the first levels of factors have no coefficient of the mean.
+  # Beside groups, the first level of an R factor has no coefficient.
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
@@ -207,7 +208,7 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
+# Returns centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for columns of 0 and 1.
 basis_units <- function(x) {
   if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
@@ -215,7 +216,7 @@ basis_units <- function(x) {
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
 }
 
-# Returns the columns of x in which the mean (or the log noise) is linear. The formula ~ 1 has no columns.
+# Returns the columns of x in which a mean, or log noise, with this formula is linear; none for ~ 1.
 mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
             "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
@@ -237,7 +238,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Returns the names of parameters that are given and not learned: a given period, the variance of a mean.
+# Returns the names of parameters that are never learned: a period given by the user, the variance of a linear mean.
 held_names <- function(kernel, columns) {
   kernel <- compile_kernel(kernel)
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
@@ -246,7 +247,7 @@ held_names <- function(kernel, columns) {
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # given values start the search of a one-term kernel
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
     chosen <- change_leaves(chosen, function(l) {
       if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
       if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups

@@ -94,7 +94,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
   formula_fit(.Generic, match.call(), parent.frame(), list(...))
 }
 
-# Checks names of arguments before evaluation, because the value of a misspelt `weights` may be a column of the data.
+# Checks the names of arguments before they are evaluated: a misspelt `weights` may have a column of the data as its
+# value.
 check_names_first <- function(names, method) {
   of_formula <- c("formula", "data", "subset", "weights", "na.action", "offset")
   known <- c(of_formula, setdiff(names(formals(method)), c("x", "y", "...")))
@@ -141,7 +142,7 @@ NULL
 
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
-# Fits rows of a matrix, for a default method whose arguments (in `frame`) are the settings.
+# Fits the rows of a matrix. `frame` is the frame of a default method, whose arguments are the settings.
 matrix_fit <- function(method, call, frame, dots) {
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
   check_dots_empty(dots, names(args))
@@ -151,7 +152,7 @@ matrix_fit <- function(method, call, frame, dots) {
   x <- args$x
   y <- args$y
   text <- is.character(y) && length(y) == 1L && y %in% names(x)
-  if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # a formula was perhaps meant
+  if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # perhaps a formula was meant
     formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
     abort_input("y", if (is.null(y)) "is missing" else describe(y),
                 if (!is.null(y)) "a vector with a number for each row of `x`",
@@ -166,7 +167,7 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Fits a formula. The arguments and their defaults come from the default method.
+# Fits a formula. The other arguments and their defaults are those of the default method.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
@@ -178,14 +179,14 @@ formula_fit <- function(method, call, envir, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Returns the likelihood of the family given. Returns "by response" if the function takes families, no family was given,
-# and no argument is for Gaussian noise only.
+# Returns the likelihood of the argument `family`. Returns "by response" if the user gave none, the function has the
+# argument, and no other argument needs Gaussian noise. `given` has the names of arguments.
 likelihood_asked <- function(args, given) {
   gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits cleaned data. `data$family` is the family that the response implies, if any.
+# Fits cleaned data. data$family is set if the family was chosen by the response.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -198,7 +199,8 @@ fit_by_family <- function(method, data, call, args) {
   fit
 }
 
-# Fits the rows of a source. Rows are kept only if a data frame with as few rows would be fitted exactly.
+# Fits the rows of a source. All rows are kept only if they are as few as a data frame could have for an exact
+# posterior.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   refuse_if(is.null(family$objective) || family$fitc, "data",
@@ -216,7 +218,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample either
+  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, of which no sample is drawn
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
@@ -225,7 +227,7 @@ source_fit <- function(method, source, call, args, envir) {
   fit
 }
 
-# Returns the arguments that reached a formula method through `...`, with checked names and the defaults of the others.
+# Returns the arguments of a formula method that came through `...`, with checked names, and defaults for the others.
 formula_arguments <- function(dots, method) {
   defaults <- formals(method)
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
@@ -236,13 +238,13 @@ formula_arguments <- function(dots, method) {
   args
 }
 
-# Fits the data by the settings `asked`, the result of check_settings().
+# Fits cleaned data with the checked settings `asked`: first the response, then the stages of the plan, then warnings.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   suspendInterrupts({
     state <- no_state()
     data <- response_stage(data, asked, state)
-    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response is as given
+    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response stays as given
     fit <- if (is.null(asked$tol)) fit_by_plan(data, asked, state) else fit_to_tolerance(data, asked, state)
     keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
     if (keeps) fit <- add_reference(fit, data, state)
@@ -266,7 +268,7 @@ fit_as_asked <- function(data, asked) {
   fit
 }
 
-# Returns TRUE if `max_seconds` cut an optimisation short.
+# Returns TRUE if the argument `max_seconds` ended an optimisation.
 ended_by_time <- function(fit) {
   isTRUE(attr(fit$learned, "ended")) || any(unlist(list(fit$convergence, fit$pilot$convergence)) == 2L)
 }

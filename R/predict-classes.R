@@ -1,6 +1,6 @@
-# Predicts several numbers for each row: for classes, ordered or not, for survival at times, and for quantiles.
+# Predicts several numbers for each row: probabilities of classes, survival at several times, or several quantiles.
 
-# Returns list(fit, sd, lwr, upr) with a column for each class. Log odds have no column for the first class.
+# Returns predictions for classes as list(fit, sd, lwr, upr), with a column for each class (log odds: except the first).
 say_chances <- function(response, f, ask) {
   latent <- ask$type == "latent"
   at <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
@@ -9,12 +9,12 @@ say_chances <- function(response, f, ask) {
   if (ask$interval == "none") return(list(fit = at$mean, sd = at$sd))
   ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
     (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
-  # an averaged probability can be outside of the probabilities at the ends of f
+  # The averaged probability may be outside of those at the ends of f.
   list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
 
-# Returns list(mean, sd) with a column for each class: the averaged probability and, on request, its sd; NA for unknown
-# rows. `f` has log odds if the classes have no order.
+# Returns list(mean, sd), the averaged probability of each class (columns) and, if `se`, its sd; NA where f is unknown.
+# For unordered classes `f` has log odds.
 class_chances <- function(response, f, se = FALSE) {
   where_known(f[c("mean", "var")], function(f) {
     f <- lapply(f, unname)
@@ -29,8 +29,8 @@ class_chances <- function(response, f, se = FALSE) {
   })
 }
 
-# Returns list(lwr, upr), the ends of credible intervals of the probabilities of ordered classes over the interval of f.
-# A probability is largest at the f that makes its class most likely, and decreases on both sides.
+# Returns list(lwr, upr), the smallest and largest probability of each ordered class over the interval of f. A
+# probability is largest at one f and decreases on both sides.
 ordered_ends <- function(response, f, latent, level) {
   where_known(f[c("mean", "lower", "upper", "top")], function(f) {
     of_f <- lapply(normal_ends(f, list(noise = 0), level), unname)
@@ -43,8 +43,8 @@ ordered_ends <- function(response, f, latent, level) {
   })
 }
 
-# Returns the ends of credible intervals of log odds or probabilities. For class k, the log odds against all others,
-# log(p_k / (1 - p_k)), have a normal distribution, linearised at the mean.
+# Returns the ends of credible intervals for unordered classes, of log odds or of probabilities. For class k, log(p_k /
+# (1 - p_k)) is linearised in f at the mean, and so normal.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
   if (latent) {
@@ -61,14 +61,14 @@ class_ends <- function(response, f, latent, level) {
   ends_of_odds(list(middle, middle), sd, level, stats::plogis)
 }
 
-# Returns the most probable class, or with an interval a logical matrix that is TRUE for the classes in the set. The set
-# has the most probable classes until their probability is at least `level`. A conformal set has at least one class, and
-# all classes at least as probable as a quantile of the leave-one-out probabilities of the training rows' classes.
-# Attribute "probability" has the probability of each set.
+# Returns the most probable class of each row, or with an interval a logical matrix of sets of classes. A set has the
+# most probable classes, until their probability is at least `level`. A conformal set has all classes whose probability
+# is at least a quantile of the leave-one-out probabilities of the observed classes. The attribute "probability" is that
+# of the set.
 say_class <- function(fit, response, f, names, ask) {
   levels <- response$levels
   if (!has_labels(response) && !is_ordered(response)) {
-    # The averaged probability is above 1/2 if f is positive, because links are symmetric.
+    # The averaged probability exceeds 1/2 if the mean of f is positive, because links are symmetric.
     best <- f$mean > 0
     return(stats::setNames(if (is.null(levels)) as.integer(best) else
       if (identical(levels, c("FALSE", "TRUE"))) best else factor(levels[1L + best], levels), names))
@@ -96,7 +96,7 @@ say_class <- function(fit, response, f, names, ask) {
   structure(matrix(inside, nrow(p), ncol(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
 }
 
-# Returns list(p, y): leave-one-out probabilities and classes of the training rows.
+# Returns list(p, y): the leave-one-out probabilities of classes, and the classes, of the training rows.
 loo_shares <- function(fit) {
   p <- class_chances(response_of(fit), loo_rows(fit))$mean
   list(p = p[!is.na(p[, 1L]), , drop = FALSE], y = training_data(fit)$sites$y)
@@ -104,7 +104,7 @@ loo_shares <- function(fit) {
 
 # ---- leave-one-out, draws -------------------------------------------------------------------------------------------
 
-# Returns draws at rows: a factor of classes for each draw, or log odds (named "sim_1.class").
+# Returns simulated classes at rows, a factor for each draw, or log odds in columns such as "sim_1.class".
 simulate_labels <- function(fit, rows, nsim, type) {
   levels <- response_of(fit)$levels
   p <- posterior_of(fit)
@@ -112,7 +112,7 @@ simulate_labels <- function(fit, rows, nsim, type) {
   m <- nrow(p$z)
   normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
   u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, normal(q * m, nsim))
-  at <- array(0, c(nrow(rows$x), q, nsim)) # the contrasts
+  at <- array(0, c(nrow(rows$x), q, nsim)) # contrasts of classes
   for (j in seq_len(q)) {
     at[, j, ] <- times_features(p$model$kernel, p$z, p$factors$L, rows$x, u[(j - 1L) * m + seq_len(m), , drop = FALSE])
     at[, j, ] <- at[, j, ] + residual_paths(p$model, p$z, p$jitter, rows$x, nsim, normal, p$control)$draws
@@ -123,7 +123,7 @@ simulate_labels <- function(fit, rows, nsim, type) {
     odds <- odds[rows$index, , drop = FALSE]
     if (type == "latent") return(`colnames<-`(odds, levels[-1L]))
     known <- which(!is.na(odds[, 1L]))
-    above <- t(apply(softmax_of(odds[known, , drop = FALSE]), 1L, cumsum)) # P(class <= k)
+    above <- t(apply(softmax_of(odds[known, , drop = FALSE]), 1L, cumsum)) # P(y <= k) for each class k
     drawn <- rep(NA_integer_, nrow(odds))
     drawn[known] <- 1L + rowSums(above[, -length(levels), drop = FALSE] < stats::runif(length(known)))
     factor(levels[drawn], levels)
@@ -133,8 +133,8 @@ simulate_labels <- function(fit, rows, nsim, type) {
 
 # ---- times and quantiles --------------------------------------------------------------------------------------------
 
-# Returns list(fit, lwr, upr) with a column for each quantile of a response (`probs`) or for P(y > t) at each of
-# `times`, averaged over f. Credible intervals of P(y > t) end at its values for the ends of the interval of f.
+# Returns list(fit, lwr, upr), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t)
+# at each of `times`. Credible intervals of P(y > t) are between its values at the ends of the interval of f.
 say_columns <- function(response, f, ask) {
   columns <- function(values, answer, ...) {
     each <- vapply(values, answer, f$mean)

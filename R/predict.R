@@ -1,5 +1,5 @@
-# Predicts in three steps: newdata -> inputs in the fit's columns -> posterior in the units of y -> form of
-# predict.lm().
+# Predicts in three steps: converts newdata to the fit's columns, computes f there in units of y, and shapes the answer
+# like that of predict.lm().
 
 #' Predict from a Gaussian process fit
 #'
@@ -70,7 +70,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names after
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names below
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
@@ -90,14 +90,14 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   answer_asked(object, response, new, ask, na.action)
 }
 
-# Returns the prediction for the arguments `ask` of predict(). `new` is its newdata.
+# Returns the prediction at `new` (the argument newdata) for the other arguments of predict(), in the list `ask`.
 answer_asked <- function(fit, response, new, ask, na.action) {
   rows <- if (is.null(new)) training_rows(fit) else new_rows(fit, new, na.action, ask$re)
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
   if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
-  # Set numbers of trials, if a distribution of responses was requested.
+  # A distribution of responses needs numbers of trials.
   rows$size <- rep(1, length(rows$index))
   if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
@@ -122,7 +122,8 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   in_shape(said, rows$names, ask)
 }
 
-# Sends a message if the certified prediction, which is about the mode of f, differs from the prediction without.
+# Sends a message if certified predictions, which are about the mode of f, differ from predictions without certificate.
+# say() makes a prediction, `said` is the certified one.
 message_if_moved <- function(fit, response, rows, ask, say, said) {
   ask[c("certified", "interval", "se.fit", "full_cov")] <- list(FALSE, "none", FALSE, FALSE)
   by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, ask), ask)$fit), na.rm = TRUE))
@@ -132,20 +133,20 @@ message_if_moved <- function(fit, response, rows, ask, say, said) {
     "which is about the posterior mean."), format(signif(by, 2))))
 }
 
-# Predicts at the rows of a source block by block, or at the locations of a spatial object, which then has predictions.
+# Predicts at a row source block by block, or at a spatial object, which is returned with predictions.
 predict_apart <- function(fit, new, ask, na.action, file) {
   if (!isFALSE(ask$full_cov)) abort_input("full_cov", "is not available for a row source or a spatial object")
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
   at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
-  # With na.pass each line of the file is a row.
+  # With na.pass, each row has its line in the file, so that an interrupted file can be continued.
   request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), new$columns, args)
   predict_source(new, function(block) at(block, na.action = na.action), file, request)
 }
 
-# Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, a list with `se.fit` or
-# `full_cov`. If `fit` has several columns, vectors become matrices and matrices arrays. The columns are the last
-# dimension, but for survival they come before the ends of intervals.
+# Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, or a list with `se.fit` or
+# `full_cov`. If there are several numbers for each row (classes, times, quantiles), vectors become matrices and
+# matrices arrays.
 in_shape <- function(said, names, ask) {
   shaped <- function(v) {
     if (is.matrix(v)) `dimnames<-`(v, list(names, colnames(said$fit))) else stats::setNames(v, names)
@@ -162,8 +163,8 @@ in_shape <- function(said, names, ask) {
 
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
-# Returns f at the requested rows: list(mean, var, lower, upper, top, noise, size, cov, conformal). If certified,
-# `lower`, `upper` and `top` bound the exact mean and variance.
+# Returns f at the rows to predict at, list(mean, var, lower, upper, top, noise, size, cov, conformal). If certified,
+# the exact mean is between `lower` and `upper`, and the exact variance at most `top`.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
@@ -189,7 +190,7 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
-# Returns the log predictive density of each row's response: the log of p(y | f) averaged over f.
+# Returns for each row the log density of its response, averaged over f.
 log_densities <- function(fit, response, newdata, f, rows) {
   given <- if (response$conjugate) {
     list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
@@ -208,7 +209,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
   out
 }
 
-# Returns the responses of new rows, by the fit's formula. If they are not `needed`, NULL replaces missing ones.
+# Returns the responses in new rows. If they are not `needed`, returns NULL when they are missing.
 responses_in <- function(fit, newdata, needed = TRUE) {
   if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
     if (!needed) return(NULL)
@@ -225,13 +226,13 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   eval(expression, newdata, environment(fit$terms))
 }
 
-# Checks that responses, or trials, exist for each predicted row, because na.omit drops rows.
+# Stops unless there is a response (or number of trials) for each row; na.omit drops rows without.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "has missing values in its variables or the response")
 }
 
-# Returns the responses of new rows with trials and offset, by the fit's formula.
+# Returns the responses of new rows with numbers of trials and offset, in the form of the data's `sites`.
 new_sites <- function(fit, newdata) {
   response <- responses_in(fit, newdata)
   known <- stats::complete.cases(response)
@@ -246,7 +247,7 @@ new_sites <- function(fit, newdata) {
   lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
 }
 
-# Returns the number of trials of each row: the sum of a response with two columns, or the `weights` of shares.
+# Returns the number of trials in each new row: the sum of successes and failures, or the weights of a share.
 new_trials <- function(fit, newdata) {
   if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2") {
     return(rowSums(responses_in(fit, newdata)))
@@ -260,10 +261,10 @@ new_trials <- function(fit, newdata) {
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# This table has the allowed combinations for each type and kind of response: letters of the intervals, then of the
-# arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a transform), "other" (counts and numbers),
-# "classes" (one of two), "labels" (one of several), "ordered" (one of several in an order), "times", and "own" (a
-# likelihood that the user defines).
+# This table has the combinations of arguments that exist, by type (rows) and kind of response (columns). An entry has
+# the letters of intervals, then of other arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a
+# transform), "other" (counts and numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of several
+# in an order), "times", and "own" (a user's likelihood).
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
@@ -281,7 +282,8 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
   survival   -           -            -          -         -       -          nc/chd     -"))
 
-# Returns list(intervals, with) for a type, or NULL if the type does not exist for this kind.
+# Returns list(intervals, with), which intervals and arguments a type allows for a kind of response, or NULL if it does
+# not exist.
 allowed_with <- function(type, kind) {
   letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
   if (length(letters) < 2L) return(NULL)
@@ -308,7 +310,7 @@ check_asked <- function(response, ask) {
     abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 12L, "or"), of), hint)
   }
   ask$type <- type
-  # As in predict.lm(), "conf" is short for "confidence", not for "conformal".
+  # "conf" means "confidence" as in predict.lm(), not "conformal".
   if (is.character(ask$interval) && length(ask$interval) == 1L && isTRUE(nchar(ask$interval) >= 2L) &&
         startsWith("confidence", ask$interval)) ask$interval <- "credible"
   ask$level <- check_level(ask$level)
@@ -325,7 +327,7 @@ check_asked <- function(response, ask) {
   for (flag in names(predict_arguments)) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("is not available", beside))
   }
-  # These pairs of arguments exclude each other for all types.
+  # These pairs of arguments exclude each other.
   refuse <- function(wrong, argument, beside, hint = NULL) {
     if (wrong) abort_input(argument, paste("cannot be combined with", beside), hint = hint)
   }

@@ -1,6 +1,7 @@
-# States facts of a fit, one sentence each, for print(), summary() and report().
+# States facts of a fit in lines of text, for print(), summary() and report().
 
-# These functions of the fit and its response return the text of each row, in order. NULL or NA is not printed.
+# Each function returns the text of the line with this label, from a fit and its response. A line that is NULL or NA is
+# omitted.
 fit_fields <- list(
   Data = function(fit, response) {
     omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
@@ -28,13 +29,13 @@ fit_fields <- list(
            },
            if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
   },
-  # Print a shape parameter or a transform, which the title lacks.
+  # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
       return(if (!is.null(fit$transform)) sprintf("%s; mean, kernel and noise are on the %s scale",
                                                   describe_transform(fit$transform), transform_scale(fit$transform)))
     }
-    if (is_ordered(response)) { # the cut points of f without its constant mean
+    if (is_ordered(response)) { # cut points of f, without the constant mean
       cuts <- cut_points(fit$theta)
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points %s", response$full_label,
@@ -50,7 +51,7 @@ fit_fields <- list(
       "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
                                                  show_count(fit$source$sample)))
   },
-  # Print no coefficients of a linear mean, because they have a table.
+  # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
     if (is_ordered(response)) return(NULL) # the mean is in the cut points
     if ("(Intercept)" %in% rownames(fit$linear)) {
@@ -61,13 +62,12 @@ fit_fields <- list(
     if (length(fit$center) > 1L) return("constant for each class")
     if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
   },
-  # Print each term with its sd.
   Kernel = function(fit, response) {
     variance <- term_variances(fit)
     if (!length(variance) || anyNA(names(variance))) {
       return(paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "))
     }
-    # groups have a table of their own, and a linear mean is the line above
+    # Groups have a table of their own, and the line above shows a linear mean.
     own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)
     own <- own & !attr(variance, "term") %in% vapply(group_roots(fit$kernel), `[[`, "", "name")
     if (!any(own)) return(NULL)
@@ -94,7 +94,7 @@ fit_fields <- list(
       with_numbers("heavy in predictions: normal with random variance, sd of the log variance %s", sqrt(fit$noise_tail))
     }
   },
-  # Print nugget, partial sill and practical ranges, the terms of geostatistics, if two coordinates are the only inputs.
+  # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
   Field = function(fit, response) {
     columns <- fit$frame$columns
     v <- fit$frame$variables
@@ -105,12 +105,11 @@ fit_fields <- list(
     ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
     range <- if (globe) sprintf("%g km", ranges) else
       if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
-    # noise that varies has no single nugget
+    # There is no single nugget if the noise varies.
     nugget <- if (is.null(fit$noise_trend)) fit$noise
     with_numbers(paste0(if (!is.null(nugget)) "nugget %s, ", "partial sill %s, practical range ", range),
                  c(nugget, total_variance(fit$kernel)))
   },
-  # Print inducing points, unless the posterior is exact.
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
     how <- switch(fit$inducing_method, greedy = "greedy in the prior variance",
@@ -172,11 +171,11 @@ fit_fields <- list(
     sprintf("%s; the pilot was stopped %s", text, stopped)
   },
   Optimiser = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # this reason is printed as a choice
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # is printed as a choice
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits by version 0.1.0 lack fit$maxit
-    # The last 10 % of evaluations show whether a larger `maxit` is worth its time. Values before and after a renewed
-    # auxiliary distribution are not comparable.
+    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
+    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. Values before and after a change
+    # of the auxiliary distribution are not comparable.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
     n <- length(best)
     late <- if (n >= 20L && best[1L] > best[n]) 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
@@ -190,7 +189,6 @@ fit_fields <- list(
     if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
     paste("converged:", how)
   },
-  # Print the numbers of rows used for each purpose, unless all rows were used.
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
     if (!length(rows)) return(NULL)
@@ -204,7 +202,7 @@ fit_fields <- list(
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
-    # The log density of an exact model is infinite, and that of a constant model is -1e299.
+    # Infinite log densities (and -1e299 for a constant) have no differences to print.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
     line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf if few
     sprintf("leave-one-out log density, nats per row: this fit %s, %smean alone %s", nats(fit$small_n$fit),
@@ -219,7 +217,7 @@ fit_fields <- list(
     if (length(shown)) shown
   })
 
-# Returns the list that print() and summary() show: elements of the fit, tables, and the texts of `fit_fields`.
+# Returns all that print() and summary() show, as a list: elements of the fit, tables, and the lines of `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
@@ -233,7 +231,7 @@ fit_facts <- function(fit) {
     fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
 }
 
-# Returns the number of learned hyperparameters, and which of them coef() does not have.
+# Returns the number of learned hyperparameters as text, and which of them are not in coef().
 describe_df <- function(fit) {
   of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
           "heavy tails" = !is.null(fit$noise_tail))
@@ -243,7 +241,7 @@ describe_df <- function(fit) {
   sprintf("%s, of which %s", all, toString(sprintf("%d for the %s", as.integer(of), names(of))))
 }
 
-# Marks a text in which "%s" stands for numbers, which are formatted with the digits of the call.
+# Returns a text with "%s" for numbers, and the numbers, which are formatted when digits are known.
 with_numbers <- function(text, ...) structure(text, values = c(...))
 
 fill_numbers <- function(text, number) {
@@ -251,7 +249,7 @@ fill_numbers <- function(text, number) {
   if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
-# Returns the first line of print(). A list with a `method` suffices for the short title of the method.
+# Returns the first line of print() for a fit, or for any list with a `method`.
 fit_title <- function(fit) {
   response <- response_of(fit)
   if (response$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
@@ -269,8 +267,8 @@ posterior_title <- function(fit) {
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
-# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). A factor that reads all
-# inputs has no "in"; equal factors get numbers.
+# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). Inputs are omitted if they
+# are all; equal factors are numbered.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
@@ -281,7 +279,7 @@ factor_words <- function(kernel, columns) {
   stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel))
 }
 
-# Returns the variances of the terms of a kernel, named by term_words(). The attribute `term` has the names of coef().
+# Returns the variances of the terms of a kernel, named in words. The attribute `term` has their names in coef().
 term_variances <- function(fit) {
   theta <- stats::coef(fit)
   words <- term_words(fit$kernel, fit$frame$columns)
@@ -290,14 +288,14 @@ term_variances <- function(fit) {
   structure(variance, names = words[match(term, names(words))], term = term)
 }
 
-# Returns the terms of a kernel in words, named as in coef().
+# Returns the terms of a kernel in words, such as "Matern 3/2 times periodic", named as in coef().
 term_words <- function(kernel, columns) {
   words <- factor_words(kernel, columns)
   terms <- vapply(as_sum(kernel)$terms, function(t) paste(words[t$leaves], collapse = " times "), "")
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Describes the starts. If only one start reached the best value, adds the difference to the next best.
+# Describes from how many starts hyperparameters were learned, and how many of them reached the best value.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
@@ -308,7 +306,7 @@ describe_starts <- function(learned) {
           if (agree == 1L) sprintf("; the next best is %.1f nats lower", behind[2L]) else "")
 }
 
-# Returns the distance along a column at which the correlation of f has decreased to 0.05, or Inf.
+# Returns the distance along a column at which the correlation of f is 0.05 (the practical range), or Inf.
 practical_range <- function(column, kernel, d) {
   share <- function(log_r) {
     z <- replace(numeric(d), column, exp(log_r))
@@ -319,8 +317,8 @@ practical_range <- function(column, kernel, d) {
   exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }
 
-# Returns a data frame of the inputs: name (of the lengthscale in coef()), unit and range. A fit without its data has
-# kept minimum, median and maximum.
+# Returns a data frame of the inputs: name (as in lengthscales of coef()), unit and range. It works for a fit without
+# its data.
 input_table <- function(fit) {
   x <- slice_rows(fit)
   name <- fit$frame$columns

@@ -1,4 +1,4 @@
-# Prints and summarises fits and certificates: one fact a line, label first.
+# Prints and summarises fits and certificates, one fact a line with its label first.
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -14,7 +14,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)
   out$digits <- digits
-  if (!has_labels(response_of(fit))) out["term_shares"] <- list(term_shares(fit)) # one latent function only
+  if (!has_labels(response_of(fit))) out["term_shares"] <- list(term_shares(fit)) # for one latent function
   out["input_shares"] <- list(input_shares(fit))
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
@@ -22,11 +22,11 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
     }
     out$scores <- if (kept) scores(seen = TRUE)
-    out$scores_loo <- if (kept && fit$nobs <= dense_rows) scores() # slow with neighbours on many rows
+    out$scores_loo <- if (kept && fit$nobs <= dense_rows) scores() # takes long with neighbours
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    # Omit leave-one-out residuals of more rows, which take more than a second.
+    # With more rows, leave-one-out residuals would take more than a second.
     if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
       out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
     }
@@ -63,7 +63,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   invisible(x)
 }
 
-# Returns the fields that summary() adds to those of print().
+# Returns the lines that summary() prints after those of print(), a list named by labels.
 summary_fields <- function(x) {
   scores <- function(s) {
     s <- s[!is.na(s)]
@@ -99,7 +99,6 @@ summary_fields <- function(x) {
     }))
 }
 
-# Prints the part that print() and summary() share.
 print_model <- function(about, digits) {
   cat(wrap(about$title, exdent = 2), sep = "\n")
   if (!is.null(about$call)) {
@@ -123,12 +122,13 @@ print_model <- function(about, digits) {
   print_parameters(about, show)
 }
 
-# Returns percentages; small ones are not 0.
+# Returns shares as percentages. A positive share below 0.5 % is "< 1 %".
 show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %", sprintf("%.0f %%", 100 * v)))
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-# Prints "Label  text" for each existing field; texts are wrapped and aligned. Several texts have a line each.
+# Prints a line "Label  text" for each element of `fields`. Texts are wrapped and aligned; several texts have a line
+# each.
 print_fields <- function(fields, digits = 3L, width = 12L) {
   for (label in names(fields)) {
     text <- fields[[label]]
@@ -141,8 +141,8 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
   }
 }
 
-# Prints a table of text: the first column left-aligned, the others right-aligned. A table of more than 20 rows is cut
-# if its rows have an order of importance, the smallest `rank` first. `rest` is a sentence on where the others are.
+# Prints a table of text, the first column aligned left, the others right. If `rank` is given, only the 20 rows with the
+# smallest ranks are printed. `rest` is a sentence on where the others are.
 print_columns <- function(table, rank = NULL, rest = "") {
   more <- if (is.null(rank)) 0L else nrow(table) - 20L
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
@@ -155,11 +155,11 @@ print_columns <- function(table, rank = NULL, rest = "") {
   if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
 
-# Prints the lengthscales and range of each input, then the other parameters of the kernel.
+# Prints lengthscale and range of each input, then the other parameters of the kernel.
 print_parameters <- function(about, show) {
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
-  # Names are such as "se(a,b).lengthscale.b", for each input and factor.
+  # Find lengthscales by their names in coef(), such as "se(a,b).lengthscale.b".
   before <- ifelse(nzchar(names(words)), paste0(names(words), "."), "")
   of_lengths <- outer(about$inputs$name, before, function(input, factor) paste0(factor, "lengthscale.", input))
   each <- array(theta[of_lengths], dim(of_lengths))
@@ -175,13 +175,13 @@ print_parameters <- function(about, show) {
     range <- shown$range
     name <- ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name)
     cat("\n")
-    show_lengths <- function(l) { # lengths on the globe are also shown in degrees
+    show_lengths <- function(l) { # also in degrees on the globe
       degrees <- sprintf("%s (%s degrees)", show(l), signif(l / earth_radius * 180 / pi, 2))
       ifelse(shown$unit == "km" & !is.na(l), degrees, show(l))
     }
     table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
-    # the levels of a factor have one row if their lengthscales are equal
+    # Levels of an R factor with equal lengthscales have one row.
     key <- do.call(paste, c(list(shown$factor), lengths))
     equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
@@ -194,7 +194,7 @@ print_parameters <- function(about, show) {
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
-  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # grouped terms have a table
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # groups have a table
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
     is_ordered(response_of(about)) & startsWith(names(theta), "width.")
@@ -264,14 +264,14 @@ print_rows <- function(x, n, digits, ...) {
   invisible(x)
 }
 
-# Returns the fields for print(). The bounds are on the exact GP with the hyperparameters of the fit.
+# Returns the lines that print() shows for a certificate, a list named by labels.
 certificate_fields <- function(x) {
   number <- function(v) vapply(signif(v, 3), format, "")
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
   transformed <- "fit_lower" %in% names(x)
-  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # otherwise f has another unit
+  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
     sprintf(" (%s times the sd of the %sresponse)", number(largest / unit), if (transformed) "transformed " else "")
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]

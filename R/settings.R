@@ -1,12 +1,12 @@
-# Defines the settings of the functions that fit, in one table of their arguments, and checks them.
+# Defines the settings of the functions that fit, in a table of their arguments, and checks them.
 
-# The table has a row for each argument of the functions that fit. A new setting also needs a line of help.
+# Each argument of the functions that fit has a row. A new setting also needs a line of help.
 #
 #   part    the part of the plan that uses it, see decide(); "rows" and "response" are used before there is a plan
 #   takers  the functions that have the argument
-#   kept    TRUE if `fit$asked` keeps it, for fits of other rows
+#   kept    TRUE if fit$asked keeps it, so that other rows can be fitted in the same way
 #   null    TRUE if the value may be NULL
-#   check   function(value, method), which returns the checked value; an allowed NULL is not checked
+#   check   function(value, method), which returns the checked value; it is not called if NULL is allowed and given
 settings <- local({
   every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
   setting <- function(part, takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
@@ -18,7 +18,7 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) { # NULL means that it is learned
+    noise = setting("learn", check = function(value, method) { # NULL: to be learned
       if (identical(value, "auto")) return(NULL)
       if (inherits(value, "formula")) return(value)
       check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
@@ -58,7 +58,7 @@ settings <- local({
                         check = function(value, method) check_flag(value, "keep_data")))
 })
 
-# Returns the arguments with the method, the call and the likelihood, after all checks that need no data.
+# Checks the arguments as far as possible without data. Returns them with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
   args <- args[intersect(names(args), c(names(settings), "keep_sample", "like_columns", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
@@ -73,8 +73,8 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
-# Returns the arguments with the model of the fit `like` (kernel, noise with its trend and tails, transform and mean),
-# or, if `plain` is TRUE, with the transform "plain".
+# Returns the arguments with the model of the fit in the argument `like`: its kernel, noise, transform and mean. `plain`
+# = TRUE means no search for a transform.
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
@@ -101,7 +101,7 @@ model_asked <- function(args) {
   args
 }
 
-# Returns TRUE if no argument asks for inducing points.
+# Returns TRUE if no argument concerns inducing points, so that the plan may do without.
 leaves_points_open <- function(asked) {
   is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
     !asked$hyper[1L] %in% c("pilot", "joint")
@@ -109,9 +109,9 @@ leaves_points_open <- function(asked) {
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
-# Returns `asked` completed by the data. The kernel has its inputs; kernel and noise are in units of the cleaned
-# response; `free` names the hyperparameters to learn; inducing points have their columns in the order of the inputs.
-# `asked$again` has the arguments as given, for fits of other rows.
+# Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the
+# cleaned response, `free` with the names of hyperparameters to learn, and inducing points in the order of the columns.
+# asked$again keeps the arguments as given, to fit other rows.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
@@ -121,7 +121,7 @@ complete_settings <- function(data, asked) {
             sprintf("has the input %s, which the data do not have", list_quoted(other)),
             hint = sprintf("The data have %s.", list_quoted(asked$columns)))
   asked$kernel <- complete_kernel_asked(data, asked)
-  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns the noise
+  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # is learned by response_stage()
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   compiled <- compile_kernel(asked$kernel)
@@ -135,7 +135,7 @@ complete_settings <- function(data, asked) {
             "is constant",
             hint = "Learning needs two different values. Or use hyper = \"fixed\" with `kernel` and `noise`.")
   start <- new_model(compiled, asked$noise, data$center, data$scale)
-  # Fourth powers of standard deviations must be finite numbers.
+  # The fourth power of an sd must be finite.
   variances <- list(noise = start$noise,
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
@@ -148,7 +148,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with its inputs, groups and mean. Its profile is NULL if it is still to be chosen.
+# Returns the kernel with inputs, groups and linear mean. If its profile is still to be chosen, that is NULL.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
             "is missing, and hyper = \"fixed\" learns nothing",
@@ -163,7 +163,7 @@ complete_kernel_asked <- function(data, asked) {
     kernel$periods <- time_periods(data$x, variables, data$y)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
-  for (term in group_roots(kernel)) { # the data cannot separate effects that depend on each other
+  for (term in group_roots(kernel)) { # the data cannot separate collinear effects
     design <- group_design(term, data$x)
     refuse_if(qr(design)$rank < ncol(design), "formula",
               sprintf("has a group with the effects %s, which depend on each other", list_quoted(term$effects)),
@@ -172,7 +172,7 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing`. If `inducing` is a fit, uses its points, and starts from its hyperparameters.
+# Checks `m` and `inducing`. A fit as `inducing` gives its points, and its hyperparameters as start values.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
@@ -190,7 +190,7 @@ complete_points <- function(data, asked) {
   if (!nrow(z)) abort_input("inducing", "has no rows")
   refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m",
             sprintf("is %d, but `inducing` has %d rows", asked$m, nrow(z)), hint = "Leave out `m`.")
-  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # columns with the inputs' names may be in any order
+  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # may be in any order
     inputs <- colnames(data$x)
     lacking <- setdiff(inputs, colnames(z))
     refuse_if(length(lacking), "inducing", sprintf("lacks the columns %s", list_quoted(lacking)),
@@ -202,7 +202,7 @@ complete_points <- function(data, asked) {
   asked
 }
 
-# Returns the names of the hyperparameters to learn. The others must be given.
+# Returns the names of the hyperparameters to learn, or stops if another one has no value.
 learned_names <- function(asked, compiled) {
   given <- c(!is.na(compiled$engine$values), !is.null(asked$noise))
   names <- asked$names
@@ -222,7 +222,7 @@ learned_names <- function(asked, compiled) {
   setdiff(names, held)
 }
 
-# Stops if the data cannot separate free hyperparameters.
+# Stops if the data cannot separate two hyperparameters that are to be learned.
 check_learnable <- function(kernel, table, data, names, free) {
   if (!length(free) || has_one_factor(kernel)) return(invisible())
   table$free <- names[-length(names)] %in% free
