@@ -1,8 +1,7 @@
-# Constructs a fit in the last stage: the posterior of all rows, and the fit object.
+# Makes the fit in the last stage: computes the posterior of all rows, and collects the elements of the fit.
 
-# Builds a fit, for every function that fits. `parts` are the posterior (`factors` on the rows `x` or on the points
-# `inducing`, or `near`), `evidence`, and elements that only this kind of posterior has. `about` has facts about the
-# data and the stages.
+# Makes the fit object, for every function that fits. `parts` has what depends on the kind of posterior: its `factors`
+# on rows `x` or points `inducing`, or `near`, and `evidence`. `about` has facts about the data and the stages.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
@@ -11,7 +10,7 @@ new_gp <- function(method, model, parts, about) {
     about[names(about) != "call"]))
 }
 
-# Builds the fit object from the results of all stages. `s` is the plan.
+# Makes the fit object from the results of all stages (`done`) and the plan `s`.
 new_fit <- function(data, done, s, state, parts) {
   trace <- done$trace %||% empty_trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
@@ -32,7 +31,8 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, with the model and data of p$fit. Nothing is optimised. The fit keeps `data`.
+# Returns a fit with the posterior p, and otherwise the elements of p$fit. Nothing is learned again. The fit keeps
+# `data`.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -46,23 +46,23 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
-# Every fit contains the namespace of this package. So a saved fit, or a fit on a worker, loads the package and its
-# methods without library().
+# Each fit contains this namespace. Reading a saved fit, or sending one to a worker, thereby loads the package and its
+# methods.
 methods_home <- topenv()
 
 empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or of some rows for gp_subsample(). If the function could have
-# chosen inducing points, all rows count as inducing points.
+# Returns a fit with the exact posterior of all rows, or of a random part for gp_subsample(). If the user could have
+# asked for inducing points, all rows count as such.
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
   used <- if (!some) data else
     run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-  if (!is.null(s$posterior$joint)) { # learns hyperparameters by the exact log marginal likelihood
+  if (!is.null(s$posterior$joint)) { # hyper = "joint"
     done <- run_stage(state, "objective", {
       parameters <- free_parameters(done$model, s$learn)
       result <- run_minimise(exact_problem(data, parameters, s$learn$run), s$learn$steps, "hyperparameters")
@@ -87,10 +87,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Returns the data with the tails of the noise that suit the final model. The response was chosen beside Matern 3/2,
-# whose misfit may hide tails, and little noise counted as none. The tails change if the leave-one-out log density of
-# all rows gains more than the price of a parameter (bench/tails.R). Below few_rows rows, learn_stage() has widened the
-# intervals already. With many rows, leave-one-out would take much time.
+# Returns the data with the tails of the noise learned again for the final model, if that gains more than the price of a
+# parameter in leave-one-out log density (bench/tails.R). Before, they were learned with a Matern 3/2 kernel, whose
+# misfit may hide tails. Below few_rows rows learn_stage() widens intervals instead, and with many rows leave-one-out
+# would take much time.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -116,15 +116,15 @@ with_final_tail <- function(data, p, learned, state) {
   data
 }
 
-# Returns by how much the log marginal likelihood at the variances of the fit is below that at the variances before they
-# were multiplied by the factor c for few rows. With K = c K1 for n rows,
+# Returns by how much the log marginal likelihood of the fit is below its maximum, because the variances were multiplied
+# by the factor c for few rows. With K = c K1 for n rows,
 #   log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
 below_maximum <- function(done, factor, rows, posterior) {
   quadratic <- sum(rows$y * posterior$alpha) + rows$shift$ss / done$model$noise
   (rows$n * log(factor) - (factor - 1) * quadratic) / 2
 }
 
-# Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.
+# Returns the exact fit, or NULL if tiny noise makes the Cholesky factorisation fail.
 exact_if_possible <- function(data, learned, s, state) {
   tryCatch(construct_exact(data, learned, s, state), pfdtc_error_numerical = function(e) NULL)
 }
@@ -141,7 +141,7 @@ construct_fit <- function(data, done, s, state) {
       factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
       jitter = factors$jitter))))
   }
-  # With groups and inducing points, learn the variances of groups and noise again from all rows.
+  # With groups, learn the variances of groups and the noise again, from all rows.
   factors <- posterior_stage(state, function() {
     factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
     if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
@@ -159,9 +159,9 @@ points_and_start <- function(done, s) {
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
-# Returns a fit with nearest neighbours. Its `factors` are NULL; posterior_on_points() computes them.
+# Returns a fit with nearest neighbours. Its `factors` are NULL and computed when needed, by posterior_on_points().
 construct_near <- function(data, done, s, state) {
-  # With very many rows, train without neighbours, because that pass would take too long.
+  # Beyond near_training_rows, training rows have no neighbours, because that would take too long.
   some <- s$posterior$neighbours
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
@@ -181,17 +181,18 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# Checks the memory that an exact posterior takes, and reports the memory if it is more than 100 MB.
+# Checks the memory for an exact posterior, and sends a message if it is above 100 MB.
 announce_memory <- function(bytes, n) {
   check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
   if (bytes < 1e8) return(invisible())
   tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }
 
-# These stages learn hyperparameters. `s` is the part `learn` of the plan.
+# The following functions learn hyperparameters. `s` is the part `learn` of the plan.
 
-# Returns list(model, pilot, learned, kernels, exact, smoother); all but the first may be NULL. `exact` compares exact
-# and Vecchia likelihood, see choose_exactly(). `smoother` is a smoother kernel that predicts as well with neighbours.
+# Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, smoother), of which all but `model`
+# may be NULL. `exact` compares exact and Vecchia likelihood (choose_exactly()); `smoother` is a smoother kernel that
+# predicts as well.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -205,7 +206,7 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      drawn <- sample.int(rows$n, min(200L, rows$n)) # before equal rows are merged
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # drawn before equal rows are merged
       z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
       pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
       count_evaluations(state, "pilot", pilot)
@@ -213,15 +214,15 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start)
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
-    # With few rows the likelihood is largest at variances that are too small, as in a linear model (bench/few.R).
-    # Multiply kernel variances and noise by n / (n - p), for p learned hyperparameters. Below few_rows rows, multiply
-    # also by (t / z)^2, the 97.5 % quantiles of Student's t with n - 1 degrees of freedom and of the normal
-    # distribution. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R).
+    # With few rows the most likely variances are too small, as in a linear model (bench/few.R). Multiply kernel
+    # variances and noise by n / (n - p), for p learned hyperparameters. Below few_rows rows, also multiply by (t /
+    # z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the normal, so that
+    # 95 % intervals are as wide as those of Student's t (bench/fewer.R).
     p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
     student <- data$n < few_rows
     factor <- data$n / (data$n - min(p, data$n / 2)) *
       if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
-    if (factor >= 1.005) { # a smaller factor is printed as 1.00
+    if (factor >= 1.005) { # otherwise prints as 1.00
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(data$n),
@@ -241,51 +242,51 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the number of learned hyperparameters of a kernel and its noise.
+# Returns how many hyperparameters of kernel and noise are learned.
 learned_in <- function(kernel, s) {
   kernel <- compile_kernel(kernel)
   names <- parameter_names(kernel, s$columns)
   length(setdiff(names, c(not_learned(s), names[c(kernel$table$held, FALSE)])))
 }
 
-# Returns the parameters that are learned, in the form of hyper_parameters().
+# Returns hyper_parameters() of the model, with only those free that are learned.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
 
-# Learns hyperparameters by VFE at fixed inducing points `z`.
-# Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
+# Learns hyperparameters by VFE at fixed inducing points z. Returns list(kernel, noise, evaluations, stopped, pilot),
+# where `pilot` has the trace of the search.
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
-  # Lengthscales that move may make k(Z, Z) singular, so the jitter is above rounding from the start.
+  # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # Stop at a millionth of the increase in log marginal likelihood, far below any difference that matters.
+  # Stop at a relative change of 1e-6, far below any difference that matters.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
-# Returns the problem of maximising the exact log marginal likelihood.
 exact_problem <- function(data, parameters, control) {
   hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, control))
 }
 
-# The last stage of a fit to a row source makes a pass for the sums over the rows, then the posterior from the sums.
+# The last stage of a fit to a row source: a pass computes sums over the rows, from which the posterior is made.
 
-# Sums over rows are plain values. The sums of two sets of rows add up, so that rows can be read in parts and in several
-# processes. The posterior is made from the sums over all rows.
+# Sums over rows are plain numbers, which add up over parts of the rows. So rows can be read in parts and by several
+# processes.
 
-# Returns the parts of a start that sums_with_signature() reads, to send them to another process.
+# Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
-# Returns the sums from which a posterior was made, with its own residuals.
+# Returns the sums over rows from which the posterior p was made, with its residual sum of squares.
 sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
-# Returns the posterior like native_posterior(). The residuals of b + s follow from those of b:
-#   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
+# Returns the posterior, like native_posterior(), from sums over the rows. Its residuals follow from those of an earlier
+# beta, b:
+#   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s.
 # No digits cancel, because b is close to the result and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {
   if (!is.null(start$groupings)) {
@@ -300,7 +301,7 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Returns the element `near` of a fit from FITC's posterior and the sums that made it, see posterior_of_fit().
+# Returns the element `near` of a fit, from a FITC posterior on its inducing points and the sums that made it.
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
@@ -308,10 +309,10 @@ near_of_posterior <- function(p, model, neighbours) {
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
-# Returns the sums over rows list(x, y, weights) for a posterior on z, and the signature of the rows. `start` is a
-# posterior on the same points and has their jitter. `rss` is the sum of squares of its residuals, for
-# posterior_of_sums(). If `start` has groups, the sums are by level. `has_near` is TRUE for a posterior with neighbours,
-# in which every row has FITC's noise s2 / w_n + E_nn.
+# Returns the sums over the rows for a posterior on z, with the signature of the rows. `start` is a posterior on the
+# same points, whose jitter is used; `rss` is the sum of squares of its residuals. If it has groups, sums are by level.
+# `has_near` is TRUE for a posterior with neighbours, in which every row has FITC's noise s2 / w_n + residual prior
+# variance.
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
@@ -326,7 +327,7 @@ sums_with_signature <- function(rows, z, model, start, has_near, control) {
        offset_squares = sum(rows$offset_squares))
 }
 
-# Returns the fit to a row source. `data` is the sample, on which all earlier stages worked.
+# Returns the fit to a row source. `data` is the sample of rows on which the earlier stages worked.
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
@@ -349,7 +350,7 @@ construct_from_source <- function(data, done, s, state) {
   refuse_if(is.null(state$stopped) && sum(value$n) != whole$n, "data",
             sprintf("has %s rows in the first pass and %s in the second", show_count(whole$n),
                     show_count(sum(value$n))), hint = "A source must give the same rows in every pass.")
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # of the sample
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # from the sample
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
@@ -371,9 +372,8 @@ construct_from_source <- function(data, done, s, state) {
   stop(failed)
 }
 
-# Returns the parts of a fit with neighbours: FITC's posterior on the inducing points from all rows, and the rows of the
-# sample as possible neighbours. C C' of near_posterior() is FITC's in units of the noise. If the sample has all rows,
-# the result is near_posterior() itself.
+# Returns the parts of a fit to a row source with neighbours: FITC's posterior on the inducing points from all rows, and
+# the sampled rows as possible neighbours. If the sample has all rows, neighbours are used in training too.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {

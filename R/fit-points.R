@@ -1,7 +1,7 @@
-# Chooses inducing points, moves them, and compares them by held-out rows with neighbours or the exact posterior. `s` is
+# Chooses inducing points, moves them, and compares them at held-out rows with neighbours or the exact posterior. `s` is
 # the part `posterior` of the plan.
 
-# Returns list(z, t): the points and, if they were chosen greedily, the mean residual prior variance of a row.
+# Returns list(z, t): the inducing points, and for greedy ones the mean residual prior variance of a row.
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
@@ -10,20 +10,21 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns mean(w E_nn) / noise, with E the residual prior covariance, or Inf if the points were not chosen greedily.
+# Returns the weighted mean residual prior variance, divided by the noise variance; Inf unless the points are greedy.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   w <- if (is.null(data$weights)) 1 else mean(data$weights)
   w * start$t / learned$model$noise
 }
 
-# Calls choose_points() with the cleaned data, for at most one point per row.
+# Chooses at most m inducing points for the cleaned data, not more than rows.
 start_points <- function(data, model, m, method, run) {
-  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data need memory as well
+  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data take the other half
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# Returns the state before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, ...).
+# Returns the results before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, pilot,
+# ...).
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
@@ -35,13 +36,13 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (!is.null(state$stopped) || s$objective == "none" || !s$move) return(now)
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
-  if (s$objective == "vfe" && !is.null(s$joint)) { # points and hyperparameters move together
+  if (s$objective == "vfe" && !is.null(s$joint)) { # points and hyperparameters move
     return(run_stage(state, "points", {
       parameters <- free_parameters(now$model, s$joint)
       problem <- first_that_works(function(jitter) {
         points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
         vfe_hyper_problem(rows, now$z, parameters, jitter, s$run, points)
-      }, max(now$jitter, 1e-8)) # lengthscales move, see learn_hyper()
+      }, max(now$jitter, 1e-8)) # as in learn_hyper()
       result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
       count_evaluations(state, "objective", result)
       found <- problem$natural(result$par)
@@ -67,15 +68,14 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # Count iterations from the chosen start in the first round.
+  # Iterations are counted from the better start.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
-# Runs a few iterations from each of two starts, points greedy in the prior variance and points greedy in the
-# divergence, and returns the better one. Neither is best for all numbers of points. If their d^2 differ by less than 5,
-# the points explain nearly all of f, and the first start ends at smaller errors. Returns list(now, steps): the result
-# and the remaining steps.
+# Runs a few iterations from two starts, points greedy in the prior variance and points greedy in the divergence, and
+# returns the better result as list(now, steps) with the remaining steps. Neither start is always better. If their d^2
+# differ by less than 5, the first is taken: the points explain nearly all of f, and it ends at smaller errors.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -96,7 +96,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns the result from the second start, or NULL if it cannot be computed.
+# Returns the result from points that are greedy in the divergence, or NULL if it cannot be computed.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -106,11 +106,11 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the points at fixed hyperparameters. `watch` ends the search when the certificate is good enough, see
-# try_points(). `reference` is a reference posterior of the same model, for aux_reference().
+# Moves the points at fixed hyperparameters. `watch` can end the search when a certificate is good enough (see
+# try_points()). `reference` is a posterior of the same model for aux_reference().
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # iterations between renewals
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # iterations before it is renewed
   left <- steps$maxit
   how <- s$aux
   step <- 0.1
@@ -119,7 +119,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # Give `aux_rows` as rows of all data, for the exact posterior of a subset; a SoR posterior has none.
+        # aux_rows are numbers among all rows, while the search may use a part of them.
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {
@@ -136,14 +136,14 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # a renewed distribution moves the optimum a little: continue with steps of the same size
+    step <- result$last_step # a renewed distribution moves the optimum a little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- new_aux("points", z = now$z)
   }
 }
 
-# Multiplies the jitter by 10 until the objective exists at the start.
+# Returns the problem that make(jitter) defines, with the jitter multiplied by 10 until its start has a value.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -155,7 +155,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # If the search ended before its first value, keep the previous value.
+  # Keep the previous value if the search found none.
   if (is.na(result$value)) result$value <- now$value %||% NA_real_
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
@@ -174,16 +174,15 @@ take_result <- function(now, result) {
 
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
-# Compares inducing points alone with neighbours on held-out rows. Neighbours use a few noisy responses, inducing points
-# use all rows, which is better for many rows of a smooth function. Inducing points alone are kept if their log density
-# is larger by more than its standard error. They are tried with the chosen kernel, and with a smoother kernel if one
-# predicts as well with neighbours.
+# Compares inducing points alone with neighbours at held-out rows. Neighbours use a few noisy responses, inducing points
+# all rows, which is better for many rows of a smooth f. Points alone are kept if their log density is larger by more
+# than its standard error. They are also tried with a smoother kernel if one predicts as well.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) { # the smoother kernel, with its own inducing points
+    if (!is.null(now$learned$smoother)) { # has its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
@@ -202,7 +201,8 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures the gain in held-out log density of `rivals[[name]]` over inducing points with neighbours of the same rows.
+# Measures the gain in log density at held-out rows of the posterior rivals[[name]] over inducing points with
+# neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -211,7 +211,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each function returns the predictions list(mean, var) of f at x by a candidate.
+# Each rival predicts f at x from `rows`, as list(mean, var). `one` has the hyperparameters and inducing points.
 rivals <- list(
   points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
@@ -232,8 +232,8 @@ predict_near <- function(z, model, rows, around, x, count, run) {
   posterior_values(near_view(near, around, z, model, run), x)
 }
 
-# Returns the gain in log density at each held-out row, a column for each candidate: `rival` minus the first candidate's
-# points with neighbours. Returns NULL if it cannot be computed.
+# Returns for each held-out row the log density by `rival` minus that by inducing points with neighbours, in a column
+# for each element of `tried`, list(learned, start). Returns NULL if it cannot be computed.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
@@ -255,10 +255,10 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
-# Few inducing points cannot represent short lengthscales. The Vecchia likelihood can learn them from the working
-# responses f + g / W, with noise 1 / W, at the mode on points. That mode is too smooth, so the learned variance is too
-# small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried until
-# the log density of held-out rows is below the best one by more than its standard error.
+# Few inducing points cannot represent short lengthscales. From the mode on inducing points, working responses f + g / W
+# with noise 1 / W are made, and the Vecchia likelihood learns lengthscales from them. That mode is too smooth, so the
+# variance comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9,
+# ... are tried, until the log density of held-out rows is worse than the best by more than its standard error.
 
 look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
@@ -270,7 +270,7 @@ look_at_held_out_working <- function(now, plan, state) {
   }, otherwise = now)
 }
 
-# Returns `otherwise` if neighbours cannot be used, or their mode does not converge.
+# Evaluates an expression with neighbours; returns `otherwise` if it fails or its mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
   tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
 }
@@ -281,7 +281,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # The mode is almost reached, so a few Newton steps suffice.
+  # A few Newton steps suffice, because the start is almost the mode.
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
@@ -307,7 +307,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # at a mode that is too smooth, theta comes out too small
+  if (likelihood$learned) { # theta comes out too small at a mode that is too smooth
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)
@@ -319,9 +319,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Returns the gain in held-out log density if residuals of neighbours correct f. If f lacks structure, the derivatives g
-# of the log likelihood agree among neighbours. Let h be the neighbours' sum of g, divided by their sum of W plus the
-# mean of W. Then f + c h gains c g h - c^2 W h^2 / 2. The best c and number of neighbours are used.
+# Returns the gain in held-out log density if f is corrected by residuals of neighbours. Where f lacks structure, the
+# derivatives g of the log likelihood agree among neighbours. With h the neighbours' sum of g over their sum of W plus
+# the mean W, f + c h gains c g h - c^2 W h^2 / 2. The best c and number of neighbours are used.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -339,8 +339,8 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   gains[, which.max(colMeans(gains))]
 }
 
-# Returns functions to compare on held-out rows: inputs `x`, `sites_of`, the log density `score` at the held-out rows,
-# and `with_near`. with_near() computes the posterior with neighbours for a kernel from latent values f.
+# Returns what a comparison at held-out rows needs: inputs `x`, `sites_of`, the log density `score` of the held-out
+# responses, and with_near(kernel, z, f), which computes the posterior with neighbours from latent values f.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -357,7 +357,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
       near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
       posterior_values(near_view(near, rows_at(around, f), z, model, run), x)
     }
-    for (i in seq_len(near_trial$steps)) { # one step is mostly enough
+    for (i in seq_len(near_trial$steps)) { # one step mostly suffices
       step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step
       if (is_small_step(step, near_trial$settled)) break
@@ -369,7 +369,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Multiplies the variances again and again if they are `free`, and returns the best posterior.
+# Returns the best posterior with neighbours among kernels whose variances are multiplied again and again (if `free`).
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)
@@ -382,11 +382,11 @@ raise_variances <- function(trial, kernel, z, f, free) {
   best
 }
 
-# Learns another kernel from the working responses at f.
+# Learns a kernel by the Vecchia likelihood of the working responses at f.
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
   rows <- working_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # The kernel learned with points may be a better start than the grid.
+  # Start from the kernel learned with points, which may be better than the grid of starts.
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

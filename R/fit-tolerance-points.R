@@ -9,10 +9,10 @@
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
 # Returns TRUE if inducing points alone are unlikely to meet tol. The exact variance of f at a row is at most its noise
-# variance, and the variance by inducing points is at least the residual prior variance. So `worth` points with rho
-# above (1 - tol)^-2 do not meet tol; a power law extrapolates rho. Then as many greedy points, not moved, are compared
-# with neighbours, whose sd is within about a percent of the exact sd. If an sd is off by more than 1.6 tol, moving the
-# points hardly corrects it.
+# variance, and by inducing points at least the residual prior variance. So points whose ratio rho of the two exceeds (1
+# - tol)^-2 do not meet tol; a power law extrapolates rho to `worth` points. Then as many greedy points are compared
+# with neighbours, whose sd is within about a percent of the exact one. If an sd is off by more than 1.6 tol, moving the
+# points would hardly help.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -22,7 +22,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
     if (isTRUE(rho[m] * (max(worth, m) / m)^-slope > (1 - plan$goal$tol)^-2)) return(TRUE)
   }
   n <- nrow(data$x)
-  if (n <= 400L) return(FALSE) # a search is as quick
+  if (n <= 400L) return(FALSE) # a search takes no longer
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
@@ -39,11 +39,11 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 
 # ---- the reference --------------------------------------------------------------------------------------------------
 
-# Fits with fewer points can meet tol if the certified error of the reference is at most this share of tol.
+# The search among fewer points can begin when the certified error of the reference is at most this share of tol.
 enough_of_tol <- 0.9
 
-# Returns make(m2), a yardstick() by a reference of m2 points, for the smallest m2 = 128, 256, ... with enough() TRUE,
-# and the `limit` that ended the growth. A search among at most `worth` points needs no larger reference.
+# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) holds for yard = make(m2). Returns
+# `yard` with `limit`, the reason why growth ended. For a search among at most `worth` points, twice as many suffice.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -57,16 +57,16 @@ grow_reference <- function(n, m, worth, late, make, enough) {
   }
 }
 
-# Returns the largest number m2 of points that fits into a quarter of the memory allowed. The pivoted Cholesky factor on
-# min(n, 20 m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
+# Returns the largest number m2 of points whose reference fits into a quarter of the memory allowed. The pivoted
+# Cholesky factor on min(n, 20 m2) rows and the m2 x m2 matrices take 8 m2 (min(n, 20 m2) + 8 m2) bytes.
 most_reference_points <- function(n) {
   numbers <- getOption("pfdtc.max_memory", 2^32) / 4 / 8
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick whose reference has an error of at most 3/4 of tol if possible, and would itself meet tol. Kriging
-# on neighbours needs far fewer points for that. All pairs of rows ("tight") are used last, if they cost no more than a
-# few references.
+# Returns bounds on the exact GP (a yardstick) by a reference with an error of at most 3/4 of tol, if possible. Kriging
+# on neighbours needs far fewer points than a reference alone. All pairs of rows (effort "tight") are the last resort,
+# if they cost no more than a few references.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -77,7 +77,7 @@ points_yardstick <- function(job, fit, worth) {
   }
   certifies <- function(yard) max(yard$floor) <= goal$tol / 4
   yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
-    made <- reference(fit, m2) # evaluated here and not as an argument, because it uses random numbers
+    made <- reference(fit, m2) # at once, because it draws random numbers
     by(made, "reference")
   }, function(yard) certifies(yard) && max(yard$error_of(yard$reference, data$x)) <= enough_of_tol * goal$tol)
   ended <- yard$limit %in% c("none", "time", "rounding")
@@ -88,8 +88,9 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Tries the first m points of the reference until the smallest m with an error of at most `goal`, which all points meet,
-# is known to 5 %. at(m) returns mean and sd of f. Returns that m, all candidates, and -d log error / d log m.
+# Finds, up to 5 %, the smallest m such that the first m points of the reference have an error of at most `goal`; all of
+# them have. at(m) returns mean and sd of f by m points. Returns that m, all candidates, and the slope -d log error / d
+# log m.
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -108,9 +109,9 @@ search_first <- function(yard, goal, tol, at) {
   list(m = as.integer(found), tried = tried, slope = min(max(slope, 0.5), 8))
 }
 
-# Returns the next number of points to try, or NULL. log error decreases by `slope` per unit of log m, which predicts
-# the sufficient m. The next m is 8 % larger, because another fit would cost more. `cheap` candidates are tried until
-# the smallest m is known to 5 %; `top` points meet the goal.
+# Returns the number of points to try next, or NULL. `slope` = -d log error / d log m predicts the m that meets `goal`;
+# 8 % are added, because a further fit would cost more. If candidates are `cheap`, the smallest m is found up to 5 %.
+# `top` points meet the goal.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -129,7 +130,7 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (is.infinite(least)) return(if (failed < top) as.integer(min(top, wanted)))
   if (cheap && least <= enough) return(NULL)
   if (wanted > least / 1.08) {
-    # A smaller m failed, so the smallest sufficient m is between the two.
+    # A smaller m failed, so the smallest sufficient one is between both.
     if (!cheap && (met[now] || least <= enough)) return(NULL)
     wanted <- round(sqrt(max(failed, 1) * least))
   }
@@ -138,15 +139,15 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Searches for the fewest moved points that meet tol. `worth` is the largest number of points that is worth the time, or
-# Inf without an alternative.
+# Searches for the fewest inducing points that meet tol when they move. More than `worth` points would not be worth the
+# time; it is Inf without an alternative.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # References and certificates need a fit for hyperparameters, data and units; use a fit on one point.
+  # References and certificates take hyperparameters, data and units from a fit, so make one with a single point.
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)
@@ -154,7 +155,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # If tol is out of reach, optimise one candidate whose error is within a quarter of the reference's error.
+  # If tol cannot be certified, move the points of one candidate to within 1.25 times the reference's own error.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
@@ -168,7 +169,7 @@ search_points <- function(job, worth) {
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
   try_settings(job, min(guide$m, top), function(m) {
     one <- try_points(job, m, carrier, rows, last = m == top && worth == Inf || !within_reach)
-    if (isTRUE(one$m < m)) top <<- one$m # more points would give the same fit
+    if (isTRUE(one$m < m)) top <<- one$m # more points change nothing
     one
   }, function(tried) {
     if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, tol)
@@ -182,12 +183,10 @@ search_points <- function(job, worth) {
 
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would do.", m, as.integer(more))
 
-# Moves m points until tol is met. `last` is TRUE if no larger m remains, so the search is not given up early. Returns
-# NULL after an interrupt before the first certificate.
-#
-# The certificate is computed every few iterations, less often if points are moved on a part of the rows. The candidate
-# has the best of the certified points. Errors decrease about like iterations^(-1/2). So a candidate is given up if its
-# error is far above the rate that `maxit` iterations need. `expected` is the error after all of them.
+# Moves m points until they meet tol, and returns the candidate, or NULL after an interrupt. Every few iterations the
+# error is certified, less often if points move on a part of the rows; the candidate has the best points. Errors
+# decrease about like iterations^(-1/2). A candidate far above that rate is given up, unless it is the `last`: no larger
+# m remains. `expected` is the error predicted after all iterations.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -236,11 +235,11 @@ try_points <- function(job, m, carrier, rows, last) {
 
 # ---- the two quantiles ----------------------------------------------------------------------------------------------
 
-# Returns the smallest number that at least a share q of the values does not exceed.
+# Returns the q-quantile of v: the smallest number that at least a share q of the values does not exceed.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns functions for the two numbers that `tol` limits: the quantiles of the errors of mean and sd. The errors are
-# from bounds on the exact GP at the training rows, in units of y without offset.
+# Returns a list of functions (a "yardstick") for the two numbers that `tol` limits: quantiles of the errors of mean and
+# sd, from bounds on the exact GP at the training rows (`interval`, in units of y).
 #
 #   error(mean, sd)  the two quantiles for a posterior with this mean and sd
 #   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from its mean
@@ -272,7 +271,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search. fit$tol$tried shows its first eight elements. `...` are elements of its fit.
+# Returns a candidate of a search with its errors. `...` are further elements, such as those of its fit.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
                           expected = max(error), ...) {
   list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
@@ -280,8 +279,8 @@ new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "
        neighbours = as.integer(neighbours), error = error, expected = expected, ...)
 }
 
-# Sends a message about the progress of long work if the last message (at time `since`) is at least `after` seconds old.
-# If the user set `progress`, a line on stderr or nothing replaces it. Returns the time of the last message.
+# Sends a message about the progress of long work, if the last one (at time `since`) is `after` seconds old. If the user
+# set `progress`, a line on stderr (or nothing) replaces messages. Returns the time of the last message.
 tell_progress <- function(control, since, text, after = 5) {
   now <- proc.time()[["elapsed"]]
   if (now - since < after || !isFALSE(control$quiet) || control$progress) return(invisible(since))
@@ -289,10 +288,9 @@ tell_progress <- function(control, since, text, after = 5) {
   invisible(now)
 }
 
-# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol or no setting remains.
-# try(setting) returns a candidate or NULL, following(tried) the next setting or NULL, and advice(best, tried) a
-# sentence for when tol is not met. The search ends early if it is late or was interrupted. The best candidate is the
-# smallest one that meets tol, else the one with the smallest error.
+# Tries settings, numbers of inducing points or of neighbours, until a candidate meets tol. try(setting) returns a
+# candidate or NULL, following(tried) the next setting or NULL, and advice(best, tried) a sentence in case none meets
+# tol. The best candidate is the smallest one that meets tol, else the one with the smallest error.
 try_settings <- function(job, setting, try, following, advice) {
   tried <- list()
   while (!is.null(setting)) {
@@ -317,7 +315,7 @@ try_settings <- function(job, setting, try, following, advice) {
 
 # ---- sentences ------------------------------------------------------------------------------------------------------
 
-# Formats a share as a percentage, rounded up to two digits.
+# Returns a share as a percentage with two digits, rounded up.
 show_percent <- function(v) {
   if (!is.finite(v)) return("more than any number of %")
   v <- 100 * v
@@ -325,8 +323,8 @@ show_percent <- function(v) {
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
 }
 
-# Returns a sentence on why tol was not met and which settings could meet it. If the bounds are the reason, `least` is
-# the smallest error that they can certify. `suggestion` is for reasons other than bounds and time.
+# Returns a sentence on why tol was not met and what could help: time, better bounds, or `suggestion`. `least` is the
+# smallest error that the bounds could certify.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
@@ -343,7 +341,7 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# Describes the larger of the two quantiles, or returns NA for a fit without tol.
+# Describes the certified error of a fit with `tol` in words, the larger of the two quantiles; NA without `tol`.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
@@ -353,7 +351,7 @@ describe_tolerance <- function(fit) {
           show_percent(tol$asked), words[3L])
 }
 
-# Returns three texts: the larger quantile, the posterior with the bounds that certify it, and both quantiles.
+# Returns three texts about a fit with `tol`: the larger error, what certified it, and both errors.
 tolerance_words <- function(fit) {
   tol <- fit$tol
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else

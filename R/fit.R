@@ -1,13 +1,13 @@
 # Fits a model by a plan: learns the hyperparameters, makes the measurements that the plan asks for, and computes the
-# posterior. With `tol`, searches plans for one with this certified accuracy.
+# posterior. With the argument `tol`, it searches among plans for one with this certified accuracy.
 
-# Follows the plan: learns, makes the measurements that decide() asks for, and computes the posterior. `now` collects
-# the results: data, learned, start (inducing points) and look (measurements).
+# Fits by a plan: makes the measurements that decide() asks for, each of which may change the plan, and then computes
+# the posterior. `now` collects the results: data, learned, start (inducing points) and look (measurements).
 fit_by_plan <- function(data, asked, state) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
-  # Report the memory of an exact posterior that the user asked for.
+  # Check the memory of an exact posterior that the user asked for.
   m <- plan$posterior$m
   if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
     announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
@@ -23,15 +23,15 @@ fit_by_plan <- function(data, asked, state) {
   steps$make(now, plan, state)
 }
 
-# The stages of a fit are `learn`, the measurements by the names that decide() gives them, and `make`.
+# These stages fit a Gaussian response: `learn`, measurements with the names that decide() gives them, and `make`.
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
-  exact = function(now, plan, state) { # the Cholesky factor is missing if the noise is too small
+  exact = function(now, plan, state) { # NULL without a Cholesky factor
     now$fit <- exact_if_possible(now$data, now$learned, plan, state)
     now$look$exact <- !is.null(now$fit)
     now
   },
-  points = function(now, plan, state) { # chooses inducing points and measures the residual prior variance
+  points = function(now, plan, state) { # also measures the residual prior variance
     now$start <- points_stage(now$data, now$learned, plan$posterior, state)
     now$look$rho <- unexplained_share(now$data, now$learned, now$start)
     if (!is.null(now$start$t)) {
@@ -47,7 +47,7 @@ gaussian_steps <- list(
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
-    # Merge equal rows. Otherwise each copy among neighbours counts as new information.
+    # Merge equal rows. Otherwise copies among the neighbours would count as new information.
     data <- if (near) merge_all_equal_rows(now$data) else now$data
     if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
     if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
@@ -59,19 +59,19 @@ gaussian_steps <- list(
 
 # These stages fit a non-Gaussian likelihood by Laplace's approximation on inducing points.
 #
-#   learn_laplace()      learns kernel, constant mean and theta by the penalised log marginal likelihood
-#   working_points()     chooses greedy points, which are moved if an auxiliary distribution is given
-#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it continues to the normal
-#                        distribution with the largest variational bound; then it makes the fit
+#   learn_laplace()      learns kernel, constant mean and theta by the log marginal likelihood with priors
+#   working_points()     chooses greedy points, which move if the user gives an auxiliary distribution
+#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it maximises the variational bound;
+#                        then it makes the fit
 #
-# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W, which predict() treats
-# like any other posterior.
+# The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where g and -W are the first two
+# derivatives of the log likelihood at the mode. predict() treats it like any other.
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
   points = function(now, plan, state) { # points move if the plan says so
     z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
-    if (plan$posterior$move) { # by the pF divergence from the exact GP of the working rows at the mode
+    if (plan$posterior$move) { # by the pF divergence at the mode
       learned <- now$learned
       x <- now$data$x
       likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
@@ -91,7 +91,7 @@ working_steps <- list(
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
 
-# Completes the arguments: noise 1, and the likelihood with its unit and parameters from the responses.
+# Completes the settings of a non-Gaussian fit: noise 1, and what the likelihood takes from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
@@ -102,7 +102,7 @@ complete_likelihood <- function(data, asked) {
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
-  # Set the unit of f, in which its priors are. For ordered classes the noise is the unit.
+  # Set the unit of f for its priors. For ordered classes the noise is the unit.
   asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
@@ -161,8 +161,8 @@ working_points <- function(data, learned, s, m, state) {
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
-# Builds the fit at the mode. `near`, the posterior with neighbours, and `start`, the mode on points, come from the
-# comparison with neighbours, if it was made.
+# Makes the fit at the mode. The posterior with neighbours, `near`, and the mode on points, `start`, are given if an
+# earlier comparison computed them.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
@@ -181,8 +181,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# Refuses a posterior of q contrasts on m points that takes too much memory, and reports long times. There are about
-# eight Newton steps, each with a Cholesky factor and products of all pairs of contrasts, at 1e10 operations a second.
+# Refuses a posterior of q class contrasts on m points if it takes too much memory, and announces long times. About
+# eight Newton steps take a Cholesky factor and products of all pairs of contrasts, at 1e10 operations a second.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
@@ -196,16 +196,16 @@ check_size_of_classes <- function(q, m, n) {
 
 # ---- fits with a certified accuracy ---------------------------------------------------------------------------------
 
-# Tries inducing points alone first, then neighbours or the exact posterior.
+# Searches for a fit with the certified accuracy `tol`: inducing points alone first, then neighbours or the exact
+# posterior.
 #
 # Two numbers over the training inputs must be at most tol: the quantile `tol_quantile` (1 is the maximum) of the
 # certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. For another likelihood the mode
 # replaces the mean, and its error is divided by the sd of f at the row.
 #
-# A search tries candidates (new_candidate()) one after the other and compares them with a yardstick(), the bounds on
-# the exact GP at the rows. `job` is an environment with:
-#
-#   data, learned, plan, goal, control, state, late()   what every search reads; late() is TRUE when the time is over
+# Candidates (new_candidate()) are tried one after the other, and compared with bounds on the exact GP, a yardstick().
+# `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
+# `candidates`, the `best` one, and `yard`, the last yardstick.
 #   candidates, best, yard   all candidates, the best of them, and the yardstick of the last search
 
 fit_to_tolerance <- function(data, asked, state) {
@@ -237,15 +237,15 @@ search_plans <- function(job, asked) {
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
-  # With `hyper = "joint"`, take the hyperparameters of a joint fit with few points.
+  # With hyper = "joint", hyperparameters come from a joint fit with few points.
   if (few$learn$hyper == "joint") {
     job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # With an alternative, `worth` is the largest number of points for which a search is worth its time.
+  # `worth` is the largest number of points worth a search, if there is an alternative to inducing points alone.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  # Choose the first greedy points, each with rho: the residual prior variance after its inclusion over the noise.
+  # Choose greedy points. `rho` has, after each of them, the mean residual prior variance over the noise variance.
   look <- if (way != "none") run_stage(state, "start", {
     chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
     left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
@@ -258,7 +258,7 @@ search_plans <- function(job, asked) {
     job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
     search_rows(job, if (way == "near") look$z, asked$neighbours)
     job$plan <- plan
-    # Without a candidate so far, move inducing points until they meet tol.
+    # If no candidate was found, move inducing points until they meet tol.
     if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
   best <- job$best
@@ -268,7 +268,7 @@ search_plans <- function(job, asked) {
   construct_fit(data, done, with_posterior(plan, m = nrow(done$z)), state)
 }
 
-# Returns the plan of the search with inducing points alone: at most `m`, which are moved.
+# Returns the plan for the search among inducing points alone: at most `m` points, which move.
 tolerance_plan <- function(data, asked) {
   refuse_if(!isTRUE(data$sd_y > 0), "tol", "cannot be used for a constant response",
             hint = "It is a fraction of the sd of y.")
@@ -283,18 +283,17 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that require inducing points
-# exclude the alternative; a number of neighbours makes it "near".
+# Returns the alternative to inducing points alone, "exact", "near" or "none". It is "none" if an argument requires
+# inducing points, and "near" if the user gives a number of neighbours.
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-# The search tries these numbers of neighbours one after the other.
 neighbours_tried <- c(40L, 80L, 160L)
 
-# Tries the exact posterior or, with inducing points z, more and more neighbours until tol is met. It has no candidate
+# Tries the exact posterior, or with inducing points z more and more neighbours, until tol is met. No candidate results
 # if the noise is too small for a Cholesky factorisation.
 search_rows <- function(job, z = NULL, neighbours = NULL) {
   goal <- job$goal
@@ -331,8 +330,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns the yardstick at some rows: bounds on the exact GP by a reference and by kriging on neighbours. First come
-# passes over all pairs of rows, until the mean is known to an eighth of tol at a few rows.
+# Returns bounds on the exact GP at some rows, by a reference and by kriging on neighbours. Before that, passes over all
+# pairs of rows reduce the error of the reference's mean to tol / 8 at a few rows.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -343,7 +342,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Searches among the first points of a reference for a non-Gaussian likelihood, and returns the fit.
+# Searches for a fit with a non-Gaussian likelihood, on the first points of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),
@@ -368,7 +367,7 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # Approximate on the first points of the reference. If tol is out of reach, aim at 1.25 times the error of all points.
+  # Try the first points of the reference. If not even all of them meet tol, aim at 1.25 times their error.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {

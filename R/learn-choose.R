@@ -1,10 +1,10 @@
-# Chooses a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is pointless
+# Chooses among models. A candidate is a function(tried) that returns a learned model, or NULL if it is not worth trying
 # after the models in `tried`. A judge is a function(model) that returns list(score), smaller is better, and optionally
-# the `scores` of groups of rows.
+# `scores` of groups of rows.
 
-# Returns list(table, tried, best): a data frame of the candidates, best first, with columns kernel (the label), score,
-# se (standard error of the difference to the best, NA without `scores`), parameters and chosen; the models tried with
-# their scores; and the best of them.
+# Returns list(table, tried, best). `table` has the candidates, best first: kernel (a label), score, se (standard error
+# of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best` is
+# the best of them.
 choose <- function(candidates, judge) {
   tried <- list()
   for (name in names(candidates)) {
@@ -16,13 +16,13 @@ choose <- function(candidates, judge) {
   label <- vapply(tried, `[[`, "", "label")
   table <- data.frame(kernel = label, score = vapply(tried, `[[`, 0, "score"), se = vapply(tried, se, 0),
                       parameters = vapply(tried, `[[`, 0L, "parameters"), chosen = label == best$label)
-  table <- table[order(table$score), ] # models with the same label (other starts) share a row
+  table <- table[order(table$score), ] # models with equal labels share a row
   list(table = `rownames<-`(table[!duplicated(table$kernel), ], NULL), tried = tried, best = best)
 }
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Adds a later choice, in nats over `n` rows, to `table`. Its first candidate is the model chosen in `table`.
+# Adds a later choice (scores in nats over n rows) to `table`. Its first candidate is the model chosen before.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   first <- later$table$kernel == later$tried[[1L]]$label
@@ -35,21 +35,22 @@ join_choices <- function(table, later, n) {
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
-# Returns the mean of `gain`, differences between two models at some rows, with its standard error.
+# Returns mean, standard error and number of the differences `gain` between two models at some rows.
 gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
 
 # ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# This profile has two terms over all inputs, which find a long and a short scale.
+# The sum of two kernels over the same inputs can have a long and a short lengthscale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates of the default kernel. `theta` is the end of the search with Matern 3/2. The score is assumed
-# to have one minimum in smoothness: with many rows, kernels beyond one that scored worse than Matern 3/2 are not tried.
+# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. With many rows, a
+# kernel is not tried if it is smoother (or rougher) than one that scored worse than Matern 3/2, because scores have one
+# minimum in smoothness.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
-  shared <- NULL # neighbours, which are the same for kernels with the same starting lengthscales
+  shared <- NULL # neighbours that kernels share
   learn <- function(profile, ...) {
     problem <- learning_problem(pool, s, profile)
     tell(problem$label)
@@ -71,18 +72,18 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     se = function(tried) if (few || !is.null(tried$matern52) && !lost(tried, "matern52")) after(tried$matern32, "se"),
     two_scales = function(tried) {
       one <- tried$matern32
-      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # composite: has a mean
+      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # includes a mean
       last <- length(one$theta)
       lengthscales <- one$theta[seq_len(last - 2L)]
       variance <- one$theta[last - 1L]
-      # Start the two terms with different lengthscales, because equal terms would stay equal.
+      # Two equal terms would stay equal, so their lengthscales start at different values.
       start <- c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3),
                  one$theta[last])
       learn(two_scales, start, least = one$value + last - 1)
     })
 }
 
-# Searches from theta. Returns NULL if the first steps do not reach the log density `least`.
+# Learns from theta by scoring steps. Returns NULL if the first steps do not reach the log density `least`.
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
@@ -92,9 +93,9 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   model_of_run(problem, run)
 }
 
-# Judges a model by rows given their neighbours. Each parameter costs two nats, divided by the number of rows. With
-# groups, a row given its neighbours depends on a guess of its level's effect, which hides the differences between
-# kernels. Then the judge is the exact log marginal likelihood of some rows.
+# Scores a model by the mean log density of rows given neighbours, and charges each parameter two nats divided by the
+# number of rows. With groups, this would depend on the guess of the level's effect, so the exact log marginal
+# likelihood of some rows is used.
 judge_by_rows <- function(model) {
   pool <- model$problem$pool
   if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
@@ -102,7 +103,7 @@ judge_by_rows <- function(model) {
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, pool$n))
 }
 
-# Returns the mean of -log p(y_i | nearest other rows) in each of several random groups of rows of about equal size.
+# Returns means of -log p(y_i | nearest other rows) over `rows`, in about 20 random groups.
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
@@ -114,21 +115,20 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score,
   means_of_groups(loss)
 }
 
-# Returns the means of v over random groups of rows.
 means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, length(v))), mean, 0))
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
-# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because neighbours lack
-# the information of distant rows.
+# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because without noise
+# distant rows have information too.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares the optimum of the Vecchia likelihood with that of the exact likelihood of some rows, by the log density of
-# these rows given neighbours among all rows. In a thinned sample, variation of f between its rows looks like noise.
-# Returns list(theta, exact = c(rows, gain, se)).
+# Compares two estimates: by the Vecchia likelihood, and by the exact likelihood of some rows, in which variation
+# between the rows may look like noise. The log density of rows given neighbours among all rows decides. Returns
+# list(theta, exact = c(rows, gain, se)).
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -137,8 +137,8 @@ choose_exactly <- function(now, run) {
        exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), gain_summary(gain)[-3L]))
 }
 
-# Returns list(now, s, gain), with one lengthscale for each R factor if the leave-one-out log density is then higher
-# than with one for each level. `gain` is per row, or NULL if this was not tried. Many lengthscales fit noise.
+# Returns list(now, s, gain). If an R factor has a lengthscale for each level, a single lengthscale is tried, and taken
+# if the leave-one-out log density is higher. `gain` is per row, or NULL if this was not tried.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -154,7 +154,7 @@ choose_shared <- function(now, s) {
   shared <- problem$table$what == "lengthscale"
   theta <- problem$unit
   theta[c(!shared, TRUE)] <- now$theta[c(!is_length, TRUE)]
-  # A shared lengthscale starts at the geometric mean of the lengthscales of its columns.
+  # The shared lengthscale starts at the geometric mean of its columns' lengthscales.
   for (leaf in unique(problem$table$leaf[shared])) {
     old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
     if (!is.null(s$kernel$shared)) old <- old[s$kernel$shared]
@@ -166,7 +166,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best, or NULL.
+# Returns kernel and noise of the smoothest kernel whose score is within two standard errors of the best, or NULL.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -178,21 +178,19 @@ smoother_kernel <- function(tried, best) {
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
-# Returns `now` (label, problem, theta, value, kernels), or the linear mean, alone or added to the kernel, if it has the
-# larger
-#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
-# Smooth kernels imitate a linear mean by large lengthscales and variance, which can also fit noise. `run` is the end of
-# the search by the Vecchia likelihood. With many rows only the linear mean alone is tried, because adding it to a
-# kernel takes as long as the kernel did. With few rows the priors are strong, and a parameter has no further penalty.
-# Up to `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: it gets no bonus for having
-# few, because few functions are linear.
+# Returns `now`, or the model with a linear mean, alone or beside the kernel. The largest
+#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
+# wins: with few rows priors are strong, and a parameter has no further penalty. Smooth kernels imitate a linear mean by
+# large lengthscales and variance, which can also fit noise. `run` is the end of the search by the Vecchia likelihood.
+# With many rows only the linear mean alone is tried, because both together take as long as the kernel did. Up to
+# `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel, because few functions are linear.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
   few <- pool$few
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
-  if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
+  if (!is.finite(now$value)) return(now) # an infinite density may be a failure
   price <- parameter_nats * (1 - pool$fade)
   counted <- function(model) max(model$parameters, if (pool$n <= line_as_kernel) now$parameters)
   judge <- function(model) list(score = price * counted(model) - model$value)
@@ -200,15 +198,15 @@ choose_line <- function(now, s, run) {
     if (!few) return(NULL)
     problem <- learning_problem(pool, s, paste0(now$problem$profile, "+mean"))
     last <- now$problem$last
-    # Start with a large mean variance and a tenth of the kernel's variance.
+    # Start with a large variance of the mean, and a tenth of the kernel's variance.
     theta <- now$theta - log(10) * c(now$problem$table$what == "variance", FALSE)
     theta <- c(theta[-last], problem$unit[[last]], theta[last])
     own <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L)
-    # Skip the exact likelihood if the Vecchia likelihood already shows that the kernel with the mean is not better.
+    # The exact likelihood is not needed if the Vecchia likelihood shows that the mean does not help.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
   }
-  # The kernel was chosen without the mean. If the mean increases the score much, choose the kernel again with the mean.
+  # The kernel was chosen without the mean. If the mean gains much, choose the kernel again beside it.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
     function(tried) {
       first <- tried$beside
@@ -222,8 +220,8 @@ choose_line <- function(now, s, run) {
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
-# Learns a kernel that is a linear mean, v U U' + noise / w with U = [1 u(x)], exactly. In the eigenbasis of
-# W^{1/2} U U' W^{1/2} the responses are independent: q have variance v lambda + noise, n - q the noise.
+# Learns a linear mean without kernel, v U U' + noise / w with U = [1 u(x)], exactly. In the eigenbasis of W^{1/2} U U'
+# W^{1/2} responses are independent: q of them have the variance v lambda + noise, the others the noise.
 linear_model <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
@@ -239,7 +237,7 @@ linear_model <- function(problem) {
   problem$evaluate <- function(theta) {
     noise <- exp(theta[[2L]])
     variance <- exp(theta[[1L]]) * lambda + noise
-    share <- cbind(1 - noise / variance, noise / variance) # derivatives of the log variance
+    share <- cbind(1 - noise / variance, noise / variance) # derivatives of the log variances
     excess <- squares / variance - 1
     result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
                               (n - q) * log(noise) - rest / noise) / 2,
@@ -247,21 +245,21 @@ linear_model <- function(problem) {
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
     problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # given values stay
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values from the user stay
   problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns the log posterior density that the exact likelihood of some rows implies for the number of rows that are
-# learned from. The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about
-# short lengthscales. So choose_line() takes the larger density for a kernel.
+# Returns the log posterior density of a model, extrapolated from the exact likelihood of some rows. The Vecchia
+# likelihood is too low for long lengthscales, and some rows lack information about short ones, so choose_line() takes
+# the larger of both.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread has always the same bits
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # for the same bits
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
@@ -270,9 +268,9 @@ value_of_some <- function(model) {
 
 # ---- a trend and seasons (kernel-place.R) ---------------------------------------------------------------------------
 
-# Returns `now`, or the kernel with a trend and seasons if that increases the log (marginal likelihood times prior) by
-# more than profile_price(). Each period is tried alone, then all periods, then a linear mean with the best of them.
-# With many rows, a sample of rows decides.
+# Returns `now`, or the kernel of a trend with seasons, if log (marginal likelihood times prior) gains more than
+# profile_price(). Each period is tried alone, then all, then the best with a linear mean. With many rows, a sample
+# decides.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -292,7 +290,7 @@ choose_season <- function(now, s) {
   now <- take_choice(now, choice, some$n, if (!pool$few) some$n)
   if (!few && is_season(best$problem$profile)) {
     problem <- learning_problem(pool, s, best$problem$profile)
-    if (pool$few) { # decide by the exact log marginal likelihood of all rows
+    if (pool$few) { # decided by the exact likelihood of all rows
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]
@@ -302,8 +300,8 @@ choose_season <- function(now, s) {
   now
 }
 
-# Returns named profiles: each season alone, and all seasons. With inputs other than the time, `rest` is the profile of
-# the kernel of all inputs.
+# Returns the profiles of kernels with seasons: each period alone, then all of them. `rest` is the profile of the kernel
+# of all inputs, if there are others than the time.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"
@@ -313,7 +311,7 @@ season_profiles <- function(open, rest) {
   stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Judges a learned model by profile_price() minus its log (marginal likelihood times prior); smaller is better.
+# Scores a model: the price of its kernel minus log (marginal likelihood times prior).
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
 # Returns how many nats of log marginal likelihood a kernel must gain over a single term of all inputs.
@@ -325,8 +323,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the best model of a choice whose first candidate is `now`. Its table of kernels includes the other candidates
-# and, as an attribute, the gain of the best on `rows` rows (NULL means all rows).
+# Returns the best model of a choice, of which `now` is the first candidate. Its table of kernels gets the other
+# candidates, and the gain of the best (on `rows` rows, NULL for all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -337,7 +335,7 @@ take_choice <- function(now, choice, n, rows = NULL) {
   moved_to(now, best)
 }
 
-# Adds the gain of a kernel of several terms to the table of kernels tried.
+# Adds the gain of a chosen kernel of several terms, as an attribute, to the table of kernels tried.
 with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
   structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
                                    rows = rows))
@@ -352,7 +350,7 @@ because_gain <- function(kernels) {
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
 
-# Returns what a choice gains over a plainer one, in words.
+# Returns a text on how much log marginal likelihood a choice gains over a simpler one.
 gain_over <- function(plain, nats, penalty) {
   sprintf("log marginal likelihood %s nats higher than with %s, after a penalty of %s nats", show_nats(nats), plain,
           show_nats(penalty))
@@ -360,14 +358,14 @@ gain_over <- function(plain, nats, penalty) {
 
 show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)
 
-# Returns the model learned again from `count` rows, starting at its present hyperparameters.
+# Returns the model learned again from `count` rows, starting from its parameters.
 on_rows <- function(model, s, count) {
   problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
   moved_to(model, best_from(problem, list(model$theta)))
 }
 
-# Returns the model of a season, learned from the rows of a pool. The search starts at the centre of the priors. With a
-# linear mean it starts at the end of `from`, a model without that mean.
+# Returns the model of a kernel with seasons, learned from the rows of `pool`. The search starts from the centres of the
+# priors, or with a linear mean from the model `from` without it.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

@@ -1,4 +1,4 @@
-# Computes the uncertainty of the hyperparameters: the curvature of their log density at the estimate.
+# Computes how uncertain hyperparameters are, by the curvature of their log density at the estimate.
 
 #' Estimate the uncertainty of the hyperparameters
 #'
@@ -35,7 +35,7 @@ vcov.gp_fit <- function(object, complete = TRUE, ...) {
   learned <- if (own) learned_density(object)
   names <- ifelse(learned$names == "mean", "mean", sprintf("log(%s)", learned$names))
   row <- response_of(object)
-  if (own && !is.null(row$shown_slopes)) { # coef() shows some shape parameters on another scale
+  if (own && !is.null(row$shown_slopes)) { # coef() converts some shape parameters
     at <- match(learned$names, row$shape)
     learned$unit <- learned$unit * ifelse(is.na(at), 1, row$shown_slopes(object$theta)[at])
   }
@@ -69,22 +69,21 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names in coef() of the parameters in vcov(): "noise" for "log(noise)". Coefficients are not logs, but they
-# may have the name of an input such as log(x).
+# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients of inputs such as
+# log(x) keep their name.
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
 
-# Returns the inverse of minus the second derivative, in which no direction has an sd above most_sd.
+# Returns the covariance matrix of log hyperparameters: the inverse information, with sds limited to most_sd.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# Returns the log density that the fit's hyperparameters maximise, as a function of the logs of those that were learned:
-# list(names, at = their logs in units of the model, value(par), prior(par) = its part of value, exact = TRUE if the
-# rest of value is the exact log marginal likelihood, information(), natural(par) = list(kernel, noise) of the model,
-# lower, upper, unit). It uses the same random orders each time.
+# Returns the log density that the learned hyperparameters maximise, as a function of their logs: list(names, at (the
+# estimate), value(par), prior(par), exact (TRUE if value - prior is the exact log marginal likelihood), information(),
+# natural(par) (list(kernel, noise)), lower, upper, unit). Random orders are the same in each call.
 learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(density_of_laplace(fit, data)))
@@ -98,7 +97,7 @@ learned_density <- function(fit) {
   about <- list(names = free, unit = 1)
   if (fit$hyper == "evidence") return(c(about, with_fixed_seed(density_of_evidence(fit, data, s))))
   about$at <- model_theta(model)[names %in% free]
-  # Use the exact log marginal likelihood or the ELBO, without priors.
+  # The functions other than pfdtc() maximise the exact log marginal likelihood or the ELBO, without priors.
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
   problem <- if (exact) exact_problem(data, parameters, s$run) else
@@ -110,8 +109,8 @@ refuse_fixed <- function() {
   abort_input("object", "has no learned hyperparameters: all were given")
 }
 
-# Returns the density that learn_evidence() maximises, or that of some rows if they decided on the kernel. Its maximum
-# is at variances without the factor for few rows, see learn_stage(); natural() multiplies by that factor.
+# Returns the density that learn_evidence() maximises, for the rows that decided on the kernel. With few rows a fit has
+# larger variances than at the maximum (see learn_stage()); natural() multiplies by that factor.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -142,8 +141,8 @@ density_of_evidence <- function(fit, data, s) {
        })
 }
 
-# Returns the density from a problem of minimise(), whose value is minus the density. `times` multiplies the part
-# without the prior. `unit` is the unit of the parameters.
+# Returns the density for learned_density() from a problem of minimise(), whose value is minus the density. `times`
+# multiplies the part without the prior, and `unit` is the unit of the parameters.
 density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
   at <- problem$start / unit
   prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par * unit)
@@ -157,8 +156,8 @@ density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
        })
 }
 
-# Returns the density that learn_laplace() maximises, for at most 3,000 rows and scaled to all rows. Parameters are the
-# free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
+# Returns the density that learn_laplace() maximises, from at most 3,000 rows, scaled to all rows. Parameters are the
+# free logs of the kernel's parameters, the constant mean and the log shape parameter.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
@@ -177,11 +176,11 @@ density_of_laplace <- function(fit, data) {
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s), tied = FALSE)
   unit <- ifelse(all == "mean", likelihood$unit, 1)
-  times <- nrow(data$x) / nrow(rows$x) # the prior is not scaled
+  times <- nrow(data$x) / nrow(rows$x) # scales the likelihood only
   c(list(names = all, unit = unit, at = problem$start / unit), density_of_minus(problem, FALSE, unit, times))
 }
 
-# Returns the symmetric matrix of central differences of a gradient. A step of 0.002 has errors of about 1e-6.
+# Returns the Hessian at par by central differences of the gradient. A step of 0.002 has errors of about 1e-6.
 differences <- function(gradient, par, step = 0.002) {
   columns <- vapply(seq_along(par), function(i) {
     move <- replace(numeric(length(par)), i, step)
@@ -195,14 +194,14 @@ differences <- function(gradient, par, step = 0.002) {
   (columns + t(columns)) / 2
 }
 
-# Averages the posterior over uncertain hyperparameters: a mixture of posteriors at some hyperparameters, weighted by
-# the log marginal likelihood.
+# Averages the posterior over uncertain hyperparameters: a mixture of the posteriors at some values, with weights by
+# their log marginal likelihood.
 
-# Returns list(hyper, weights, apart, gain). Let V = R R' be the covariance of the p learned logs theta. The 2 p points
-# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is the density of the data there, over
-# the normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) of the model for each
-# point. `apart` has the log weights without the log marginal likelihood, for callers with a better value of it. `gain`
-# has the log weights if the log marginal likelihood is exact.
+# Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta, the 2 p points
+# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is the posterior density there, over
+# its normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) for each point, `apart`
+# the log weights without the log marginal likelihood, which callers may know better, and `gain` the log weights if the
+# latter is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -220,15 +219,15 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# Returns of(fit) for the fit at each of the hyperparameters in `hyper`.
+# Returns of(fit) for the fit at each of the hyperparameters in `hyper`; `of` is a function.
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
   lapply(hyper, function(one) of(posterior_again(p, model = replace(p$model, names(one), one))$fit))
 }
 
-# Returns the posterior averaged over uncertain hyperparameters. Its parts are computed one after the other, when they
-# are needed. Parts with negligible weight are omitted.
+# Returns the mixture of posteriors over uncertain hyperparameters, without parts of negligible weight. Parts are
+# computed one after the other when they are needed.
 mixture_of <- function(fit) {
   points <- hyper_points(fit)
   used <- points$weights > 1e-10
@@ -236,7 +235,7 @@ mixture_of <- function(fit) {
                 points = points)
 }
 
-# Returns the mean and the total variance of the mixture. `noise` is the mean noise variance, in units of y.
+# Returns mean and total variance of functionals under the mixture. `noise` is the mean noise variance in units of y.
 posterior_at.mixture <- function(p, fun, joint = FALSE) {
   each <- mixture_parts(p$fit, p$hyper, function(one) {
     part <- posterior_of(one)
@@ -248,7 +247,8 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines parts list(mean, var, noise) and, with `index`, the covariances `cov` of the functionals numbered `index`.
+# Combines the parts of a mixture, list(mean, var, noise), with weights w; `index` asks for covariances of these
+# functionals.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
@@ -257,9 +257,9 @@ mixture_of_parts <- function(each, w, index = NULL) {
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
 
-# Returns list(fun, to, names, pairs), or NULL without a linear mean. The functionals are the level in the middle of the
-# inputs, the slopes in units of the spreads, and the sum of each pair of them. `to` converts level and slopes to the
-# level where all inputs are 0 and to slopes in units of the inputs.
+# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL. The functionals `fun` are the
+# level in the middle of the inputs, the slopes in units of spreads, and sums of all pairs of these. `to` converts them
+# to the intercept and to slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
@@ -268,7 +268,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
   of_b <- with_pairs(d + 1L, pairs)
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients do not depend on the row
+  x <- fit_points(fit)[1L, , drop = FALSE] # any row will do
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
@@ -276,7 +276,7 @@ mean_functionals <- function(fit) {
        names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
 }
 
-# Returns named list(estimate, sd, covariance): the level where all inputs are 0, and the slopes, in units of y.
+# Returns intercept and slopes of the linear mean as list(estimate, sd, covariance), in units of y and of the inputs.
 mean_coefficients <- function(fit) {
   b <- if (length(fit$center) == 1L) mean_functionals(fit)
   if (is.null(b)) return(NULL)
@@ -290,7 +290,7 @@ mean_coefficients <- function(fit) {
   list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
 }
 
-# Returns a matrix of the coefficients of the mean and of the log noise with their sds, or NULL if there are none.
+# Returns a matrix of the coefficients of the linear mean and of the log noise, with sds, or NULL.
 linear_coefficients <- function(fit) {
   parts <- list(mean_coefficients(fit), noise_coefficients(fit))
   estimate <- unlist(lapply(parts, `[[`, "estimate"))

@@ -1,14 +1,14 @@
-# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML) with flat coefficients. With
-# weights w, noise s2, H = s2 W^{-1} + Z Lam Lam' Z' and X the basis of the mean,
+# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With weights W, noise s2, Z
+# the design of the effects, Lam the root of their covariance, X the basis of the mean (p columns), N rows and H = s2
+# W^{-1} + Z Lam Lam' Z',
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
 #
 # The sums Z'W Z, Z'W X, Z'W y are made once. The group with most effects has a block diagonal T and is eliminated level
-# by level, from those pairs of its levels with other levels that occur in the rows. A Cholesky factor of the Schur
-# complement of [T, X, y] has all three terms in its diagonal.
+# by level. All three terms follow from a Cholesky factor of the Schur complement of [T, X, y].
 
-# Returns list(kernel, noise, ...), like learn_evidence().
+# Learns by REML, and returns a list with kernel, noise and other elements like that of learn_evidence().
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances and the noise are learned, the noise follows from the variances.
+  # If all variances are learned, the noise that is best for given ratios has a formula.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
@@ -40,7 +40,7 @@ learn_groups <- function(data, s, state) {
   best <- -Inf
   objective <- function(par) {
     found <- scaled(par)
-    if (found$reml > best) { # an interrupt ends with the best so far
+    if (found$reml > best) { # keeps the best for an interrupt
       best <<- found$reml
       theta[free] <- par
       theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(found$by)
@@ -55,12 +55,12 @@ learn_groups <- function(data, s, state) {
   state$so_far
 }
 
-# Returns the sums over rows: list(blocks, pairs, crossed, sizes, log_w, n). The terms are the terms of the kernel, most
-# effects first, then the mean's basis and y, each a "group" of one level. `blocks` has [level, p^2] of the first term.
-# `crossed[[j]][[k]]` has a row for each effect of term j and a column for each of term k, both after the first (levels
-# vary faster than effects of a level). `pairs` is list(of_term, order, start, column): for each later term the pairs of
-# its levels with levels of the first, with an entry for each effect of the later term. `order` sorts the entries of all
-# terms by level, from start[l] on. `column` numbers the effects of all later terms.
+# Returns the sums over rows that REML needs: list(blocks, pairs, crossed, sizes, log_w, n). The "terms" are the groups,
+# most effects first, then the mean's basis and y as groups of one level. `blocks` has a row of p^2 numbers for each
+# level of the first term. crossed[[j]][[k]] are sums of products of the effects of later terms j and k, with levels
+# varying faster than effects. `pairs` is list(of_term, order, start, column) of pairs of a level of a later term with a
+# level of the first, an entry for each effect of the later one. `order` sorts entries by the first term's level l, from
+# start[l] on; `column` numbers all later effects.
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]
@@ -105,8 +105,8 @@ group_sums <- function(kernel, data) {
 
 group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
 
-# Returns the basis of the linear mean, without columns that depend linearly on earlier columns. The attribute `rate`
-# has the divisors of the slopes in units of the inputs.
+# Returns the basis of the linear mean without linearly dependent columns. The attribute `rate` converts slopes to units
+# of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
@@ -116,8 +116,8 @@ flat_basis <- function(kernel, x) {
   structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
 }
 
-# Returns logLik() of a fit of groups and a linear mean alone, for the response as given and the inputs in their units.
-# It is the restricted log likelihood, or the ordinary one at the noise that maximises it, as in lme4.
+# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs: restricted, or ordinary at
+# the noise that maximises it, as in lme4.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -131,9 +131,9 @@ likelihood_of_groups <- function(fit, restricted) {
             class = "logLik")
 }
 
-# Returns list(level, other, size, effects, sums) for the pairs of levels of two terms that occur in the rows: both
-# levels, the numbers of levels and effects of the second term, and the sums of products of both designs. The first
-# term's design varies faster.
+# Returns list(level, other, size, effects, sums) for two terms: for each pair of their levels that occurs in a row,
+# both levels and the sums of products of the designs (the first design varies faster). `size` and `effects` are the
+# numbers of levels and effects of the second term.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   met <- sort(unique(pair)) - 1
@@ -143,9 +143,9 @@ sums_of_pairs <- function(one, two, w) {
        effects = ncol(two$design), sums = unname(do.call(cbind, c(list(matrix(0, length(met), 0L)), sums))))
 }
 
-# Returns list(reml, ml, square): the restricted and the ordinary log likelihood (-Inf if rounding leaves no Cholesky
-# factor), and the sum of squares over the noise. With noise and variances of the groups multiplied by c, the
-# likelihoods change by (square (1 - 1 / c) - n log c) / 2, with n - p instead of n for REML.
+# Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the sum
+# of squares over the noise. If noise and variances are multiplied by c, they change by (square (1 - 1 / c) - n log c) /
+# 2, with n - p for n in REML.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -166,7 +166,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # Compute C'C for C = L^{-1} C_0, where C_0 has the pairs scaled by the roots and by the noise.
+  # C holds the pairs times the roots over the noise, after solving with the first term's factors. Compute C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -187,7 +187,8 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Returns (root' x I) m, where levels vary faster than effects in the rows of m.
+# Multiplies each level's effects by root': returns (root' x I) m, where levels vary faster than effects in the rows of
+# m.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)
@@ -198,7 +199,7 @@ with_root <- function(m, root) {
   }))
 }
 
-# Returns the Cholesky factors of p x p matrices, one in each row of P.
+# Returns the Cholesky factors of p x p matrices that are the rows of P, as rows.
 level_factors <- function(P, p) {
   at <- function(a, b) a + p * (b - 1L)
   for (b in seq_len(p)) {
@@ -209,7 +210,7 @@ level_factors <- function(P, p) {
   P
 }
 
-# Returns L^{-1} v for each row v of C and the factor in the same row of L.
+# Returns L^{-1} v for each row v of C, with the factor L in the same row of the first argument.
 level_solve <- function(L, C) {
   p <- ncol(C)
   for (a in seq_len(p)) {

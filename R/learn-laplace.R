@@ -1,9 +1,9 @@
 # Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise the Laplace log
-# marginal likelihood and priors, by L-BFGS with inducing points that are chosen anew. Models are compared twice by
-# choose(): first smooth kernels on few rows, then the best of them on more rows with kernels of several terms.
+# marginal likelihood times priors. L-BFGS alternates with a new choice of inducing points. Smooth kernels are compared
+# on few rows, then the best of them with kernels of several terms on more rows.
 
-# Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, it learns from the rows of the
-# largest classes. All classes share one kernel. The constant means of the other classes stay at their start.
+# Returns list(model, center, theta, learned, kernels, trace, ...). If there are many classes, it learns from rows of
+# the largest ones; the constant means of the others stay at their start. All classes share one kernel.
 learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center
@@ -30,7 +30,7 @@ learn_laplace_stage <- function(data, s, state) {
     }
     found
   }, otherwise = state$so_far) %||% start
-  if (length(found$center) < length(center)) found$center <- start$center # interrupted on few classes
+  if (length(found$center) < length(center)) found$center <- start$center # interrupted with few classes
   found$model <- new_model(found$kernel, 1)
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
   found
@@ -53,12 +53,12 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # Search from a model, or from its center and theta with another kernel.
+  # Start from a model, or from its center and theta but another kernel.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
     search_laplace(on, by, model, start, state, tied)
   }
-  # Return the best of searches that start with short and with typical lengthscales.
+  # Search from short and from typical lengthscales, and return the better result.
   search_scales <- function(kernel, tied, on = rows, scales = c(0.3, 1)) {
     lowest(lapply(scales, function(scale) {
       try <- search(start, tied, change_leaves(kernel, function(leaf) {
@@ -70,7 +70,7 @@ learn_laplace <- function(data, s, start, state) {
     }))
   }
   found <- choose_smooth(rows, s, start, given, search_scales)
-  # Search again, because the value was computed on fewer rows.
+  # The value is from fewer rows, so search again.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
@@ -87,7 +87,7 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- search(best, by = asked)
   }
-  reasons <- state$left_out # why starts have no mode
+  reasons <- state$left_out # why searches could not start
   if (!length(reasons)) return(best)
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                   if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
@@ -99,7 +99,7 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Returns the choice among learned models by minus the log marginal likelihood plus price(model).
+# Chooses among learned models: the smallest minus log marginal likelihood plus price(model) wins.
 choose_learned <- function(found, price) {
   candidates <- lapply(found, function(one) {
     model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel))))
@@ -112,10 +112,9 @@ choose_learned <- function(found, price) {
   choice
 }
 
-# Returns the model with the smallest value, or the first of several.
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Returns the choice among smooth kernels, or the given kernel, on few rows.
+# Chooses among smooth kernels on few rows, unless the user gave a kernel.
 choose_smooth <- function(rows, s, start, given, search_scales) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -135,9 +134,9 @@ choose_smooth <- function(rows, s, start, given, search_scales) {
   choice
 }
 
-# Returns the best of these kinds: the smooth kernels found, tied or not; the same with a linear mean; one lengthscale;
-# additive kernels; and seasons. A kernel with more parameters has a larger maximum by chance, so the likelihood is
-# averaged over the parameters.
+# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; with one lengthscale for
+# all inputs; rotated; additive; with seasons. More parameters have a larger maximum by chance, so likelihoods are
+# averaged over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_scales) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -150,8 +149,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
   }
   if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
-    # If the inputs share a unit, as in spectra, an input that hardly varies has little information: try one
-    # lengthscale. If all inputs vary alike, the tied search has tried it already.
+    # If inputs share a unit, as in spectra, one that hardly varies should have little effect: try one lengthscale in
+    # that unit. If all inputs vary alike, that was tried already.
     label <- sprintf("%s (isotropic)", now$kernel$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     one <- search_scales(with_typical_values(kernel, rows$x, s), FALSE)
@@ -168,7 +167,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   if (few && s$additive) {
     found <- c(found, lapply(season_profiles(s$kernel, "matern32"), function(profile) {
       kernel <- with_profile(s$kernel, profile, rows$x)
-      kernel <- with_typical_values(kernel, rows$x, s, function(units) exp(units$middle)) # from the priors' centres
+      kernel <- with_typical_values(kernel, rows$x, s, function(units) exp(units$middle)) # centres of the priors
       c(search(now, FALSE, kernel), list(profile = profile, label = profile_label(profile, s$kernel$periods)))
     }))
   }
@@ -178,7 +177,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   choice <- choose_learned(found, function(model) {
     price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
     price <- price + price_of_rotation(model$kernel)
-    if (model$value + price > least) return(price) # if the penalty, which is positive, cannot change the choice
+    if (model$value + price > least) return(price) # skips the penalty if it cannot matter
     price <- price +
       if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
     least <<- min(least, model$value + price)
@@ -191,8 +190,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
 }
 
 # Returns models of `now` with a linear mean, whose variance is learned, beside the kernel. Classes that differ in small
-# differences of correlated inputs need it; a smooth kernel imitates it only with lengthscales and variance far from
-# their priors. The search starts with a large variance of the mean and a tenth of the kernel's variance.
+# differences of correlated inputs need it. The search starts with a large variance of the mean and a tenth of the
+# kernel's variance.
 search_with_line <- function(now, rows, s, search) {
   leaf <- mean_leaf(rotated(now$kernel, rows$x), seq_len(ncol(rows$x)), NULL)
   leaf[c("of", "rotation")] <- list(character(), rotation_of(now$kernel))
@@ -205,10 +204,10 @@ search_with_line <- function(now, rows, s, search) {
   c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
 }
 
-# Returns the rotation (kernel-compile.R) to inputs in which the classes scatter alike: z_1 = x_1, and z_j is x_j less
-# what the inputs before it tell of it within the classes, in the unit of x_j. Returns NULL for other responses, with
-# groups or shared lengthscales, with fewer than `rotation_rows` rows an input, and if inputs depend on each other. 0/1
-# columns are not rotated.
+# Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
+# minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
+# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, and for
+# linearly dependent inputs.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   response <- response_of(s)
@@ -219,12 +218,12 @@ rotation_by_classes <- function(rows, s) {
         nrow(x) < rotation_rows * ncol(x)) return(NULL)
   apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
   unit <- sqrt(colMeans(apart^2))
-  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # R'R: the correlations
+  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # of correlations
   if (is.null(R) || min(diag(R)) < 1e-4) return(NULL)
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }
 
-# Returns the kernel of rotated inputs, with lengthscales that are the same multiples of the inputs' spreads.
+# Returns the kernel with rotated inputs. Lengthscales keep their ratios to the inputs' spreads.
 with_rotation <- function(kernel, rotation, x) {
   change_leaves(kernel, function(leaf) {
     leaf$rotation <- rotation
@@ -235,14 +234,14 @@ with_rotation <- function(kernel, rotation, x) {
   })
 }
 
-# Returns the nats that a kernel must gain if its inputs were rotated by the classes.
+# Returns how many nats a kernel must gain if its inputs are rotated, else 0.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
   if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
 }
 
-# Returns the increase of minus the log marginal likelihood when it is averaged over the parameters, by Laplace's
-# approximation: log sqrt(curvature / prior curvature), summed over directions whose curvature exceeds the prior's.
+# Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which it is
+# positive. It is Laplace's approximation of the integral of the marginal likelihood over the parameters.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
@@ -258,20 +257,20 @@ occam_penalty <- function(rows, s, found, start) {
     if (is.null(slope)) NaN * par else slope
   }, 0.01)
   if (!all(is.finite(H))) return(Inf)
-  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the priors' curvature is constant
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # it is constant
   told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
-# Minimises laplace_problem() from `now`, choosing inducing points anew before each round. A value of Inf means that the
-# search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
+# Minimises laplace_problem() from `now` in rounds, each with new inducing points. Its value is Inf if none was
+# computed. If the search cannot start, `now` is returned, and state$left_out has the reason.
 search_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
   last_values <- NULL
-  enough <- function(par, value) { # TRUE if two steps together gain little
+  enough <- function(par, value) { # TRUE if two steps gained little
     little <- last_values[1L] - value < laplace_sizes$gain
     last_values <<- c(last_values[2L], value)
     if (little) list(convergence = 0L, message = "converged")
@@ -297,7 +296,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   now
 }
 
-# Returns at most `most` of the rows, for learning with `points` inducing points.
+# Returns a random part of the rows (at most `most`) for learning with `points` inducing points.
 laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)
@@ -313,13 +312,12 @@ greedy_points <- function(rows, s, kernel) {
   choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
 }
 
-# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or the variational bound)
-# and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to `now`
-# (one factor for all lengthscales if `tied`), the constant mean and log theta. `origin` has the centre of the priors.
+# Returns the problem of minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
+# inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
+# lengthscales one factor if `tied`), the constant mean and log theta. `origin` has the centres of the priors.
 #
-# The precision of priors does not decrease with the rows. With a single class, or with classes that a line separates,
-# the density has no maximum without priors. Classes also have little information about lengthscales. The kernel has the
-# priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
+# Priors do not weaken with more rows: without them separable classes have no maximum, and classes say little about
+# lengthscales. The d lengthscales of a factor share a level, which counts once:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
@@ -332,7 +330,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   unit <- response$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   lengthscale <- c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale"
-  basis <- diag(length(free)) # a column for each free parameter; tied lengthscales share the first
+  basis <- diag(length(free)) # free parameters; tied lengthscales share a column
   if (tied && sum(lengthscale) > 1L) basis <- cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
   with_center <- isTRUE(s$center)
   with_theta <- response$learned
@@ -346,7 +344,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          theta = if (with_theta) exp(par[part == 3L]) else now$theta)
   }
   warm <- least <- NULL
-  # Use one thread if rows are few: a second thread takes longer to start than one of the dozen passes of an evaluation.
+  # With few rows take one thread, because a second takes longer to start than a pass.
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {

@@ -1,20 +1,21 @@
-# Defines the problems of learning: log posterior densities of hyperparameters, to be maximised.
+# Defines the log posterior densities of hyperparameters that learning maximises. A problem is a list of functions and
+# numbers:
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same in the engine's form. A
+# theta are the logs of the hyperparameters, natural() is list(kernel, noise), and at() the same in the engine's form. A
 # learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
-# evaluate(). exact_density() makes evaluate() from the exact likelihood, without information.
+# evaluate(). exact_density() has the exact likelihood as evaluate(), without information.
 
-# Returns the parameters of a model with their bounds and priors. Priors are weak, and their precision decreases with
-# the rows (prior_share()). Without priors an irrelevant input has an infinite lengthscale, and few rows have no noise.
-# In units of the inputs' spread and of y:
+# Returns the problem for a kernel with its bounds and priors. Without priors an irrelevant input would have an infinite
+# lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). In units of the inputs' spread and
+# of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# The variance has a constant prior sd of 1.5 if the Vecchia likelihood is the last stage. With much noise that
-# likelihood does not separate a variance from a hundred times it with longer lengthscales. The random order would
-# decide, which costs 0.01 in NLPD. For a kernel of one term the prior is then half as wide. With `little_noise` the
-# prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2) / 4 instead of -q^2 /
-# 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
+# If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
+# with much noise it does not separate a variance from a hundred times it with longer lengthscales, and the random order
+# would decide, at 0.01 in NLPD. With `little_noise` the prior of the noise has an exponential lower tail. With q =
+# log(noise / centre) its log density is (q + 1/2) / 4 for q < -1 instead of -q^2 / 8: -2.8 nats at a millionth of the
+# response's variance, not -16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -30,7 +31,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
   upper[last] <- max(upper[last], lower[last])
-  # The search starts at given values, which may be outside the bounds.
+  # Start at the user's values, which may be outside the bounds.
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
@@ -60,8 +61,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   with_likelihood(problem, precision)
 }
 
-# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the given values, and the units
-# of its parameters (of variances for responses of mean square 1). The pool keeps it for other problems.
+# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the user's values, and a table
+# of its parameters with their units (for responses of mean square 1). The pool keeps it for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
@@ -75,14 +76,14 @@ kernel_to_learn <- function(pool, s, profile) {
   made
 }
 
-# Adds the prior and the Vecchia likelihood to a problem: neighbours(theta, rows, near) finds neighbours, and
-# vecchia(theta, rows, neighbours, slopes) returns the log density of `rows` given these neighbours, with priors. With
-# `slopes` 2 a quarter of the rows estimates the information. With other `weights` and a `basis` of the log noise, it
-# returns the log likelihood with derivatives in the coefficients of the basis. input(n) is made once for n rows.
+# Adds prior(), neighbours(theta, rows, near) and vecchia(theta, rows, neighbours, slopes) to a problem. vecchia()
+# returns the log density of `rows` given these neighbours, with priors; if `slopes` is 2, a quarter of the rows
+# estimates the information. With `weights` and a `basis` of the log noise, it returns the log likelihood with
+# derivatives in the coefficients of the basis. input(n) is made once.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # Priors are independent and normal. With `little_noise` the noise's log prior is linear below its middle minus 1.
+  # Priors are independent and normal. With `little_noise`, that of the noise is exponential below its middle minus 1.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -93,7 +94,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
+  # Add the prior, and the terms -(rows/2) log(2 pi s2) - ss/(2 s2) of merged rows.
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -111,7 +112,7 @@ with_likelihood <- function(problem, precision) {
     out
   }
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    if (nrow(pool$x) > many_rows) gc(FALSE) # a tree of all rows takes most of the memory, so free the last one
+    if (nrow(pool$x) > many_rows) gc(FALSE) # frees the search tree of all rows, most of the memory
     now <- problem$at(theta)
     to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
     native_neighbours(NULL, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
@@ -140,9 +141,9 @@ with_likelihood <- function(problem, precision) {
   problem
 }
 
-# Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
-# `loo` has the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B),
-# row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+# Returns the problem whose value is the exact log marginal likelihood of all rows or some, with priors. `loo` in the
+# result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row i has the mean
+# y_i - alpha_i / p_i and variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
@@ -164,19 +165,19 @@ exact_density <- function(problem, rows = NULL) {
 
 # ---- rows to learn from ---------------------------------------------------------------------------------------------
 
-# Selects the rows that hyperparameters are learned from, their random order, and units derived from them.
+# The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Returns the pool: the rows to learn from, with a random order for the Vecchia likelihood. Its take(count) returns the
-# rows whose densities are summed. Equal rows are merged even if they are few. Otherwise their information about the
-# noise would depend on which rows are taken. Few rows always have the same order, so that the seed has no effect.
+# Returns the pool (see above). take(count) returns the rows whose densities are summed. Equal rows are merged even if
+# they are few; otherwise their information about the noise would depend on which are taken. Few rows always have the
+# same order, so that the seed has no effect.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # copies have no information about the noise
+  data <- merge_all_equal_rows(without_copies(data)) # copies say nothing about the noise
   if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
-# Returns the pool of distinct rows. `made` keeps the kernels that were compiled for it, see kernel_to_learn().
+# Returns the pool of rows that are distinct. Its `made` is a cache of compiled kernels.
 pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
@@ -194,7 +195,7 @@ pool_of_rows <- function(data, s) {
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   free_memory(pool)
-  pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
+  pool$take <- function(count) { # a fifth at most are the first of the order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
       early[-seq_len(some)])
@@ -205,22 +206,22 @@ pool_of_rows <- function(data, s) {
   if (length(columns)) with_levels(pool, columns) else pool
 }
 
-# Returns the pool with the responses of `data`, from which the pool was made, and with the units that follow.
+# Returns the pool with other responses for the same rows, those of `data`, and the units that follow from them.
 pool_of_response <- function(pool, data) {
-  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # with all rows there is no copy
+  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # NULL stands for all rows
   pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
   units <- response_units(data)
   pool[names(units)] <- units
   pool
 }
 
-# Returns the largest number of rows that allow the exact log marginal likelihood: about ten evaluations of n^3 flops
-# each, with two dense matrices.
+# Returns for how many rows the exact log marginal likelihood may be maximised: about ten evaluations of n^3 flops, with
+# two dense matrices in memory.
 most_exact_rows <- function(most = exact_learning_rows) {
   min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 }
 
-# Returns the pool of the `count` rows that take() selects.
+# Returns a pool with only those rows of `pool` that take(count) selects.
 some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
@@ -236,17 +237,15 @@ some_of_pool <- function(pool, count) {
   some
 }
 
-# Returns the units of hyperparameters learned from the rows, in units of the cleaned response:
+# Returns the units of hyperparameters that are learned from the rows, in units of the cleaned response:
 #
 #   variance  of the response about its mean
 #   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
-#             smaller mean square than the others, their weights are ignored, because f varies as the others do.
+#             smaller mean square than the others, weights are ignored, because f varies as the others do.
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
-#             (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is
-#             no rounding, and neither are the steps of a regular response (is_regular()). The noise is also at least a
-#             millionth of the response's variance, which only interpolation needs, and, without a centre, large enough
-#             for the digits of the kernel matrix. Steps of a transformed response differ: the floor has their median,
-#             because their smallest is almost 0 where T is flat.
+#             (Sheppard). Steps wider than the root mean square are no rounding, nor are those of is_regular(). For a
+#             transformed response the median step counts: the smallest is almost 0 where T is flat. The floor is at
+#             least a millionth of the variance and, without a centre, large enough to factorise kernel matrices.
 #   weight    the mean weight
 response_units <- function(data) {
   y <- data$y
@@ -264,8 +263,8 @@ response_units <- function(data) {
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
-# Returns TRUE if equal steps between responses may come from equal steps between inputs, and not from rounding. This is
-# so if no two distinct inputs have the same response, or if y is a sum of quadratic functions of single inputs.
+# Returns TRUE if equal steps between responses need not come from rounding, but from equal steps between inputs: no two
+# inputs have the same response, or y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
   if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)
@@ -278,7 +277,7 @@ is_regular <- function(data, y) {
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
 }
 
-# Returns TRUE if the noise is within a factor of 2 of its floor, which then determines its trend and tails.
+# Returns TRUE if the noise is at most twice its floor. Its trend and tails would then be those of the floor.
 at_floor <- function(model) {
   last <- model$problem$last
   model$theta[[last]] <= model$problem$lower[[last]] + log(2)
@@ -286,8 +285,8 @@ at_floor <- function(model) {
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
 
-# Returns the noise variance, in units of the response, of a fit that interpolates (`noise = 0`): the smallest for which
-# the kernel matrix of smooth kernels still has a Cholesky factor.
+# Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
+# kernel matrices of smooth kernels have a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   merged <- merge_all_equal_rows(data)$shift
   power <- response_units(data)$variance
@@ -298,11 +297,11 @@ interpolation_noise <- function(kernel, data) {
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
 
-# Learns with grouped effects, by the Vecchia likelihood of the smooth part with the effects integrated out
-# (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
+# The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
+# out (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
 
-# Returns at most `most` rows to learn from: as many levels as effect_learning allows, some rows of each, and further
-# rows at random. With all rows of each level, few levels would have little information about their variance.
+# Returns at most `most` rows to learn from: a limited number of levels (effect_learning), some rows of each, and
+# further rows at random. With all rows of each level, there would be too few levels to learn their variance.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
@@ -319,8 +318,8 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Numbers the levels of a pool from 1. Its first rows have the lowest rank. So these rows have their neighbours among
-# themselves, as the likelihood with effects integrated out needs.
+# Renumbers the levels in a pool from 1. take() returns the rows of lowest rank in the random order, so that all their
+# neighbours are among them, as the integrated likelihood needs.
 with_levels <- function(pool, columns) {
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
@@ -329,19 +328,20 @@ with_levels <- function(pool, columns) {
   pool
 }
 
-# Returns list(value, score, information) in the logs of the parameters of now$kernel and of the noise, and in the
-# coefficients of the columns of `basis` (native_vecchia()). The information on the smooth part is for known effects.
+# Returns list(value, score, information) of the Vecchia likelihood with integrated effects: derivatives in the logs of
+# the kernel's parameters and the noise, and in coefficients of a `basis` of the log noise. Information on the smooth
+# part is for known effects.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
-  # V and b are the covariance and mean of the whitened effects.
+  # `b` and `V` are mean and covariance of the whitened effects.
   result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
                             as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])
   table <- now$kernel$table
   own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
   found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
-  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # an absent smooth part has the variance 0
+  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # variance 0 if there is none
   found$score[own] <- result$score[of_smooth]
   found$information[own, own] <- result$information[of_smooth, of_smooth]
   first <- 0L
@@ -355,11 +355,12 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   found
 }
 
-# With b and V the mean and the covariance of the effects, S = sum_l (b_l b_l' + V_l) and the covariance C of a level:
+# Returns the derivatives for the parameters `at` of a group. With b_l and V_l the mean and covariance of the effects of
+# level l (G levels), S = sum_l (b_l b_l' + V_l) and C their prior covariance,
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
 #
-# Parameters `at` of the kernel belong to the group; dC is a central difference for all parameters but the variance.
+# dC is a central difference for all parameters but the variance.
 slopes_of_group <- function(g, result, first, kernel, at) {
   p <- nrow(g$root)
   C <- tcrossprod(g$root)

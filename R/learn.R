@@ -1,14 +1,14 @@
-# Learns hyperparameters by the log marginal likelihood. Only the search of neighbours costs more for more rows:
+# Learns hyperparameters by the Vecchia likelihood (Vecchia 1988). Rows are in a random order, and S(i) are the nearest
+# rows before i:
 #
-#   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
+#   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)).
 #
-# where S(i) are the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional
-# density, so its score has mean 0 at the truth for any S(i) and I: outdated neighbours cost efficiency, not
-# consistency. In a random order the first rows have distant neighbours and the last rows close ones: all scales are
-# covered.
+# Each term is a conditional density, whose score has mean 0 at the true hyperparameters for any S(i) and I. Outdated
+# neighbours therefore cost efficiency, not consistency. Early rows have distant neighbours and late rows close ones, so
+# all scales are covered. Only the search of neighbours takes longer for more rows.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best result so far,
-# for interrupts. state$begun has the results of the search for the response.
+# Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
+# exact). state$so_far keeps the best result for interrupts; state$begun has results of the search for the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -39,7 +39,7 @@ learn_evidence <- function(data, s, state) {
     choice <- choose(candidates(pool, s, now$theta, tell), judge_by_rows)
     now <- c(choice$best[c("label", "problem", "theta")], list(kernels = choice$table))
     smoother <- smoother_kernel(choice$tried, best_of(choice$tried))
-    if (length(now$theta) > length(begun$theta)) rival <- NULL # two scales contain both explanations
+    if (length(now$theta) > length(begun$theta)) rival <- NULL # the kernel with two scales contains both
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
@@ -60,7 +60,7 @@ learn_evidence <- function(data, s, state) {
     list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
-# Searches from all starts. Returns list(problem, theta, report, rival) and sets state$so_far to the best result.
+# Searches from all starts. Returns list(problem, theta, report, rival), where `rival` is a second optimum or NULL.
 search_starts <- function(problem, restarts, state) {
   keep <- function(theta) state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   found <- run_starts(problem, restarts, keep)
@@ -76,8 +76,8 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Continues the chosen model on all rows of the sum, by the exact likelihood if rows are few, and tries a linear mean if
-# the kernel was open. `terms` is the additive kernel learned for the response. Returns list(model, rival).
+# Improves the chosen model: on all rows of the sum, by the exact likelihood if rows are few, and with a linear mean if
+# the user gave no kernel. `terms` is an additive kernel learned before. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -93,8 +93,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     choice <- choose_exactly(now, run)
     now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
-  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # the start of a non-Gaussian fit lacks them
-    alone <- is_bare(s$kernel) # FALSE with a given mean or groups
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not at the start of a non-Gaussian fit
+    alone <- is_bare(s$kernel) # FALSE with a mean or groups
     if (exact && alone) {
       shared <- choose_shared(now, s)
       now <- shared$now
@@ -110,7 +110,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     if (!is_season(now$problem$profile)) {
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # additive kernels almost contain a line
+      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # additive kernels almost contain a linear mean
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
@@ -125,8 +125,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or the best end of searches from there and from two smooth kernels, whose prior
-# allows little noise. The log likelihood without priors must increase by two nats (learning_problem()).
+# Returns the model of explain_noise(), or a better one from searches whose prior allows little noise, from there and
+# with two smooth kernels. The log likelihood without priors must increase by two nats.
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -135,9 +135,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or a model whose noise is fixed at a small share of the variance of the response. The second model
-# needs a much larger leave-one-out density, and a log likelihood without priors at most one nat smaller. The likelihood
-# alone cannot decide: for few rows of a simulator, noise and a wiggly f explain the data equally well.
+# Returns `model`, or one whose noise is fixed at a small share of the response's variance. The latter needs a much
+# larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide:
+# for few rows of a simulator, noise and a wiggly f explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
@@ -152,7 +152,7 @@ explain_noise <- function(model, s) {
   if (taken) ends[[best - 1L]] else model
 }
 
-# Returns the model learned with a prior that allows little noise. `held` is the log noise, or NULL if it is learned.
+# Returns the model learned with a prior that allows little noise. `held` fixes the log noise unless it is NULL.
 little_noise_model <- function(model, s, profile, held = NULL) {
   problem <- learning_problem(model$problem$pool, s, profile, little_noise = TRUE)
   last <- problem$last
@@ -166,9 +166,9 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   moved_to(model, best_from(problem, starts, "whole"))
 }
 
-# Returns TRUE if the prior alone may keep the noise large: the prior still matters, and the noise is already small.
-# Rounded or repeated responses have noise. With many inputs, a kernel explains few rows without noise by its
-# lengthscales. Columns that share a lengthscale are one input.
+# Returns TRUE if the prior alone may keep the noise large: the prior matters (few rows), the noise is small, and no
+# rounded or repeated responses show noise. With many inputs the lengthscales can explain few rows without noise, so
+# these are excluded.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
@@ -183,12 +183,12 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
                                    "likelihood without priors or the leave-one-out log density is larger."))
 
-# Chooses an additive kernel (kernel-compile.R) by the log marginal likelihood: terms of single inputs are added to the
-# kernel of all inputs.
+# The following functions add terms of single inputs to the kernel of all inputs (kernel-compile.R), if the log marginal
+# likelihood gains.
 
-# Returns `now`, or its model with kernel_additive() of its kernel if the log (marginal likelihood times prior)
-# increases by `additive_nats`. Pairs of inputs are added if it increases by `pair_nats` more. `first` is the additive
-# kernel, with its `gain`, learned before from fewer rows or for the choice of the response.
+# Returns `now`, or its model with an additive kernel if log (marginal likelihood times prior) gains `additive_nats`,
+# and with pairs of inputs if it gains `pair_nats` more. `first` is the additive kernel learned before from fewer rows,
+# with its `gain`.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
@@ -204,10 +204,9 @@ choose_additive <- function(now, s, first = NULL) {
   take_choice(now, choice, pool$n)
 }
 
-# If there are too many rows for exact learning, compares `now` with the additive kernel of choose_additive(), learned
-# from some rows, and returns the better model. The held-out log density of the additive kernel, given the rows it was
-# learned from, must exceed that of `now` by more than a standard error. `now` is scored twice, given the same rows and
-# given the nearest neighbours among all rows; the better score counts.
+# With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The latter
+# must have a larger held-out log density, by more than a standard error. `now` is scored given the same rows, and given
+# nearest neighbours among all rows; its better score counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -226,14 +225,14 @@ choose_additive_on_some <- function(now, s) {
   if (isTRUE(mean(behind) < -se_of_mean(behind))) chosen else now
 }
 
-# Returns TRUE if the inputs of an open kernel are few enough for terms of single inputs, or of `pairs` of inputs.
+# Returns TRUE if an open kernel has at least two inputs, and few enough for additive terms ("single") or their "pairs".
 may_be_additive <- function(kernel, terms = "single") {
   inputs <- length(additive_inputs(as_sum(kernel)$leaves[[1L]]))
   inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
-# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them. Returns
-# NULL if the log marginal likelihood hardly rises there. `first` is the model learned from those rows, if it rose.
+# Returns the model with an additive kernel of this kind, or NULL if it hardly gains on some of the rows, where it is
+# learned first. `first` is the result on those rows if known.
 learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -248,8 +247,8 @@ learn_additive <- function(kind, from, s, first = NULL) {
   if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, first)
 }
 
-# Returns two starts of an additive kernel: the end of the search of `from`, with less variance; and long lengthscales,
-# with short ones for the terms of single inputs. Held parameters keep their values.
+# Returns two starts for an additive kernel: the parameters of `from` with less variance, and long lengthscales with
+# short ones for the terms of single inputs. Parameters given by the user keep their values.
 additive_starts <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -274,7 +273,8 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns the means of conditional_scores(), with the rows of the pool `some` for neighbours, or Inf if this fails.
+# Returns minus the mean log density of `rows` in several groups, given the exact posterior of the rows `some`; Inf if
+# it fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)
