@@ -274,8 +274,7 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the posterior on the first m points: leading parts of the Cholesky factor L, of G = A A' and of A y serve
-# them.
+# Returns the posterior on the first m points. Its L, G = A A' and A y are leading parts of those in `post`.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]

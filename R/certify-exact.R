@@ -213,8 +213,7 @@ correction_serves <- function(reference, data) {
   !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
 }
 
-# Returns the corrected mean of functionals and a bound on its error, list(mean, mean_error), in units of y without
-# centre.
+# Returns the corrected mean of functionals and a bound on its error, list(mean, mean_error), in units of y.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
@@ -276,8 +275,7 @@ least_quadratic <- function(post, data) {
 near_size <- c(points = 800L, rows = 40L)
 
 # Returns TRUE if near_preconditioner() is better than the reference's inducing points: for groups with many levels, and
-# for rough kernels whose residual prior variance is large. In these cases inducing points need several times as many
-# steps.
+# for rough kernels whose residual prior variance is large. Inducing points then need more steps.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise

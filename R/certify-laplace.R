@@ -141,8 +141,7 @@ variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$ker
 
 # Adds the list b$between, with bounds `lower` and `upper` on the average W between both modes at each row, if the modes
 # differ by at most e there. `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower)
-# A', where d is the largest distance of the range from W at the fit's mode. `second` is NULL if `hi` is, or on
-# overflow.
+# A', where d is the largest distance of the range from W at the fit's mode. It may be NULL.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -171,8 +170,7 @@ posteriors_at_ends <- function(b, range) {
 # Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode with |f - fh| <= e at
 # the rows. For the smallest W in that box, let P = max(W, 0), N = max(-W, 0), and v_n the largest variance at row n
 # with weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The curvature in the
-# box is then at least (1 - rho) times that by P, so the variance grows by at most `stretch` = 1 / (1 - rho). `stretch`
-# is Inf if no box is found.
+# box is then at least (1 - rho) times that by P, so the variance grows by at most `stretch` = 1 / (1 - rho).
 bound_mode_student <- function(b) {
   at_rows <- function(b) {
     (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
@@ -226,8 +224,7 @@ distance_of <- function(b, fun) {
 
 distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
 
-# Returns the second bound (head of this file) on the distance of the modes at the rows of x, or Inf if it does not
-# exist.
+# Returns the second bound (head of this file) on the distance of the modes at the rows of x, or Inf.
 second_distance <- function(b, between, x, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -303,8 +300,8 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is minus the log of likelihood times prior at
-# the fit's mode.
+# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is minus log(likelihood times prior) at the
+# mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]

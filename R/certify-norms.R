@@ -1,7 +1,6 @@
-# Computes the norms of DTC posteriors: upper bounds, rounding included, from which exact GPs are certified. Throughout,
-# the columns of A are features of the rows on the inducing points, Q = A'A, E = K - Q is the residual prior covariance,
-# B = Q + s2 I, G = A A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y, t is the
-# trace of E.
+# Computes the norms of DTC posteriors: upper bounds, rounding included, from which exact GPs are certified. Columns of
+# A are features of the rows by the inducing points, Q = A'A, E = K - Q (residual prior covariance), B = Q + s2 I, G = A
+# A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y, t is the trace of E.
 
 # Returns bounds on rounding errors: `e` for y - A'beta, `row` for A'beta by errors of A, `v` for v (symbols at the head
 # of this file). The computed beta has an error, and |B^{-1} A'| <= 1 / (2 sqrt(s2)).
@@ -140,8 +139,7 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
-# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is such a fit on some of the
-# points.
+# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is one on some of them.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter

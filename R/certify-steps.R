@@ -301,8 +301,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # Intervals by kriging are `far` times sqrt(c), c = r'B^{-1} r of the residual r. Others are proportional to
-  # state$w_E.
+  # Intervals by kriging are `far` times sqrt(c), c = r'B^{-1} r of the residual r. Others are proportional to w_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

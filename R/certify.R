@@ -176,8 +176,7 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 }
 
 # Returns advice on how to narrow the intervals, as sentences, or NULL if they are narrow. An interval of the mean is
-# wide if half of it exceeds the sd. Certificates of exact posteriors and mixtures have no element `left` and need no
-# advice.
+# wide if half of it exceeds the sd. Certificates of exact posteriors and mixtures need no advice.
 certificate_advice <- function(out, effort, about, conjugate) {
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
   if (!conjugate && any(is.infinite(out$sd_upper))) {

@@ -60,8 +60,7 @@ check_level <- function(level) {
   check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
-# Returns a whole number from `min` to `max`. `max_is` says in the error what the maximum is, such as "the number of
-# rows".
+# Returns a whole number from `min` to `max`. `max_is` is for the error, such as "the number of rows".
 check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   whole <- function(v) format(v, scientific = FALSE)
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
@@ -275,8 +274,7 @@ user_function <- function() {
   if (is.null(name)) "This function" else paste0(sub("[.](gp_fit|default)$", "", name), "()")
 }
 
-# Shortens a call for messages: data and functions in it (from do.call()) become a few words. Single values and short
-# vectors stay.
+# Shortens a call for messages: data and functions in it (from do.call()) become a few words. Short vectors stay.
 shown_call <- function(call) {
   for (i in rev(seq_along(call))) {
     part <- call[[i]]

@@ -66,8 +66,7 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2.
 
-# Returns the bounds as a list: the mode at the rows (`at`), g_E and r, and the posteriors `lo` and `hi` with weights
-# alpha W and beta W.
+# Returns these bounds: the mode (`at`), g_E, r, and the posteriors `lo` and `hi` with weights alpha W and beta W.
 class_bounds <- function(fit, data, rounds = 3L) {
   sites <- sites_of_fit(fit, data)
   at <- mode_again(fit, data, sites)
@@ -203,8 +202,7 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # The log odds of a class are a contrast with weights by the other classes, which change between the modes by up to
-  # tanh(e / 4).
+  # The log odds of a class are a contrast, whose weights change between the modes by up to tanh(e / 4).
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)

@@ -153,8 +153,7 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # Compute log N(y; 0, Q + s2 I) without its log determinant and c from the evidence by SoR, or the ELBO plus its trace
-  # term.
+  # Compute log N(y; 0, Q + s2 I) without log determinant and c, from SoR's evidence or the ELBO plus its trace term.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
@@ -278,8 +277,7 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top) for concave functions: the maximum `top`, and points on both sides that are at least 45
-# lower.
+# Returns list(low, high, top) for concave functions: the maximum `top`, and points on both sides at least 45 lower.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # doubles the steps as needed
     for (i in 1:60) {

@@ -278,8 +278,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
        ticks = variable_ticks(variable, range(at)))
 }
 
-# Returns the panel of a map of the regions. Rows on a grid are drawn as cells up to half-way to the neighbours, other
-# rows as dots.
+# Returns the panel of a map of the regions. Rows on a grid are cells up to half-way to their neighbours, others dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == length(shown)

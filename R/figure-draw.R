@@ -28,8 +28,7 @@ figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length
 }
 
 # Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels),
-# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). The list of length 1 lets
-# c() join layers.
+# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). c() joins layers.
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
@@ -121,8 +120,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   invisible(f$value)
 }
 
-# Returns the number of letters of size `cex` that a line of the device holds. The width of text is unknown before a
-# panel opens.
+# Returns the number of letters of size `cex` that a line of the device holds. The width is a guess.
 letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
 
 draw_layer <- function(l, image) {

@@ -1,5 +1,4 @@
-# Checks a fit that the user gives to a function: it may come from a file or an earlier version, or may have been
-# changed.
+# Checks a fit that the user gives to a function. It may come from a file or an earlier version, or be changed.
 
 # Returns a fit in the current layout, or stops. Fits of version 0.1.0 lack sums that identify the data; they are
 # computed again if the fit has its data.
@@ -195,8 +194,8 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Checks that `exact` is an exact fit of the same model as all `fits`, and returns it. For a function that compares fits
-# (`caller`) it may be NULL.
+# Checks that `exact` is an exact fit of the same model as all `fits`, and returns it. It may be NULL if `caller` is
+# given.
 check_exact <- function(exact, fits, caller = NULL) {
   refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)

@@ -31,8 +31,7 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, and otherwise the elements of p$fit. Nothing is learned again. The fit keeps
-# `data`.
+# Returns a fit with the posterior p, and otherwise the elements of p$fit. The fit keeps `data`.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -46,8 +45,7 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
-# Each fit contains this namespace. Reading a saved fit, or sending one to a worker, thereby loads the package and its
-# methods.
+# Each fit contains this namespace. Reading a saved fit, or sending one to a worker, thereby loads the package.
 methods_home <- topenv()
 
 empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
@@ -89,8 +87,8 @@ construct_exact <- function(data, learned, s, state) {
 
 # Returns the data with the tails of the noise learned again for the final model, if that gains more than the price of a
 # parameter in leave-one-out log density (bench/tails.R). Before, they were learned with a Matern 3/2 kernel, whose
-# misfit may hide tails. Below few_rows rows learn_stage() widens intervals instead, and with many rows leave-one-out
-# would take much time.
+# misfit may hide tails. Below few_rows rows learn_stage() widens intervals instead, and for many rows this would be
+# slow.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -191,8 +189,8 @@ announce_memory <- function(bytes, n) {
 # The following functions learn hyperparameters. `s` is the part `learn` of the plan.
 
 # Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, smoother), of which all but `model`
-# may be NULL. `exact` compares exact and Vecchia likelihood (choose_exactly()); `smoother` is a smoother kernel that
-# predicts as well.
+# may be NULL. `exact` compares exact and Vecchia likelihood (choose_exactly()); `smoother` is a kernel that predicts as
+# well.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -273,8 +271,7 @@ exact_problem <- function(data, parameters, control) {
 
 # The last stage of a fit to a row source: a pass computes sums over the rows, from which the posterior is made.
 
-# Sums over rows are plain numbers, which add up over parts of the rows. So rows can be read in parts and by several
-# processes.
+# Sums over rows are plain numbers, which add up over parts of the rows. So several processes can read them.
 
 # Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
@@ -311,8 +308,7 @@ near_of_posterior <- function(p, model, neighbours) {
 
 # Returns the sums over the rows for a posterior on z, with the signature of the rows. `start` is a posterior on the
 # same points, whose jitter is used; `rss` is the sum of squares of its residuals. If it has groups, sums are by level.
-# `has_near` is TRUE for a posterior with neighbours, in which every row has FITC's noise s2 / w_n + residual prior
-# variance.
+# `has_near` is TRUE for a posterior with neighbours, in which every row has FITC's noise.
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)

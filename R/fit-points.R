@@ -23,8 +23,7 @@ start_points <- function(data, model, m, method, run) {
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# Returns the results before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, pilot,
-# ...).
+# Returns the results before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, ...).
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
@@ -201,8 +200,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures the gain in log density at held-out rows of the posterior rivals[[name]] over inducing points with
-# neighbours.
+# Measures the held-out log density of the posterior rivals[[name]] minus that of inducing points with neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,

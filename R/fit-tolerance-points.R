@@ -11,8 +11,8 @@
 # Returns TRUE if inducing points alone are unlikely to meet tol. The exact variance of f at a row is at most its noise
 # variance, and by inducing points at least the residual prior variance. So points whose ratio rho of the two exceeds (1
 # - tol)^-2 do not meet tol; a power law extrapolates rho to `worth` points. Then as many greedy points are compared
-# with neighbours, whose sd is within about a percent of the exact one. If an sd is off by more than 1.6 tol, moving the
-# points would hardly help.
+# with neighbours, whose sd is within about a percent of the exact one. If an sd is off by more than 1.6 tol, moving
+# points hardly helps.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho

@@ -176,8 +176,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   error <- NULL
   if (is.null(fun)) {
     # A coarser rule shows the quadrature error. The points per input grow with the width of the box in lengthscales.
-    # With Matern kernels the integrand has kinks, so errors decrease slowly, and the coarser rule has half of the
-    # points.
+    # With Matern kernels the integrand has kinks, so the coarser rule has half of the points.
     wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
     kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
@@ -196,8 +195,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Inputs not in `upper` do not
-# vary.
+# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Others do not vary.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))

@@ -71,8 +71,7 @@ slopes_at <- function(kernel, x, column) {
                   function(kernel) slopes_at(kernel, x, column))
 }
 
-# Returns weighted sums of f as functionals. Each sum has its rows of x and its weights in the lists `rows` and
-# `weights`.
+# Returns weighted sums of f as functionals. The lists `rows` and `weights` have an element for each sum.
 sums_at <- function(kernel, x, rows, weights) {
   sd <- sqrt(kernel_diagonal(kernel, x))
   points <- lapply(rows, function(i) x[i, , drop = FALSE])
@@ -204,8 +203,7 @@ boxes_at <- function(kernel, lower, upper) {
 }
 
 # Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. A factor
-# that is linear in its inputs has its value at the middle of the box. `open` are the inputs along which boxes have a
-# width.
+# that is linear in its inputs has its value at the middle of the box. Boxes extend along the inputs `open`.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)

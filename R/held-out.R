@@ -225,8 +225,8 @@ response_score <- function(response, y, f) summarise_scores(response, score_each
 # Returns a row for each response: y (a share of `size` trials), mean and sd of its predictive distribution, log
 # density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a non-Gaussian likelihood takes up to 5 ms a row,
 # and is NA unless `crps` is TRUE. For unordered classes `mean` is the probability of the row's class. For several
-# classes, `error` is the squared distance of all probabilities from the class, and `right` says if the class is the
-# most probable one.
+# classes, `error` is the squared distance of all probabilities from the class, and `right` is TRUE if the class is the
+# likeliest.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)

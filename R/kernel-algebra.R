@@ -250,8 +250,8 @@ gp_families <- list(
 # Returns the row of gp_families for a fit, or another list with the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if the method merges equal rows. A subsample is drawn before merging, and FITC has a variance for each
-# row.
+# Returns TRUE if the method merges equal rows. FITC has a variance for each row, and a subsample is drawn before
+# merging.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

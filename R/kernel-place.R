@@ -129,7 +129,7 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group the column numbers of its levels and design. An R factor in a design with intercept omits its first
+# Gives a group the column numbers of its levels and design. An R factor in a design with intercept lacks its first
 # level.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)

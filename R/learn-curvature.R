@@ -69,8 +69,7 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients of inputs such as
-# log(x) keep their name.
+# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients keep theirs.
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }

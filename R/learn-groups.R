@@ -187,8 +187,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Multiplies each level's effects by root': returns (root' x I) m, where levels vary faster than effects in the rows of
-# m.
+# Multiplies each level's effects by root': returns (root' x I) m, where levels vary faster in the rows of m.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)

@@ -206,8 +206,8 @@ search_with_line <- function(now, rows, s, search) {
 
 # Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
 # minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
-# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, and for
-# linearly dependent inputs.
+# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
+# inputs depend linearly.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   response <- response_of(s)

@@ -282,8 +282,7 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
   survival   -           -            -          -         -       -          nc/chd     -"))
 
-# Returns list(intervals, with), which intervals and arguments a type allows for a kind of response, or NULL if it does
-# not exist.
+# Returns list(intervals, with): what a type allows for a kind of response, or NULL if the type does not exist.
 allowed_with <- function(type, kind) {
   letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
   if (length(letters) < 2L) return(NULL)

@@ -1,7 +1,6 @@
 # States facts of a fit in lines of text, for print(), summary() and report().
 
-# Each function returns the text of the line with this label, from a fit and its response. A line that is NULL or NA is
-# omitted.
+# Each function returns the text of the line with this label. A line that is NULL or NA is omitted.
 fit_fields <- list(
   Data = function(fit, response) {
     omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted

@@ -127,8 +127,7 @@ show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %"
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-# Prints a line "Label  text" for each element of `fields`. Texts are wrapped and aligned; several texts have a line
-# each.
+# Prints a line "Label  text" for each element of `fields`. Several texts have a line each.
 print_fields <- function(fields, digits = 3L, width = 12L) {
   for (label in names(fields)) {
     text <- fields[[label]]

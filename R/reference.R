@@ -1,5 +1,4 @@
-# Computes references for certificates (posteriors on more inducing points than the fit), and kriging on nearest
-# neighbours.
+# Computes references for certificates (posteriors on more inducing points), and kriging on nearest neighbours.
 
 #' Compute a reference for certificates, or the exact mean
 #'
@@ -64,8 +63,7 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 
 # Returns the goal for exact_mean(). The error bound shall be at most `share` of the distance between the means of fit
 # and reference, in the median over 200 rows. With nearest neighbours as preconditioner, it suffices that kriging bounds
-# the error by a tenth of its distance from the fit's mean, in the median over 32 rows. Returns NULL if the goal is met
-# already.
+# the error by a tenth of its distance from the fit's mean, in the median over 32 rows. Returns NULL if it is met.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -213,8 +211,7 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 
 # Computes kriging weights of functionals and bounds by them, in the reference's units. The result is list(fun, order,
 # group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Column i of W has the weights of the data's rows[,
-# group[i]] for functional order[i]. Values of f share neighbours in groups; other functionals have neighbours of their
-# own.
+# group[i]] for functional order[i]. Values of f share neighbours in groups; others have their own.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))

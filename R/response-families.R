@@ -78,8 +78,7 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the ends of the K classes on the scale of f. The first cut is 0, because f has a mean; theta has the distances
-# of the cuts.
+# Returns the cuts between K classes on the scale of f. The first is 0, because f has a mean; theta has their distances.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -339,8 +338,7 @@ terms_of_sum <- function(e) {
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
-# Returns the program that evaluates an expression, as numbers: operations and constants. Parameters have these
-# `values`.
+# Returns the program that evaluates an expression, as numbers: operations and constants. `values` are parameters.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
     return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))

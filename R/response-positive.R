@@ -15,8 +15,8 @@ log_row_sums <- function(logs) {
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
 # Returns the parameters of Tweedie's response, the sum of a Poisson number (of this `rate`) of gamma variables (of this
-# `size` and `scale`). Its mean is e^f, its variance phi mean^p, 1 < p < 2. theta is c(phi, odds), p = 1 + odds / (1 +
-# odds).
+# `size` and `scale`). Its mean is e^f, its variance phi mean^p, 1 < p < 2. theta = c(phi, odds), odds = (p - 1) / (2 -
+# p).
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
@@ -32,8 +32,7 @@ terms_around <- function(middle, sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns the terms of log p that do not contain f and their derivatives in log theta, by the series of Dunn and Smyth
-# (2005).
+# Returns the terms of log p without f and their derivatives in log theta, by the series of Dunn and Smyth (2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -55,8 +54,7 @@ tweedie_series <- function(theta, y) {
   out
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are smaller than the width of the
-# function.
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The trapezoid rule has steps below its width.
 tweedie_cdf <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   given <- function(f) {

@@ -298,8 +298,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns T^-1, if it is convex, as list(value, enclose). enclose(mu, tau, from) bounds the mean of h(mu + tau Z) over Z
-# > from.
+# Returns T^-1, if it is convex, as list(value, enclose). enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -311,8 +310,7 @@ convex_back <- function(transform) {
   lambda <- min(transform$lambda, 2 - transform$lambda)
   standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
   value <- function(z) untransformed(standard, z)
-  # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor, or its form for z
-  # < 0.
+  # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor (or for z < 0).
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))

@@ -156,8 +156,8 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov,
-# noise, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` has
-# predict()'s arguments.
+# noise, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` is
+# predict()'s.
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)

@@ -284,8 +284,7 @@ take_rows <- function(data, rows) {
 enough_rows <- 20000L
 
 # Returns a random part of the rows, on which m inducing points are moved. Its size is `asked`, or by default
-# enough_rows or 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes over the
-# source.
+# enough_rows or 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)

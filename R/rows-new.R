@@ -193,8 +193,7 @@ formula_rows_again <- function(fit, newdata, asked) {
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
-# Returns all rows of the data before merging: list(x, response, offset, w, y, size), the last two for non-Gaussian
-# fits.
+# Returns all rows of the data before merging: list(x, response, offset, w, y, size).
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites

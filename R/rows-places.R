@@ -95,8 +95,7 @@ code_place <- function(v, name) {
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
 
-# Returns the times of a ts object. They get a class if its frequency exceeds 1, because model.frame() drops that of a
-# ts.
+# Returns the times of a ts object. They get a class if its frequency exceeds 1, because model.frame() drops it.
 series_time <- function(x) {
   time <- as.numeric(stats::time(x))
   if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time

@@ -1,5 +1,4 @@
-# Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows()
-# (rows-clean.R).
+# Reads the rows of a formula: model frame -> columns that code its variables -> clean_rows() (rows-clean.R).
 
 # Returns the cleaned data of a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
 # evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a

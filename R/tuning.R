@@ -4,8 +4,7 @@
 
 # Rows with equal inputs are copies if the agreement of their responses beyond chance exceeds this kappa. If two rows
 # agree by chance with a probability above `chance`, at least `responses` different responses must repeat
-# (bench/copies.R). If each row occurs k times, rows are copies unless all agree by chance with a probability of at
-# least `whole`.
+# (bench/copies.R). If each row occurs k times, they are copies if all agree by chance with a probability below `whole`.
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # ---- weights --------------------------------------------------------------------------------------------------------
@@ -51,8 +50,7 @@ learning_sizes <- list(
   exact = c(rows = 2000L, near = 100L),  # to judge the exact likelihood of some rows (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # to judge a kernel; neighbours are among all rows
 
-# Up to this number of rows the exact log marginal likelihood is maximised last, which takes a second or two
-# (bench/stages.R).
+# Up to this number of rows the exact log marginal likelihood is maximised last, in a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
 # It is first maximised for first_exact_rows of the rows, in an eighth of the time, then for all. A search ends when a
@@ -129,8 +127,7 @@ season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
 season_noise <- c(middle = 0.05, sd = 1.5)
 
-# The Vecchia likelihood may be wrong by this many nats, compared with the exact log marginal likelihood
-# (bench/choice.R).
+# The Vecchia likelihood may differ from the exact log marginal likelihood by this many nats (bench/choice.R).
 mistaken_nats <- 3
 
 # With more than exact_learning_rows, kernels with and without a linear mean are compared by the exact log marginal
@@ -175,8 +172,7 @@ most_wider <- 100
 # `times`) of the rows, gets no transform (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# The variance of the log noise is at most this: 95 % of noise sds are within a factor of 50 either way
-# (bench/response.R).
+# The log noise has at most this variance: 95 % of the noise is within a factor of 50 (bench/response.R).
 most_spread <- 4
 
 # Smooth noise has this number of `points` (features). Its prior variances are updated in `rounds` rounds. The search
@@ -272,8 +268,7 @@ short_unexplained <- 5
 # (Hartmann) and .35 nats (borehole) of held-out log density over 50, for 6,000 rows (bench/cliff.R).
 short_left <- 0.5
 
-# The comparison by held-out rows has this many rows in the posteriors, held out, and as possible neighbours
-# (bench/trial.R).
+# The comparison has this many rows in posteriors, held out, and as possible neighbours (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With more than `exact_rows` and up to `rows` rows (a Cholesky factor takes 9 s of a thread, 512 MB), the exact
