@@ -89,6 +89,7 @@ check_aux <- function(aux, argument = "aux") {
 
 #' @export
 aux_custom <- function(make, label = "given by a function") {
+  check_given("make", "Give a function that returns list(U, W, sign, mean).")
   refuse_if(!is.function(make), "make", describe(make), "a function that returns list(U, W, sign, mean)")
   refuse_if(!is.character(label) || length(label) != 1L || is.na(label), "label", describe(label), "a string")
   new_aux("custom", make = make, label = label)
@@ -117,6 +118,7 @@ fill_aux <- function(aux, n, m, made = NULL) {
 
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
+  for (name in c("x", "y", "kernel", "noise")) check_given(name)
   rows <- check_rows(x, y, weights)
   model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
   make_auxiliary(check_aux(aux), rows, model, m = min(200, nrow(rows$x)))

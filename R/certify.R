@@ -22,7 +22,7 @@
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:
 #'   * `mean` and `sd` of f, offset included; `mean_lower`, `mean_upper`, `sd_lower` and `sd_upper` enclose the exact
-#'     values; `mean_error` is the largest possible error of `mean`;
+#'     values; `mean_error` is the largest possible error of `mean`; with a non-Gaussian `family` `mean` is the mode;
 #'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
 #'   * with a transform, `median` and the mean response `fit` on the scale of `y`, each with `_lower` and `_upper`.
 #'
@@ -47,6 +47,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
                     hyper_uncertainty = FALSE) {
   check_dots_empty(list(...), names(formals(certify)))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  check_given("fit", "Give a fit returned by pfdtc().")
   if (inherits(fit, "gp_hurdle")) {
     return(certify_hurdle(fit, if (missing(newdata)) fit$data else newdata, effort = effort, m2 = m2,
                           test_points = test_points, max_seconds = max_seconds))

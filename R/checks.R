@@ -6,6 +6,11 @@ refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = 
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
 
+# Stops if an argument of the calling function is missing. `hint` tells what to give.
+check_given <- function(argument, hint = NULL) {
+  if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
+}
+
 # Returns a matrix, a data frame of numbers or a vector (one column) as a double matrix, with its column names. A double
 # matrix is not copied. There may be no rows; NA is an error unless `allow_na`.
 check_matrix <- function(x, argument, allow_na = FALSE) {
@@ -298,9 +303,9 @@ name_of_function <- function(f) {
   as.name("<a function>")
 }
 
-# Returns a call as one line of text, shortened by shown_call().
+# Returns a call as one line of text, shortened by shown_call(). Names that need backticks have them.
 deparse_shown <- function(call) {
-  paste(trimws(deparse(shown_call(call), nlines = 8L, backtick = FALSE)), collapse = " ")
+  gsub("`(<[^`]*>)`", "\\1", paste(trimws(deparse(shown_call(call), nlines = 8L)), collapse = " "))
 }
 
 # Describes a value in a few words: a short value by itself, others by their kind and size.

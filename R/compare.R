@@ -72,7 +72,8 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
                  "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
   for (title in names(blocks)) {
-    cat(title, "\n", sep = "")
+    note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
+    cat(title, note, "\n", sep = "")
     print_columns(table[c("method", blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")
   }

@@ -49,7 +49,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
   draws <- check_count(draws, "draws", min = 0)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  threshold <- if (!missing(threshold)) threshold
+  check_given("threshold", "Give a number on the scale of the response.")
   many <- length(threshold) %in% c(1L, length(new$index))
   refuse_if(!is_plain_numeric(threshold) || !many || !all(is.finite(threshold)), "threshold", describe(threshold),
             "a finite number, or one for each place")
@@ -190,6 +190,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
         sprintf(" (%d also under the exact GP; %d that the exact GP may decide)", count("data", "because"),
                 count("approximation", "because"))
       }),
+      Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
       Bounds = if (about$certified) "certified: they contain the probability under the exact GP (see ?certify)",
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
@@ -197,7 +198,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("above", "joint"), count("below", "joint"), format(about$prob), as.double(about$draws))
       }))
   }
-  empty <- vapply(x, function(v) all(is.na(v)), NA)
+  empty <- names(x) == "because" & all(is.na(x[["because"]]))
   tiny <- function(v) if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", format(v, digits = digits)) else v
   print_rows(as.data.frame(lapply(x[!empty], tiny), row.names = row.names(x)), n, digits, ...)
   invisible(x)

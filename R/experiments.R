@@ -63,6 +63,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                            seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
                            workers = 1, certify = TRUE, train = NULL, test = NULL, n_aux = NULL, name = "own",
                            dir = Sys.getenv("PFDTC_DATA"), progress = interactive()) {
+  check_given("dataset", "paper_datasets() lists the names.")
   invisible(experiment_code()$experiment(dataset, methods, m, reps, seed, file, trace, control, workers, certify, train,
                                          test, n_aux, name, dir, progress))
 }
@@ -133,12 +134,14 @@ new_experiment <- function(results, trace) {
 
 #' @export
 read_experiment <- function(file) {
+  check_given("file", "Give the name of a file that run_experiment() wrote.")
   paths <- experiment_paths(file)
   if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
   new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
 }
 
 as_experiment <- function(results) {
+  check_given("results", "Give what run_experiment() returned, or the name of its file.")
   if (is.character(results)) return(read_experiment(results))
   refuse_if(!is.data.frame(results) || !all(result_columns %in% names(results)), "results", describe(results),
             "what run_experiment() returned, or the name of its file")
@@ -156,6 +159,7 @@ paper_datasets <- function() {
 
 #' @export
 load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
+  check_given("name", "paper_datasets() lists the names.")
   sets <- paper_datasets()
   set <- sets[sets$name == check_choice(name, sets$name, "name"), ]
   rows <- set$n_train + set$n_test

@@ -54,7 +54,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  weights <- if (!missing(weights)) weights
+  check_given("weights", "Give a number for each row of `newdata`.")
   if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
   refuse_if(!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights)), "weights", describe(weights),
             "a vector or a matrix of finite numbers")

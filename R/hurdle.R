@@ -20,9 +20,9 @@
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits, with names that begin with `zero.` or
-#'   `positive.`. Figures and other functions take `fit$zero` or `fit$positive`. [certify()] returns the mean `response`
-#'   and the probability `zero`, each with `_lower` and `_upper`, from the certificates of both fits. Certificates are
-#'   at the posterior mode of f, while `predict()` uses its posterior mean.
+#'   `positive.`; `tidy()` has a column `part`. Figures and other functions take `fit$zero` or `fit$positive`.
+#'   [certify()] returns the mean `response` and the probability `zero`, each with `_lower` and `_upper`, from the
+#'   certificates of both fits. Certificates are at the posterior mode of f, while `predict()` uses its posterior mean.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)
@@ -34,6 +34,8 @@
 #' @aliases simulate.gp_hurdle print.gp_hurdle
 #' @export
 gp_hurdle <- function(formula, data, family = NULL, ...) {
+  check_given("formula", "Write y ~ x1 + x2.")
+  check_given("data", "Give a data frame.")
   refuse_if(!inherits(formula, "formula") || length(formula) != 3L, "formula", describe(formula),
             "a formula with a response")
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
@@ -42,25 +44,36 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
   if (length(bad)) abort_input(name, y[bad[1L]], "numbers of at least 0", where = sprintf("element %d", bad[1L]))
-  above <- which(y > 0)
   call <- match.call()
+  home <- parent.frame()
+  rows <- rows_of_subset(call$subset, data, home)
+  above <- rows[which(y[rows] > 0)]
+  y <- y[rows]
   wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
-    if (length(above) == 1L && !identical(call$hyper, "fixed")) "is above 0 in one row only"
+    if (length(above) == 1L && !is_fixed(eval(call$hyper, home))) "is above 0 in one row only"
   refuse_if(!is.null(wrong), name, wrong,
             hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers." else
               "A hurdle needs some zeros and several numbers above 0.")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
-  home <- parent.frame()
-  part <- function(response, family, subset = call$subset) {
+  part <- function(response, family, subset) {
     given <- list(formula = stats::update(formula, response), data = data, family = family, subset = subset)
     eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()
   }
-  some <- if (is.null(call$subset)) above else bquote(intersect(seq_len(.(nrow(data)))[.(call$subset)], .(above)))
-  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .), stats::binomial()),
-               positive = part(. ~ ., family, some))
+  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .), stats::binomial(), rows),
+               positive = part(. ~ ., family, above))
   both$zero$call <- both$positive$call <- call
-  structure(c(both, list(formula = formula, data = data, call = call,
+  structure(c(both, list(formula = formula, data = data[rows, , drop = FALSE], call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
+}
+
+# Returns the numbers of the rows of `data` in a subset, an expression as in lm().
+rows_of_subset <- function(subset, data, home) {
+  rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
+  if (is.null(subset)) return(unname(rows))
+  rows <- tryCatch(rows[eval(subset, data, home)], error = function(e) {
+    abort_input("subset", sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
+  })
+  unname(rows[!is.na(rows)])
 }
 
 # Returns a method for hurdle models: calls `generic` for both fits and combines the results.
@@ -103,14 +116,20 @@ report.gp_hurdle <- function(x, ...) {
 #' @rawNamespace
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
 #' S3method(plot,gp_hurdle,of_one_part)
+#' S3method(stats::add1,gp_hurdle,of_one_part)
 #' S3method(stats::anova,gp_hurdle,of_one_part)
 #' S3method(stats::cooks.distance,gp_hurdle,of_one_part)
 #' S3method(stats::deviance,gp_hurdle,of_one_part)
 #' S3method(stats::df.residual,gp_hurdle,of_one_part)
+#' S3method(stats::dfbetas,gp_hurdle,of_one_part)
+#' S3method(stats::drop1,gp_hurdle,of_one_part)
 #' S3method(stats::family,gp_hurdle,of_one_part)
 #' S3method(stats::hatvalues,gp_hurdle,of_one_part)
+#' S3method(stats::influence,gp_hurdle,of_one_part)
 #' S3method(stats::model.frame,gp_hurdle,of_one_part)
 #' S3method(stats::rstandard,gp_hurdle,of_one_part)
+#' S3method(stats::rstudent,gp_hurdle,of_one_part)
+#' S3method(stats::sigma,gp_hurdle,of_one_part)
 #' S3method(stats::terms,gp_hurdle,of_one_part)
 #' S3method(stats::variable.names,gp_hurdle,of_one_part)
 #' S3method(stats::weights,gp_hurdle,of_one_part)
@@ -188,3 +207,32 @@ print.summary.gp_hurdle <- print.gp_hurdle
 logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
   structure(sum(unlist(each)), df = sum(vapply(each, attr, 0, "df")), nobs = attr(each$zero, "nobs"), class = "logLik")
 })
+
+#' @export
+extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) {
+  ll <- stats::logLik(fit)
+  c(attr(ll, "df"), k * attr(ll, "df") - 2 * as.double(ll))
+}
+
+#' @exportS3Method generics::tidy
+tidy.gp_hurdle <- of_both(function(object, ...) tidy.gp_fit(object, ...), function(each) {
+  out <- do.call(rbind, unname(each))
+  data.frame(part = rep(names(each), vapply(each, nrow, 1L)), out)
+})
+
+#' @exportS3Method generics::glance
+glance.gp_hurdle <- function(x, ...) {
+  check_dots_empty(list(...), "x")
+  ll <- stats::logLik(x)
+  data.frame(method = "gp_hurdle", nobs = stats::nobs(x), df = attr(ll, "df"), evidence = as.double(ll),
+             AIC = stats::AIC(x), BIC = stats::BIC(x))
+}
+
+#' @exportS3Method generics::augment
+augment.gp_hurdle <- function(x, data = x$data, newdata = NULL, ...) {
+  check_dots_empty(list(...), c("x", "data", "newdata"))
+  out <- as.data.frame(newdata %||% data)
+  out$.fitted <- unname(if (is.null(newdata)) stats::fitted(x) else stats::predict(x, newdata))
+  if (is.null(newdata)) out$.resid <- unname(stats::residuals(x))
+  out
+}

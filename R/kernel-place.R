@@ -177,6 +177,8 @@ complete_kernel <- function(kernel, x, argument = "kernel") {
 #' @rdname kernel_algebra
 #' @export
 kernel_matrix <- function(kernel, x, z = x) {
+  check_given("kernel", "Give a kernel, such as kernel_se().")
+  check_given("x", "Give a numeric matrix of inputs.")
   x <- check_matrix(x, "x")
   z <- check_same_columns(check_matrix(z, "z"), x, "z")
   kernel <- complete_kernel(kernel, x)

@@ -336,8 +336,11 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) without_zero_df(NextMethod())
 
+# Returns a table with Df NA instead of 0. Its fits repeat the messages of the given fit, so only progress is shown.
 without_zero_df <- function(table) {
-  quiet <- withCallingHandlers(table, pfdtc_message_family = function(m) invokeRestart("muffleMessage"))
+  quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
+    if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
+  })
   replace(quiet, "Df", ifelse(quiet$Df <= 0, NA, quiet$Df))
 }
 
@@ -353,6 +356,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
       change <- stats::as.formula(sub("^~ *[.] *([-+]) *(.*)$", "~ . \\1 (\\2)", deparse1(change)))
     }
     call$formula <- stats::update(stats::formula(object), change)
+    call <- with_inputs_of(call, stats::formula(object))
   }
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes it

@@ -56,6 +56,7 @@
 pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   constant <- check_flag(constant, "constant")
+  check_given("nu", "Give a result of auxiliary().")
   check_made_from(nu, args, args$model)
   result <- evaluate_checked(args, nu)
   if (constant) result$value <- result$value + pf_objectives[[nu$objective]]$constant(nu, args, args$model)
@@ -113,6 +114,7 @@ white_at_exact <- function(data, model, variance) {
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
+  for (name in c("z", "x", "y", "kernel", "noise")) check_given(name)
   refuse_if(inherits(z, "gp_fit"), "z", describe(z), "a matrix of inducing points",
             hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
   rows <- check_rows(x, y, weights)
@@ -244,8 +246,10 @@ add_slopes <- function(a, b) Map(`+`, a, b)
 #' @export
 inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,
                             noise = NULL, weights = NULL) {
+  check_given("x", "Give a numeric matrix of inputs.")
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "has no rows")
+  check_given("m", "Give the number of inducing points.")
   m <- check_points(m, nrow(x))
   method <- check_choice(method, point_methods, "method")
   refuse_if(missing(kernel) && method != "random", "kernel", "is missing",

@@ -165,10 +165,22 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
     future(matrix(value, h, dimnames = list(NULL, paste0(level, "%"))))
   }
   middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
-  structure(class = "forecast", list(
+  structure(class = c("pfdtc_forecast", "forecast"), list(
     method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
     upper = ends("upr"), x = past(data$given_response %||% data$response),
     fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
+}
+
+# Prints a forecast like package forecast, or as a table if that package is not loaded.
+#' @export
+print.pfdtc_forecast <- function(x, ...) {
+  if (isNamespaceLoaded("forecast")) return(NextMethod())
+  names <- c("Forecast", t(outer(c("Lower", "Upper"), x$level, paste)))
+  columns <- c(list(x$mean), lapply(seq_along(x$level), function(i) x$lower[, i]),
+               lapply(seq_along(x$level), function(i) x$upper[, i]))
+  table <- do.call(cbind, stats::setNames(columns, names))
+  print(if (is.null(dim(table))) columns[[1L]] else table, ...)
+  invisible(x)
 }
 
 # Defines methods for package marginaleffects, registered when it is loaded.

@@ -10,6 +10,7 @@
 #' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
 #' @param conf.level Probability of the intervals.
+#' @param type.predict Scale of `.fitted`: `"response"`, or `"link"` for f.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
 #'   `"ran_vals"` (effects of levels), as in broom.mixed.
@@ -86,13 +87,16 @@ glance.gp_fit <- function(x, ...) {
 #' @exportS3Method generics::augment
 augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_fit = TRUE,
                            interval = c("none", "credible", "prediction", "conformal", "confidence"),
-                           conf.level = 0.95, ...) {
+                           conf.level = 0.95, type.predict = c("response", "link"), ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
+  type <- check_choice(type.predict, c("response", "link"), "type.predict")
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   labels <- has_labels(response_of(x))
   if (labels && interval != "none") abort_input("interval", "is not available for several classes")
+  if (labels && type == "link") abort_input("type.predict", "= \"link\" is not available for several classes")
   p <- if (labels) list(fit = stats::predict(x, newdata, type = "response")) else
-    stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level, type = "mean")
+    stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
+                   type = if (type == "link") type else "mean")
   fit <- as.matrix(p$fit)
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
   # With na.exclude, predictions include rows that the model frame omits.
@@ -105,7 +109,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   fit <- fit[rows, , drop = FALSE]
   if (labels) { # the most probable class, and all probabilities
     out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
-    out[paste0(".prob_", colnames(fit))] <- unname(fit)
+    for (class in colnames(fit)) out[[paste0(".prob_", class)]] <- unname(fit[, class])
     return(out)
   }
   out$.fitted <- unname(fit[, 1L])

@@ -215,7 +215,10 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
 #' report(fit)
 #' @export
-report <- function(x, ...) UseMethod("report")
+report <- function(x, ...) {
+  check_given("x", "Give a fit returned by pfdtc().")
+  UseMethod("report")
+}
 
 # Package report has a generic of this name. If this package is attached later, it masks that generic, so other objects
 # are passed on to it.

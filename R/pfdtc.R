@@ -142,8 +142,15 @@ NULL
 
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
-# Fits the rows of a matrix. `frame` is the frame of a default method, whose arguments are the settings.
+# Fits the rows of a matrix. `frame` is the frame of a default method, whose arguments are the settings. If the data
+# come first and the formula has its name, as in data |> pfdtc(formula = y ~ x), the formula is fitted.
 matrix_fit <- function(method, call, frame, dots) {
+  # Do not evaluate `dots` before, because weights may be columns of the data.
+  if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {
+    data <- if ("data" %in% names(call)) "data" else "x"
+    rest <- as.list(call)[setdiff(names(call), c("", data, "formula"))]
+    return(eval(as.call(c(get(method, topenv()), formula = call$formula, data = call[[data]], rest)), parent.frame(2L)))
+  }
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
   check_dots_empty(dots, names(args))
   args <- model_asked(args)

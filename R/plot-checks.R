@@ -260,7 +260,7 @@ confusion_figure <- function(fit) {
 #'   Slices and maps omit these effects. Prediction bands are for a response of a new level.
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: at most nine, the inputs along which f may vary most.
-#' @param at One row with the values of the inputs that are held. Default: medians and most frequent levels.
+#' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
 #' @param interval Bands to draw: only `"credible"` for non-Gaussian likelihoods.
 #' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
@@ -311,6 +311,7 @@ figure_of_fit <- function(fit, ask) {
   if (terms) type <- "link"
   n <- if (!is.null(ask$n)) check_count(ask$n, "n", min = 2)
   which <- check_which(ask$which)
+  if (which[1L] == "slices" && is.null(ask$inputs) && !length(fit_variables(fit))) which <- "groups"
   labels <- has_labels(response_of(fit))
   plain <- !certified && type == "response"
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",

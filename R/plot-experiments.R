@@ -250,6 +250,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
 #' @export
 plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
                        m = NULL) {
+  check_given("fits", "Give a list of fits, or what run_experiment() returned.")
   if (is.character(fits) || (is.data.frame(fits) && all(result_columns %in% names(fits)))) {
     return(draw_figure(repetitions_figure(as_experiment(fits), against, method, dataset, m), list(...)))
   }

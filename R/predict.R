@@ -82,7 +82,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (!is.null(file)) abort_input("file", "is only for a `newdata` that is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
-  if (ask$interval == "prediction" && response$conjugate && is_weighted(object)) {
+  loo <- startsWith(ask$type, "loo") # its noise variances have the weights of the rows
+  if (ask$interval == "prediction" && response$conjugate && !loo && is_weighted(object)) {
     warn_classed("pfdtc_warning_weights", paste(
       "The intervals are for new responses of weight 1, but the fit has weights. The noise variance of a response of",
       "weight w is sigma(fit)^2 / w."))

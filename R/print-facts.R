@@ -7,10 +7,12 @@ fit_fields <- list(
     groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
     inputs <- length(fit$frame$columns) - groups
     variables <- length(fit$frame$variables) - groups
+    levels_too <- any(vapply(fit$frame$variables, function(v) v$kind == "factor", NA))
     levels <- response$levels
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
            count_of(if (variables) variables else inputs, "input"),
-           if (variables && variables != inputs) sprintf(" (%s with those of levels)", count_of(inputs, "column")),
+           if (variables && variables != inputs) sprintf(" (%s%s)", count_of(inputs, "column"),
+                                                         if (levels_too) " with those of levels" else ""),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y

@@ -248,7 +248,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
            if (isTRUE(passes > 0)) sprintf("%.0f product%s with the n x n kernel matrix", passes, plural_s(passes)),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
   of <- if (is.null(x$class)) count_of(nrow(x), attr(x, "of") %||% "row") else
-    sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), length(unique(x$class)))
+    sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), nlevels(x$class))
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
   print_rows(x, n, digits, ...)
@@ -289,7 +289,7 @@ certificate_fields <- function(x) {
        Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
-           if (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved"))) {
+           if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {
              paste0("predict() uses the posterior mean of f; its probabilities differ from `response`",
                     if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
            })

@@ -262,6 +262,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @export
 gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = NULL, curvature = NULL,
                       expected = NULL, mean = NULL, support = NULL) {
+  check_given("log_density", "Give a formula such as ~ y * f - exp(f).")
   concave <- check_flag(concave, "concave")
   parameters <- unlist(parameters)
   known <- parameters[!is.na(parameters)]

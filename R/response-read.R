@@ -192,7 +192,8 @@ read_censored <- function(response, argument, n, likelihood, positive) {
       abort_input(argument, time[bad[1L]],
                   paste0(if (positive) "finite times above 0" else "finite numbers",
                          ", in intervals whose first end is the smaller one"),
-                  where = sprintf("row %d", bad[1L]))
+                  where = sprintf("row %d", bad[1L]),
+                  hint = if (positive && any(time <= 0, na.rm = TRUE)) "family = tobit() takes any numbers.")
     }
     L <- unname(as.double(L))
     U <- unname(as.double(U))
@@ -316,8 +317,10 @@ best_of_times <- function(fit_with) {
 #' @rdname gp_family
 #' @export
 check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
+  check_given("family", "Give a family, such as poisson().")
   likelihood <- as_likelihood(family)
   response <- as_response(likelihood)
+  check_given("y", "Give some responses to check at, as in y = 0:5.")
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
             describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
   y <- check_vector(y, "y")

@@ -276,3 +276,14 @@ given_levels <- function(kernel) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
+
+# Returns a call whose formulas `mean` and `noise` have no term with a variable that its formula lost against `before`.
+with_inputs_of <- function(call, before) {
+  lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
+  for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {
+    of <- attr(stats::terms(stats::as.formula(call[[name]]), allowDotAsName = TRUE), "term.labels")
+    gone <- Filter(function(term) any(all.vars(str2lang(term)) %in% lost), of)
+    if (length(gone)) call[[name]] <- stats::reformulate(c("1", setdiff(of, gone)))
+  }
+  call
+}

@@ -32,6 +32,7 @@
 #' plot(fit, which = "map", inputs = c("long", "lat"))
 #' @export
 sphere <- function(lon, lat) {
+  for (name in c("lon", "lat")) check_given(name, "Write sphere(lon, lat), in degrees.")
   at <- Map(function(v, argument) {
     refuse_if(!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v)), argument, describe(v),
               "finite numbers in degrees")

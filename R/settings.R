@@ -81,7 +81,7 @@ model_asked <- function(args) {
   given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
              family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform),
-             hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
+             hyper = length(args$hyper) == 1L && !is_fixed(args$hyper), plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))
     if (any(given)) abort_input("plain", sprintf("= TRUE cannot be combined with `%s`", names(given)[given][1L]))
@@ -100,6 +100,9 @@ model_asked <- function(args) {
   args$like_columns <- if (!is.null(like$terms)) like$frame$columns
   args
 }
+
+# Returns TRUE if the argument `hyper` is "fixed" or the start of it.
+is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
 
 # Returns TRUE if no argument concerns inducing points, so that the plan may do without.
 leaves_points_open <- function(asked) {
@@ -292,7 +295,9 @@ check_control <- function(control) {
   good <- is.list(control) && !is.object(control) &&
     (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
   if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
-  check_dots_empty(setdiff(named, names(control_checks)), names(control_checks))
+  unknown <- setdiff(named, names(control_checks))
+  refuse_if(length(unknown), "control", sprintf("has `%s`, which is no argument of pfdtc_control()", unknown[1L]),
+            hint = did_you_mean(unknown[1L], names(control_checks)))
   do.call(pfdtc_control, control)
 }
 

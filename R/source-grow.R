@@ -28,6 +28,7 @@
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
+  check_given("newdata", "Give the rows to add.")
   if (is_source(newdata) && read_elsewhere(newdata)) {
     refuse_if(!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing), "newdata",
               "has rows on workers, but the fit keeps its rows here",
@@ -57,6 +58,7 @@ add_rows <- function(fit, newdata) {
 #' @export
 drop_rows <- function(fit, rows) {
   fit <- check_growing(fit)
+  check_given("rows", "Give numbers of rows, or the rows if the fit keeps none.")
   if (is.null(fit$data)) return(with_sums(fit, added_rows(fit, rows), -1))
   n <- length(fit$data$response)
   refuse_if(!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows)), "rows", rows,

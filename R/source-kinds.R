@@ -61,6 +61,8 @@ rows_of_a_block <- 20000
 #' @export
 rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
+  check_given("con", "Give a connection by DBI::dbConnect().")
+  check_given("query", "Give a query or the name of a table.")
   refuse_if(!is.character(query) || length(query) != 1L || is.na(query), "query", query, "one string")
   block <- check_count(block, "block")
   # `query` is the name of a table if such a table exists or if it has no spaces; otherwise it is SQL.
@@ -118,6 +120,7 @@ by_cursor <- function(con) {
 
 #' @export
 rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
+  check_given("files", "Give the names of CSV files, or of a folder.")
   files <- check_files(files, "[.]csv([.]gz)?$", "CSV")
   block <- check_count(block, "block")
   head_of <- function(file, n) {
@@ -163,6 +166,7 @@ has_iso_dates <- function(v) {
 #' @export
 rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
+  check_given("files", "Give the names of Parquet files, or of a folder.")
   files <- check_files(files, "[.]parquet$", "Parquet")
   block <- check_count(block, "block")
   columns <- tryCatch({
@@ -209,6 +213,7 @@ check_files <- function(files, ending, kind) {
 
 #' @export
 rows_parts <- function(parts) {
+  check_given("parts", "Give a list of data frames, or of functions that return them.")
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
     all(vapply(parts, function(p) is.data.frame(p) || is.function(p), NA))
   refuse_if(!good, "parts", describe(parts), "a list of data frames, or of functions that return them")

@@ -1,5 +1,7 @@
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
+  check_given("rewind", "Give a function that starts a pass.")
+  check_given("next_block", "Give a function that returns the next block.")
   refuse_if(!is.function(rewind), "rewind", rewind, "a function without arguments")
   refuse_if(!is.function(next_block), "next_block", next_block, "a function that returns the next block")
   refuse_if(!is.null(columns) && (!is.character(columns) || !length(columns) || anyNA(columns)), "columns", columns,

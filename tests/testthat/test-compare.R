@@ -23,7 +23,7 @@ test_that("every column is what its name says", {
     row <- table[i, ]
     a <- predict(fit, new, se.fit = TRUE, type = "response")
     f <- predict(fit, new, se.fit = TRUE)
-    band <- predict(fit, new, interval = "prediction")
+    band <- suppressWarnings(predict(fit, new, interval = "prediction"), classes = "pfdtc_warning_weights")
     expect_equal(row$rmse_mean, rms(f$fit - e$fit))
     expect_equal(row$rmse_sd, rms(f$se.fit - e$se.fit))
     expect_equal(row$kl, kl_divergence(fit, exact))

@@ -166,6 +166,16 @@ test_that("print counts the regions, and figures have every place", {
   expect_s3_class(from("ggplot2", "autoplot")(got), "ggplot")
 })
 
+test_that("rows with missing inputs are counted as unknown, also if there are no others", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  got <- exceedance(fit, data.frame(speed = c(NA, 5)), 40)
+  expect_identical(is.na(got$region), c(TRUE, FALSE))
+  expect_output(print(got), "Below +1 .*Unknown +1 ")
+  none <- utils::capture.output(print(exceedance(fit, data.frame(speed = c(NA_real_, NA)), 40)))
+  expect_match(none, "^Unknown +2 ", all = FALSE)
+  expect_match(none, "prob +prob_lower +prob_upper +region", all = FALSE)
+})
+
 test_that("with many rows passes over all pairs of rows decide what is open by the approximation, and print says so", {
   d <- with_seed(4, data.frame(a = stats::runif(1500), b = stats::runif(1500)))
   d$y <- with_seed(5, sin(8 * d$a) * cos(6 * d$b) + stats::rnorm(1500, 0, 0.3))

@@ -82,9 +82,35 @@ test_that("methods of fits answer for both fits of a hurdle", {
   about <- report(fit)
   expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
   for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate, stats::anova,
-                      stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame, stats::drop1)) {
+                      stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame, stats::drop1,
+                      stats::rstudent, stats::influence, stats::dfbetas, stats::sigma)) {
     expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
   }
+})
+
+test_that("tidy(), glance() and augment() are for both fits of a hurdle", {
+  skip_if_not_installed("generics")
+  d <- hurdle_data()
+  fit <- fixed_hurdle(y ~ x, d)
+  table <- generics::tidy(fit)
+  expect_identical(paste(table$part, table$term, sep = "."), names(coef(fit)))
+  expect_identical(table$estimate, unname(coef(fit)))
+  about <- generics::glance(fit)
+  expect_identical(c(about$AIC, about$BIC, about$evidence), c(AIC(fit), BIC(fit), as.numeric(logLik(fit))))
+  expect_identical(stats::extractAIC(fit), c(about$df, about$AIC))
+  rows <- generics::augment(fit)
+  expect_equal(rows$.fitted + rows$.resid, d$y)
+  expect_equal(generics::augment(fit, newdata = d[1:2, ])$.fitted, rows$.fitted[1:2])
+})
+
+test_that("methods of a hurdle with a subset are about its rows", {
+  d <- hurdle_data()
+  some <- gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 3)
+  n <- sum(d$x < 3)
+  expect_identical(c(nobs(some), length(fitted(some)), length(residuals(some)), nrow(simulate(some))), rep(n, 4L))
+  expect_equal(unname(residuals(some)), d$y[d$x < 3] - unname(predict(some, d[d$x < 3, ])))
+  expect_error(gp_hurdle(y ~ x, d, subset = y > 0), "no zeros", class = "pfdtc_error_input")
+  expect_error(gp_hurdle(y ~ x, d, subset = nowhere > 0), "nowhere", class = "pfdtc_error_input")
 })
 
 test_that("weights and subsets are evaluated as by pfdtc(), also from the dots of another function", {

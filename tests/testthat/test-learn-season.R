@@ -114,6 +114,12 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   expect_identical(coef(fit), coef(plain))
   skip_if_not_installed("generics")
   ahead <- generics::forecast(fit, h = 5, level = 90)
+  if (!isNamespaceLoaded("forecast")) {
+    shown <- utils::capture.output(print(ahead))
+    expect_match(shown, "Forecast +Lower 90 +Upper 90", all = FALSE)
+    expect_match(shown, format(signif(ahead$upper[5], 4)), fixed = TRUE, all = FALSE)
+    expect_lt(length(shown), 12L)
+  }
   want <- predict(plain, data.frame(time = 2001 + (2 + 48:52) / 12), interval = "prediction", level = 0.9)
   expect_equal(cbind(ahead$mean, ahead$lower, ahead$upper), want, ignore_attr = TRUE, tolerance = 1e-9)
   expect_input_error(predict(fit, h = 6), "h") # and not the start of `hyper_uncertainty`

@@ -87,3 +87,26 @@ test_that("misspelt arguments of methods and functions are errors that name the 
   learned <- gp_exact(dist ~ speed, cars, kernel = kernel_se())
   expect_identical(vcov(learned, complete = FALSE), vcov(learned))
 })
+
+test_that("every exported function tells that its first argument is missing, and functions of a fit the second", {
+  space <- asNamespace("pfdtc")
+  said <- function(code) {
+    tryCatch({
+      suppressMessages(code)
+      "nothing"
+    }, pfdtc_error_input = function(e) "an input error", error = conditionMessage)
+  }
+  has_no_default <- function(f, i) length(formals(f)) >= i && identical(formals(f)[[i]], formals(function(x) 1)$x)
+  fit <- small_fits()$exact
+  for (name in getNamespaceExports("pfdtc")) {
+    f <- get(name, space)
+    if (!is.function(f) || !has_no_default(f, 1L) || names(formals(f))[1L] == "...") next
+    expect_identical(said(f()), "an input error", info = name)
+    optional <- c("newdata", "...")
+    if (names(formals(f))[1L] != "fit" || !has_no_default(f, 2L) || names(formals(f))[2L] %in% optional) next
+    expect_identical(said(f(fit)), "an input error", info = name)
+  }
+  expect_input_error(exceedance(fit), "`threshold` is missing")
+  expect_input_error(add_rows(fit), "`newdata` is missing")
+  expect_input_error(check_family(poisson()), "`y` is missing")
+})

@@ -114,3 +114,19 @@ test_that("autoplot() draws the numbers of plot()'s checks and maps", {
   expect_equal(drawn_by(g, "GeomPoint")$y, calibration_table(classes)$observed)
   expect_silent(draw_nowhere(print(g)))
 })
+
+test_that("augment() takes the scale of predictions, and no rows of several classes", {
+  skip_if_not_installed("generics")
+  fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 3), hyper = "fixed")
+  link <- generics::augment(fit, type.predict = "link")
+  at <- predict(fit, se.fit = TRUE)
+  expect_equal(link$.fitted, unname(at$fit))
+  expect_equal(link$.se.fit, unname(at$se.fit))
+  expect_equal(generics::augment(fit, type.predict = "response"), generics::augment(fit))
+  classes <- pfdtc(Species ~ Petal.Width, iris[c(1:5, 51:55, 101:105), ], family = multinomial(), hyper = "fixed",
+                   kernel = kernel_se(1, 1))
+  none <- generics::augment(classes, newdata = iris[0, ])
+  expect_identical(dim(none), c(0L, 9L))
+  expect_named(none, names(generics::augment(classes, newdata = iris[1, ])))
+  expect_input_error(generics::augment(classes, type.predict = "link"), "type.predict")
+})

@@ -160,6 +160,16 @@ test_that("a data frame without its response is refused with the formula that fi
   expect_input_error(pfdtc(as.matrix(mtcars)), "`y`")
 })
 
+test_that("data may come first if the formula has its name, as with lm()", {
+  usual <- pfdtc(mpg ~ wt, mtcars, kernel = kernel_se(2, 40), noise = 9, hyper = "fixed", weights = qsec)
+  piped <- mtcars |> pfdtc(formula = mpg ~ wt, kernel = kernel_se(2, 40), noise = 9, hyper = "fixed", weights = qsec)
+  expect_equal(piped[setdiff(names(piped), "seconds")], usual[setdiff(names(usual), "seconds")], ignore_attr = TRUE)
+  expect_identical(deparse(piped$call$formula), "mpg ~ wt")
+  inside <- function(d, fo) gp_exact(data = d, formula = fo, kernel = kernel_se(2, 40), noise = 9, hyper = "fixed")
+  expect_identical(nobs(inside(mtcars, mpg ~ wt)), 32L)
+  expect_input_error(mtcars |> pfdtc(formula = mpg ~ wt, wieghts = qsec), "`weights`")
+})
+
 test_that("an impossible noise and an unknown family are refused with what is possible", {
   for (bad in list(-1, "a", c(1, 2), NA, TRUE, Inf)) {
     expect_input_error(fit6(noise = bad), "formula")
@@ -180,6 +190,14 @@ test_that("flags and unknown arguments are refused, with the nearest known one",
   expect_input_error(pfdtc(y ~ a, small_data(), kernal = kernel_se()), "`kernel`")
   expect_input_error(pfdtc(y ~ a, small_data(), weigths = 1), "`weights`")
   expect_input_error(pfdtc(y ~ a, small_data(), 5))
+  expect_input_error(pfdtc(y ~ a, small_data(), control = list(maxitt = 5)), "`control` has `maxitt`")
+})
+
+test_that("the start of \"fixed\" is \"fixed\", also beside `like`", {
+  fit <- pfdtc(y ~ a, small_data(), kernel = kernel_se(1, 1), noise = 0.1, hyper = "fix")
+  expect_identical(fit$hyper, "fixed")
+  expect_identical(pfdtc(y ~ a, small_data(), like = fit, hyper = "fix")$kernel, fit$kernel)
+  expect_input_error(pfdtc(y ~ a, small_data(), like = fit, hyper = "evidence"), "hyper")
 })
 
 test_that("constant y and one row are refused where something is to be learned or scaled, and only there", {

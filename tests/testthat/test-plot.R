@@ -29,6 +29,24 @@ test_that("slices go through the medians and the most frequent levels, or throug
   through <- draw_nowhere(plot(fit, inputs = "b", at = at, n = 5))
   expect_equal(through$fit, unname(predict(fit, data.frame(b = through$value, at[c("a", "f", "l")],
                                                            row.names = NULL))))
+  # Inputs that `at` lacks stay at their middle, of formulas and matrices.
+  part <- draw_nowhere(plot(fit, inputs = "b", at = list(f = "w"), n = 5))
+  expect_equal(part$fit, unname(predict(fit, cbind(middle[c("a", "l")], b = part$value, f = "w"))))
+  by_matrix <- pfdtc(cbind(a = data$a, b = data$b), data$y, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  part <- draw_nowhere(plot(by_matrix, inputs = "b", at = list(a = 2), n = 5))
+  expect_equal(part$fit, unname(predict(by_matrix, cbind(a = 2, b = part$value))))
+  expect_input_error(draw_nowhere(plot(fit, at = list(q = 1))), "`at`")
+})
+
+test_that("numbers choose among the checks, and a model of groups alone has the figure of its groups", {
+  fit <- fit_mixed(y ~ a + f)
+  all <- draw_nowhere(plot(fit, which = "checks"))
+  expect_identical(draw_nowhere(plot(fit, which = 1:5)), all)
+  expect_named(draw_nowhere(plot(fit, which = 2:3)), c("qq", "pit"))
+  expect_identical(draw_nowhere(plot(fit, which = 2)), all$qq)
+  expect_input_error(draw_nowhere(plot(fit, which = 6)), "which")
+  rail <- pfdtc(travel ~ (1 | Rail), as.data.frame(from("nlme", "Rail")))
+  expect_identical(draw_nowhere(plot(rail)), draw_nowhere(plot(rail, which = "groups")))
 })
 
 test_that("medians and partial residuals count merged rows as often as they came", {

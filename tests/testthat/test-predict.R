@@ -265,4 +265,9 @@ test_that("prediction intervals of a weighted fit warn that they are for weight 
   expect_warning(predict(fit, cars[1:2, ], interval = "prediction"), "weight 1", class = "pfdtc_warning_weights")
   expect_no_warning(predict(fit, cars[1:2, ], interval = "credible"))
   expect_no_warning(predict(update(fit, weights = NULL), cars[1:2, ], interval = "prediction"))
+  # Leave-one-out intervals have the weight of their row.
+  expect_no_warning(loo <- predict(fit, type = "loo", interval = "prediction"))
+  other <- gp_exact(dist ~ speed, cars[-3, ], like = fit, weights = speed, center = fit$center)
+  at <- predict(other, cars[3, ], se.fit = TRUE)
+  expect_equal(unname(loo[3, "upr"] - loo[3, "fit"]), qnorm(0.975) * sqrt(at$se.fit[[1]]^2 + 200 / cars$speed[3]))
 })

@@ -135,3 +135,28 @@ test_that("summaries of other families and of several classes have the shares of
   expect_identical(shares$input[which.max(shares$total)], "Petal.Length")
   expect_output(print(summary(classes)), "with interactions")
 })
+
+test_that("a call is printed as R writes it, and data in it are described", {
+  d <- stats::setNames(cars, c("the speed", "dist"))
+  fit <- pfdtc(dist ~ `the speed`, d, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  expect_output(print(fit), "dist ~ `the speed`, data = d,", fixed = TRUE)
+  fit <- do.call(pfdtc, list(dist ~ `the speed`, d, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed"))
+  expect_output(print(fit), "data = <a data frame with 50 rows", fixed = TRUE)
+})
+
+test_that("only factors have columns of levels", {
+  fixed <- function(formula, k) {
+    fit <- pfdtc(formula, mtcars, kernel = kernel_se(rep(1, k), 30), noise = 9, hyper = "fixed")
+    paste(utils::capture.output(print(fit)), collapse = "\n")
+  }
+  expect_match(fixed(mpg ~ poly(wt, 2) + hp, 3), "2 inputs (3 columns)", fixed = TRUE)
+  expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns with those of levels)", fixed = TRUE)
+})
+
+test_that("a certificate without rows has its classes, and no distance", {
+  fit <- pfdtc(Species ~ Petal.Width, iris[c(1:5, 51:55, 101:105), ], family = multinomial(), hyper = "fixed",
+               kernel = kernel_se(1, 1))
+  said <- utils::capture.output(print(certify(fit, iris[0, ])))
+  expect_match(said[1], "0 rows and 3 classes")
+  expect_no_match(paste(said, collapse = " "), "differ")
+})

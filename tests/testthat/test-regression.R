@@ -150,3 +150,20 @@ test_that("weights() are those given, also where the noise differs", {
   expect_equal(unname(weights(fit)), rep(2, 80))
   expect_null(weights(with_seed(1, pfdtc(x, y, noise = ~ x1))))
 })
+
+test_that("drop1() and add1() do not repeat the messages of the fit", {
+  d <- transform(mtcars, cyl = ordered(cyl), gear = ordered(gear))
+  expect_message(fit <- pfdtc(mpg ~ wt + cyl, d, noise = 9), "order of the levels")
+  expect_no_message(drop1(fit))
+  expect_no_message(add1(fit, ~ . + gear))
+})
+
+test_that("a variable that leaves the formula leaves `mean` and `noise` too", {
+  fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se(), mean = ~ wt + hp, noise = ~ wt)
+  without <- update(fit, . ~ . - wt)
+  expect_identical(without$call$noise, ~ 1, ignore_formula_env = TRUE)
+  same <- pfdtc(mpg ~ hp, mtcars, kernel = kernel_se(), mean = ~ hp, noise = ~ 1)
+  expect_equal(logLik(without), logLik(same))
+  expect_identical(update(fit, log(mpg) ~ .)$call$noise, fit$call$noise)
+  expect_equal(drop1(fit)["wt", "AIC"], AIC(same))
+})

@@ -33,6 +33,14 @@ test_that("the certified error is certify()'s", {
   expect_match(report(exact)$text, "Posterior: exact")
 })
 
+test_that("a report of counts has no noise, and one of heteroscedastic noise its range", {
+  counts <- pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(5, 1), hyper = "fixed")
+  about <- report(counts)
+  expect_false(any(c("Noise", "noise") %in% about$table$what))
+  expect_no_match(about$text, "Noise|NA|NULL")
+  expect_false(anyNA(about$table$value))
+})
+
 test_that("report() of a file name says how to write a file", {
   fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
   expect_error(report(fit, "r.html"), class = "pfdtc_error_input", "writeLines")
