@@ -109,8 +109,8 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* Reads a factor without its parameters: list(profile, columns from 1, number, isotropic, power, correlation,
- * table). number is NULL, or 2 for a column with numbers of levels and 1 for other columns. */
+/* Reads a factor of a kernel without its parameters: list(profile, columns from 1, number, isotropic, power,
+ * correlation, table). number is NULL, or for each column 2 if it has numbers of levels, else 1. */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
@@ -155,7 +155,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms = list(factors from 1, ...), values as kernel_places() orders them, rotation). */
+/* Reads a kernel from list(factors, terms = list(factors from 1, ...), values as in kernel_places(), rotation). */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

@@ -27,8 +27,8 @@ int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
 /* Returns the doubles of a matrix, and sets its dimensions. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* Returns the rows that the factors of the kernel read in place of those of a matrix, and its dimensions. Checks that
- * the matrix has all columns that the kernel reads. */
+/* Returns the inputs that the factors of the kernel read: the rows of matrix x, rotated if the kernel has a rotation,
+ * and their dimensions. Checks that x has all columns that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n,
                          int *d);
 /* Returns the doubles of a vector with a given length. */
@@ -43,7 +43,7 @@ const double *list_vector(SEXP list, const char *name, size_t length);
  * integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* The memory of the results of these functions lives until .Call returns. */
+/* The following results live until .Call returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -68,7 +68,7 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
 /* Returns a pass over new rows x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums of ffi_sums(), which R may have added up over parts of the rows. */
+/* Returns the sums that ffi_sums() made, which R may have added up over parts of the rows. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- memory and results ---------------------------------------------------------------------- */
@@ -79,10 +79,10 @@ int *alloc_integers(size_t n);
 /* Returns an arena of memory that R frees.  The arena uses `scratch` first if that is a vector of doubles. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a result list for an entry point.  The arguments name the elements that may stay NULL, and end with NULL:
- * without them R's `$` could match a longer name.  The caller protects the list; packed() returns it without the places
- * that have no name, and unprotects it.  The functions below add an element, or set the element with a name.  If it is an array, they return
- * its memory. */
+/* Creates a named list of results for an entry point. The arguments name the elements that may stay NULL, and end
+ * with NULL: every name exists, because R's `$` would otherwise match a longer one. The caller protects the list.
+ * packed() drops unused places and unprotects it. The functions below add an element or set an existing one, and
+ * return the memory of an array. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
@@ -90,7 +90,7 @@ double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
-/* Sets `status`, and the element `name` to *x or, after a failure, to Inf.  Returns the status. */
+/* Sets the element `status`, and the element `name` to *x, or to Inf after a failure. Returns the status. */
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* Creates the elements L and C (M x M) and beta [M] of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);

@@ -22,13 +22,13 @@ static inline struct rows matrix_rows(int n, const double *X)
     return (struct rows){n, X, n};
 }
 
-/* Returns the n rows that begin at row `first`. */
+/* Returns a view of n rows from row `first` on. */
 static inline struct rows rows_from(struct rows r, int first, int n)
 {
     return (struct rows){n, r.X + first, r.ldx};
 }
 
-/* Returns the rows from `first` on, at most `most` of them. */
+/* Returns a view of the rows from `first` on, or of the first `most` of these. */
 static inline struct rows rows_tile(struct rows r, int first, int most)
 {
     return rows_from(r, first, r.n - first < most ? r.n - first : most);

@@ -25,8 +25,8 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR.  eta >= |h_x|_E; kappa_x and kappa_h are allowances for E-norms; then there are
- * the errors of h_x'e_x, of e_x'B^{-1}e_x and of |e_x| in the norm of B^{-1}. */
+/* Bounds on var_exact - var_SoR. eta >= |h_x|_E (certify.h); kappa_x and kappa_h allow for rounding of E-norms; the
+ * rest are the errors of h_x'e_x, of e_x'B^{-1}e_x and of |e_x| in the norm of B^{-1}. */
 struct left {
     double low, high;
 };
@@ -59,13 +59,13 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     const double high = p2_high - q_low * q_low / (1.0 + ratio);
     known.low = fmax(known.low, low);
     known.high = fmin(known.high, high);
-    if (known.high < known.low) /* crossed by rounding */
+    if (known.high < known.low) /* rounding may exchange the ends */
         known.high = known.low;
     return known;
 }
 
-/* Certifies one point from its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2.  crossing may be NULL.
- * Rounding errors of k(x, x) are proportional to size >= exact_prior. */
+/* Certifies one point from its sums hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 and crossing, which may be
+ * NULL (certify.h). Rounding errors of k(x, x) are proportional to size >= exact_prior. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -73,13 +73,13 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* relative error of s2 I + G, as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by at most inner
-     * sqrt(s2) |C_x| / 2, since |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)) */
+    /* The Cholesky factor C of s2 I + G has this relative error. It moves h_x = A'(s2 I + G)^{-1} a by at most inner
+     * sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
-    if (!(inner < 0.25)) { /* only the prior is known in double precision */
+    if (!(inner < 0.25)) { /* only the prior bounds the result */
         certificate.mean_error =
             or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;

@@ -48,7 +48,7 @@ struct norms {
     const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
-/* Sums over all rows that narrow the bounds at a point x, as computed by crossing_run() (norms.h). */
+/* Sums over all rows that narrow the bounds at a point x, with e_x = E(X, x). crossing_run() computes them. */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
@@ -106,10 +106,9 @@ struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f); results are stored from place `first` on.  All bounds above hold with l(k(Z,
- * .)) for k(Z, x) and Var l(f) for k(x, x).  A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior:
- * rounding errors are proportional to it, and for l(f) = sum c_i f(x_i) it is (sum |c_i| sqrt(k(x_i, x_i)))^2.  work:
- * 3 M n */
+/* Certifies n linear functionals l(f); results are stored from place `first` on. The bounds above hold with l(k(Z,
+ * .)) for k(Z, x) and Var l(f) for k(x, x). A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior: the
+ * scale of rounding errors, for l(f) = sum c_i f(x_i) it is (sum |c_i| sqrt(k(x_i, x_i)))^2. work: 3 M n */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,

@@ -4,7 +4,7 @@
 
 /* ---- R = W_x' - y' of a block --------------------------------------------------------------- */
 
-/* Computes R (q x n); work: panel_size() */
+/* Computes R = W_x' - y' (q x n): the auxiliary functions at the rows, minus y for the mean. work: panel_size() */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -40,7 +40,7 @@ static size_t rows_size(const struct divergence *d)
 
 /* ---- sums over the rows ---------------------------------------------------------------------- */
 
-/* The sums are the sums of stats.h, and U (M x q) = A (W_x - A'T). */
+/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T). */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -56,7 +56,7 @@ static void sums_add(const void *self, const struct visit *v)
         residual_rows(d, b, scratch, kept);
 }
 
-/* The sums are (I) and, if p = 1, V (M x M) = A E A'. */
+/* Adds the pairs of a block with all blocks to term (I) of divergence.h and, if p = 1, to V (M x M) = A E A'. */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;

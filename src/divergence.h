@@ -20,6 +20,6 @@ struct divergence {
     double *T, *R;      /* T = L^{-1} W_m; R = W_x' - y' for the kept blocks */
 };
 
-/* The caller sets z (without L), rows, panel and pass.plan.  The constant needs no inducing points. */
+/* The caller sets z (without L), rows, panel and pass.plan. The constant C(X) needs no inducing points. */
 enum status divergence_value(struct divergence *d, double *value);
 double divergence_constant(struct divergence *d);

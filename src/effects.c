@@ -2,7 +2,7 @@
 #include "effects.h"
 #include "linalg.h"
 
-/* Returns the number of columns of Z that are eliminated. */
+/* Returns the number of effects of the first grouping, which are eliminated. */
 static int eliminated(const struct effects *e)
 {
     return e->grouping->p * e->grouping->levels;
@@ -38,7 +38,7 @@ int effects_row(const struct effects *e, const double *x, int ldx, int *column,
 
 /* ---- sums over rows --------------------------------------------------------------------------- */
 
-/* Adds one row.  a and y are scaled already, and value is scaled here. */
+/* Adds one row to H, n and r (effects.h). a and y have the scale already, `value` gets it here. */
 static void add_row(const struct effects *e, const double *a, double y, int entries,
                     const int *column, const double *value, double scale, double *H)
 {
@@ -101,7 +101,7 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* Overwrites T (p x p) by K, and computes U = K^{-1} Lam'.  T is positive definite: its eigenvalues are at least 1. */
+/* Overwrites T_l (p x p) by its factor K, and computes U = K^{-1} Lam' (effects.h). Its eigenvalues are >= 1. */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {
@@ -174,8 +174,8 @@ struct sink solving_sink(const struct solving *self)
 
 /* ---- new rows --------------------------------------------------------------------------------- */
 
-/* Returns the prior variance of the effects of new levels: the sum of |Lam'z|^2 over the groupings in which the row
- * has one. */
+/* Returns the prior variance of the effects of levels that the data lack: the sum of |Lam'z|^2 over the groupings
+ * concerned. */
 static double new_levels(const struct effects *e, const int *column, const double *value)
 {
     double variance = 0.0;
@@ -188,7 +188,7 @@ static double new_levels(const struct effects *e, const int *column, const doubl
     return variance;
 }
 
-/* Overwrites F by F_0 for a row, and computes own = U_l z_1.  Returns z'b. */
+/* Overwrites the features F of a row by F_0, and computes own = U_l z_1 (effects.h). Returns z'b. */
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {

@@ -35,12 +35,11 @@ struct effects {
 /* The largest number of entries of a row of Z. */
 enum { most_entries = 256 };
 
-/* Computes the entries of row x in Z, and their columns, which are -1 if the level is not in the data.  Returns the
- * number of entries. */
+/* Computes the entries of row x in Z and their columns (-1 if the data lack the level). Returns how many there are. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
-/* Returns the number of doubles of the sums: the sums of stats.h, H, n and r. */
+/* Returns the number of doubles of the sums: those of stats.h, then H, n and r. */
 size_t effects_size(const struct effects *e);
 struct effect_sums {
     const double *H, *n, *r;
@@ -60,8 +59,8 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* A sink over the levels of the first grouping.  Its sums are eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2
- * (m), sum_l r_l'V_l r_l / s2^2 and log det T. */
+/* A sink over the levels of the first grouping, which it eliminates. Its sums are `eliminated` (m x m, lower), sum_l
+ * H_l V_l r_l / s2^2 (m), sum_l r_l'V_l r_l / s2^2 and log det T. */
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;

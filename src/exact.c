@@ -14,12 +14,12 @@ static double noise_of(const struct exact *e, int i)
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* Factorises K, which is in e->L, and computes alpha. */
+/* Factorises K + s2 W^{-1}, of which e->L has K, and computes alpha. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
     double *K = e->L, *alpha = e->alpha;
-    for (int i = 0; i < n; i++) /* alpha has the diagonal, at first */
+    for (int i = 0; i < n; i++) /* alpha keeps the diagonal for a check below */
         alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
@@ -54,12 +54,12 @@ enum status exact_run(struct exact *e, double *value)
 }
 
 /*
- * With B = (K + s2 W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2:
+ * Adds a block of columns to the derivatives of the minus log density: dtheta, then noise. With B = (K + s2
+ * W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2,
  *
- *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i
+ *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i.
  *
- * K_bar is symmetric, so each block of columns needs only the rows from its first column on.  Rows below the block
- * count twice.  v->sums has dtheta, then noise.
+ * K_bar is symmetric, so a block needs only the rows from its first column on. Rows below the block count twice.
  */
 static void pulling_add(const void *self, const struct visit *v)
 {

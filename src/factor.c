@@ -298,7 +298,7 @@ void factor_self_argument(const struct factor *f, struct rows X, double *s)
     }
 }
 
-/* Returns the factor with another table: the derivative of its own in a log parameter. */
+/* Returns the factor with the derivative of its table in a log parameter as its table. */
 static struct factor table_slope(const struct factor *f, int parameter)
 {
     struct factor other = *f;

@@ -39,8 +39,8 @@ int factor_table_rows(const struct factor *f);
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns 1 for a linear mean.  Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);
-/* For METRIC_PRODUCT, and METRIC_GROUP between rows of one level: returns the derivative d s(x, z) / d z_j at a row
- * x, and its derivative in x_j, d^2 s / (d x_j d z_j). */
+/* Returns the derivative d s(x, z) / d z_j of the argument s at a row x, and its derivative in x_j, d^2 s / (d x_j d
+ * z_j). It serves METRIC_PRODUCT, and METRIC_GROUP for rows of the same level. */
 double factor_input_slope(const struct factor *f, int j, struct rows x);
 double factor_input_curvature(const struct factor *f, int j);
 /* Computes dg / dlog parameter j of a factor that is not stationary, for all pairs of rows (M x n). */
@@ -65,8 +65,8 @@ void factor_argument(const struct factor *f, struct rows Z, struct rows X, doubl
 /* Computes s [n], the argument for each row with itself. */
 void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
-/* Multiplies n entries of times exp(-exponent) by the factor, given its arguments S.  S of a factor that is not
- * stationary is overwritten.  Returns 1 if the factor has an exponent. */
+/* Multiplies n entries of times exp(-exponent) by the factor, whose arguments are S (overwritten unless it is
+ * stationary). Returns 1 if the factor changes the exponent. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 

@@ -2,7 +2,7 @@
 #include "factor_pull.h"
 #include "simd.h"
 
-/* g -= 2 sum_i w_i u_i / l with u = (x - z) / l, since d r2 / d z = -2 u / l.  The caller has doubled w. */
+/* Adds derivatives of sum w r2 in z, over four x: g -= 2 sum_i w_i u_i / l, u = (x - z) / l. The w are doubled. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -17,8 +17,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_i,m (w u) u, since d r2 / d log l = -2 u^2.  (w u) u is 0 for w = 0, where w u^2 could be 0 times
- * infinity. */
+/* Returns sum_i,m (w u) u, from d r2 / d log l = -2 u^2 with u = (x - z) / l. It is 0 for w = 0; w u^2 might be 0
+ * times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {

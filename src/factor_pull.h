@@ -10,8 +10,9 @@
 enum { FACTOR_ROWS = 4 };
 
 /*
- * Adjoint of the arguments S (M x n) of the rows of Z and X, dF = sum(S_bar * dS).  Adds to dZ (M x columns, leading
- * dimension M) and to dtheta; either may be NULL.  S_bar has room for FACTOR_ROWS - 1 more rows, and is overwritten.
+ * Adjoint of the arguments S (M x n) of the rows of Z and X: given S_bar with dF = sum(S_bar * dS), adds dF / dZ to
+ * dZ (M x columns, leading dimension M) and dF / dtheta to dtheta; either may be NULL. S_bar has room for FACTOR_ROWS
+ * - 1 more rows, and is overwritten.
  */
 void factor_pull(const struct factor *f, struct rows Z, struct rows X, double *S_bar,
                  double *dZ, double *dtheta);

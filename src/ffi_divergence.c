@@ -10,7 +10,7 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
     return d;
 }
 
-/* Returns list(status, value): s2^2 d_pF^2 without cancellation, from pairs of rows (divergence.h). */
+/* Returns list(status, value), s2^2 times the squared pF divergence, from pairs of rows (divergence.h). */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
     const struct model *model = arg_model(points);

@@ -30,7 +30,7 @@ SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
     return diagonal;
 }
 
-/* Returns the slope of what the factors read in a column of x. */
+/* Returns the direction along column `column` of x in the coordinates that the factors read. */
 static const double *arg_direction(SEXP column, const struct kernel *k,
                                    const struct source *rows)
 {

@@ -119,7 +119,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
                                               : status;
 }
 
-/* Adds the log marginal likelihood, and if they are wanted its penalty and its gradient. */
+/* Adds the log marginal likelihood to the result, with its penalty if want > 0 and its gradient if want > 1. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     pack_number(result, "evidence", laplace_evidence(l));
@@ -254,7 +254,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     return result;
 }
 
-/* Adds the log marginal likelihood, and if they are wanted its penalty and its gradient. */
+/* Adds the log marginal likelihood to the result, with its penalty if want > 0 and its gradient if want > 1. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
     pack_number(result, "evidence", newton_evidence(&l->mode));

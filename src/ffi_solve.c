@@ -43,8 +43,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights for the product A'beta.  If `whiten`, they are beta.
- * Otherwise Ay is a sum over k(Z, X), which becomes L^{-1} Ay, and the weights are L^{-T} beta, since A'beta = k(X, Z)
+/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights such that A'beta is a product with them. If `whiten`, the
+ * rows' features are A and the weights beta. Otherwise they are K = k(Z, X): Ay = L^{-1} (K y), and the weights are
  * L^{-T} beta. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)

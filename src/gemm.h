@@ -31,7 +31,7 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
                 ptrdiff_t column);
 
-/* Computes squares [n] = |L^{-1} b_j|^2 in one step and returns 1, if m is small enough for the cache.  Otherwise
- * it does nothing and returns 0. */
+/* Computes squares [n] = |L^{-1} b_j|^2 and returns 1, if m is small enough for the cache. Otherwise returns 0 and
+ * does nothing. */
 int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
                        double *squares);

@@ -77,7 +77,7 @@ size_t gradient_size(const struct inducing *z)
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* Computes Kmx_bar at the start of the scratch. */
+/* Computes the adjoint Kmx_bar of the block's K at the start of the scratch. */
 static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
     const struct block *b = &v->block;

@@ -1,17 +1,17 @@
 #pragma once
 
-/* The second pass of every objective: multiplies the adjoints of the sums with the rows. */
+/* The second pass of every objective: multiplies the adjoints of the sums, which it computed, with the rows. */
 #include "pass.h"
 #include "stats.h"
 
-/* Computes Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta, with the fields of
- * `adjoint` (stats.h).  Wt = W_x' (q x n) is read if q > 0, and AK = A K (M x n) if adjoint->E is not NULL.
- * Returns |e|^2. work: n */
+/* Computes the adjoint of K = k(Z, X_b), Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta,
+ * with the fields of `adjoint` (stats.h). Wt = W_x' (q x n) is read if q > 0, and AK = A K (M x n) if adjoint->E is
+ * not NULL. Returns |e|^2. work: n */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
 
-/* A K from pairs of blocks.  It is kept for the blocks that the pass keeps. */
+/* Computes A K from pairs of blocks, and keeps it for the blocks that the pass keeps. */
 struct pairing {
     const struct pass *pass;
     double *AK; /* M x block for each kept block */
@@ -32,5 +32,5 @@ struct pulling {
 size_t gradient_size(const struct inducing *z);
 struct sink gradient_sink(const struct pulling *self, double *sums);
 
-/* Adds the parts from k(Z, Z) and, if k(x, x) is constant, from k_sum. */
+/* Adds the parts of the gradient that come from k(Z, Z) and, if k(x, x) is constant, from k_sum = sum k(x, x) w. */
 void gradient_finish(const struct pulling *self, double k_sum, double *sums);

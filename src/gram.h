@@ -12,14 +12,14 @@ size_t pairs_size(int n_b, int n_c);
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *work, double *out_b);
 
-/* Computes both products of a pair of blocks, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb
- * p_b. Each has m vectors, with leading dimension ldp. */
+/* Adds both products of a pair of blocks, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b.
+ * Each p and out has m vectors with leading dimension ldp. */
 size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
                     int m, int ldp, const double *p_b, const double *p_c, double *work,
                     double *out_b, double *out_c);
 
-/* Computes E_cb (n_c x n_b) = K_cb - A_c'A_b.  K and A (M x n_b, M x n_c) have the same scales. */
+/* Computes the residual prior covariance E_cb (n_c x n_b) = K_cb - A_c'A_b. K and A have the same scales. */
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb);

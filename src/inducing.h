@@ -20,8 +20,8 @@ static inline struct rows points_of(const struct inducing *z)
 /* Computes L and sets z->L. */
 enum status inducing_factor(struct inducing *z, double *L);
 
-/* Calls inducing_factor() with jitter, 10 jitter, ... <= most until it succeeds (0 is followed by 1e-15).  `model`
- * is the model of z, and keeps the jitter that works. */
+/* Calls inducing_factor() with the model's jitter, then 10 times as much (1e-15 after 0), ... <= most, until it
+ * succeeds. The model of z keeps the jitter that works. */
 enum status inducing_ladder(struct model *model, struct inducing *z, double most,
                             double *L);
 

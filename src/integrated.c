@@ -4,7 +4,7 @@
 
 /* ---- sums of decorrelated rows ------------------------------------------------------------------ */
 
-/* Finds entry a of row t of F: its own row for a = 0, then the neighbours.  Returns 0 if there is no such entry. */
+/* Finds entry a of row t of F (integrated.h): its own row for a = 0, then its neighbours. Returns 0 without one. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -16,7 +16,7 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* Computes z of a row, or Lam'z: columns and values.  Returns their number. */
+/* Computes the effects' design z of a row, or Lam'z: columns and values. Returns their number. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;

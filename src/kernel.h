@@ -29,15 +29,15 @@ struct kernel {
     const double *rotation; /* B (n_rotated x n_rotated) */
 };
 
-/* Sets the fields of k, and the places of all parameters in theta.  k refers to the caller's factors and terms. */
+/* Sets the fields of k, and the place of each parameter in theta. k refers to the caller's factors and terms. */
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
 /* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
 
-/* Computes and returns the n rows Z that the factors read in place of X, both n x columns.  Doors do so for all rows
- * that they are given, so that below them x stands for z.  Equal rows stay equal to the bit. */
+/* Computes and returns the n rows Z that the factors read in place of X, both n x columns. Entry points do so for all
+ * rows, so that below them x means z. Equal rows stay equal to the bit. */
 const double *kernel_rotate(const struct kernel *k, int n, int columns, const double *X,
                             double *Z);
 
@@ -47,7 +47,7 @@ void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *
 /* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
-/* Computes a term without its factor `skip` (-1: with all factors) in out (M x n), or adds it if `add`. */
+/* Computes a term of the kernel without its factor `skip` (-1: with all) in out (M x n), or adds it if `add`. */
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
                  struct rows Z, struct rows X, double *out);
 
@@ -68,8 +68,7 @@ struct strips {
     double rate[STRIP_MOST_INPUTS];
 };
 
-/* Sets n_terms terms from t on.  Returns 0 if a term does not have this form or there are too many factors or
- * inputs. */
+/* Describes n_terms terms from t on in the form of strip.h. Returns 0 if they do not have that form. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strips *s);
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */

@@ -25,7 +25,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w to the sums over pairs of levels [d x d]. */
+/* Adds w to the sums over pairs of levels [d x d], from which derivatives in the correlations follow. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -55,7 +55,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Pulls through a stationary factor of a term whose values are k. */
+/* Computes derivatives for a stationary factor of a term whose values are k. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -72,7 +72,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Pulls through any other factor.  w is K_bar times the other factors of the term. */
+/* Computes derivatives for a factor that is not stationary. w is K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -173,8 +173,8 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
     kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 
-/* Pulls through the factors of a term's diagonal that are not constant, for a tile of rows.  Column j of dX begins
- * at dX + j ld. */
+/* Computes derivatives for the factors of a term whose diagonal varies, for a tile of rows. Column j of dX begins at
+ * dX + j ld. */
 static void pull_varying(const struct kernel *k, const struct term *t, struct rows X,
                          const double *weight, double *dX, int ld, double *dtheta)
 {
@@ -232,7 +232,7 @@ size_t term_slopes_size(const struct kernel *k, int n)
     return (size_t)k->n_theta + kernel_size(k, n);
 }
 
-/* The adjoint of column a of K is u, which gives row a of all products dK / dtheta_j u. */
+/* Row a of all products dK / dtheta_j u is the derivative of column a of K in theta for the adjoint u. */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out)
 {

@@ -24,8 +24,8 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
 
-/* Multiplies the derivatives of K (n x n), a term's own kernel matrix at X, by a vector u: column j of out (n x
- * n_theta) += dK / dtheta_j u.  values: K; work: term_slopes_size() */
+/* Computes the derivatives of a term's own kernel matrix K at X (n x n), times a vector u: column j of out (n x
+ * n_theta) += dK / dtheta_j u. values: K; work: term_slopes_size() */
 size_t term_slopes_size(const struct kernel *k, int n);
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out);

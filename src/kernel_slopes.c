@@ -109,7 +109,7 @@ void kernel_slopes(const struct kernel *k, const double *direction, struct rows 
         }
 }
 
-/* Values at x' = x: g, dg / dx and d^2 g / (dx dx'). */
+/* A factor at x' = x: its value g, dg / dx and d^2 g / (dx dx') along a direction. */
 struct jet {
     double value, slope, second;
 };

@@ -10,7 +10,7 @@ static int concave(const struct laplace *l)
     return l->sites.response->majorant == NULL;
 }
 
-/* The sums are A W A' (lower triangle), A g and sum l.  If W may be negative, A w A' follows, with the majorant's w. */
+/* The sums over rows are A W A' (lower triangle), A g and sum l. If W may be < 0, A w A' follows (w: majorant). */
 static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
@@ -36,7 +36,7 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
-/* Computes q_n = |C^{-1} a_n|^2 and left_n = E_nn for a block. */
+/* Computes for a block q_n = |C^{-1} a_n|^2 and left_n, the variances that data can and cannot reduce. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -99,10 +99,10 @@ int laplace_factor(struct laplace *l, const double *G)
     return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
-/* Computes r, C and the step H^{-1} r at `trial`.  If negative W leave H without a Cholesky factor, the majorant's
- * weights replace W, and Psi falls as well.  At a minimum of Psi, H has a factor.  Where Psi is almost flat, such
- * steps are tiny.  Then I times the smallest of 1e-6, 2e-6, 4e-6, ... that gives H a factor is added to H, which
- * also leads away from saddles. */
+/* Computes the gradient r, the factor C of the Hessian H, and the step H^{-1} r at `trial`. If negative W leave H
+ * without a factor, the majorant's weights replace W; the step lowers Psi, too. At a minimum of Psi, H has a factor.
+ * Where Psi is almost flat, such steps are tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added until H has a factor,
+ * which also leads away from saddles. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -159,7 +159,7 @@ static double kept(double W)
     return W > 0.0 ? W : 0.0;
 }
 
-/* The sums are A s and the penalty. */
+/* Adds a block to the sums A s and the penalty (laplace.h). */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -193,10 +193,12 @@ void laplace_penalty(struct laplace *l, double *zeta)
 /* ---- gradient ------------------------------------------------------------------------------- */
 
 /*
- *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
- *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A')
+ * Computes the adjoints of A and of the residual prior variances E (symbols of laplace.h):
  *
- * The variational bound has s = zeta = 0 and dE = -W / 2.  The sums are Abar A' (M x M), sum (g + s - W p), and
+ *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
+ *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A').
+ *
+ * The variational bound has s = zeta = 0 and dE = -W / 2. The sums are Abar A' (M x M), sum (g + s - W p), and
  * dtheta.
  */
 struct pulling_mode {
@@ -204,7 +206,7 @@ struct pulling_mode {
     const double *zeta;
 };
 
-/* Computes Abar and dE at the start of the scratch. */
+/* Computes the adjoint Abar of a block's A, and dE, at the start of the scratch. */
 static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
 {
     const struct laplace *l = c->l;

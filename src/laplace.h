@@ -47,13 +47,12 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit);
 /* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough` or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* Two steps of laplace_variational().  laplace_pass() computes G, A g and the arrays of rows at `trial`, and
- * returns sum l. laplace_factor() computes C from I + G (lower triangle), and returns 1 if I + G is not positive
- * definite. */
+/* Two steps of laplace_variational(). laplace_pass() computes G, A g and the arrays for rows at `trial`, and returns
+ * the sum of l. laplace_factor() computes C with C C' = I + G, and returns 1 if I + G is not positive definite. */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
-/* Computes left, q, s, zeta [M] and `penalty` = sum log(1 + W E) / 2. */
+/* Computes left, q, s, zeta [M] and `penalty` = sum log(1 + W E) / 2, for F above. */
 void laplace_penalty(struct laplace *l, double *zeta);
 
 /* Computes p and the derivatives of F in the kernel's log parameters [n_theta].  Returns the derivative in a

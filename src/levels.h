@@ -12,7 +12,7 @@ enum levels {
 enum levels levels_named(const char *name);
 int levels_parameters(enum levels kind, int n);
 
-/* Computes the correlations (n x n), then their derivatives in the log of each parameter (n x n each).  work: n x n */
+/* Computes the correlations of n levels, then their derivatives in the log parameters, n x n each. work: n x n */
 void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
 
 /*

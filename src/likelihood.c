@@ -4,7 +4,7 @@
 /* Blocks are large enough to pay for a parallel region on a busy machine, and small enough for interrupts. */
 enum { most_rows = 256 };
 
-/* The sums are the arrays of struct vecchia, its value, and how many blocks failed in either way. */
+/* The sums are the arrays of struct vecchia, its value, and how many blocks failed in each of two ways. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
 /* The rows of the lanes with s neighbours each, as vecchia_add() reads them. */

@@ -23,7 +23,7 @@ struct likelihood {
     struct pass pass;
 };
 
-/* Adds all terms to `whole`.  Each block has its own sum, and these sums are added in order.  So the number of
+/* Adds all terms to `whole`. Each block has its own sum, and the sums are added in order, so that the number of
  * threads does not change the result. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 

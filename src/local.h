@@ -44,7 +44,7 @@ struct local {
     double *sums; /* A h, A w (M x n_new each), |h|^2 [n_new] */
 };
 
-/* Computes W and the bounds, [n_new] each.  The caller sets all elements down to `point`, W and pass.plan. */
+/* Computes W and the bounds, [n_new] each. The caller sets the elements of l down to `point`, W and pass.plan. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

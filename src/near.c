@@ -17,7 +17,7 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-/* Computes E over S and x (n x n, n = s + 1, lower triangle). */
+/* Computes the residual prior covariance E of the neighbours S and x (n x n, n = s + 1, lower triangle). */
 static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
@@ -43,7 +43,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
 
-/* Computes r = a - A_S u. */
+/* Computes r = a - A_S u, the features of x minus those of its neighbours times their weights. */
 INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;

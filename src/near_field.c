@@ -31,7 +31,7 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Finds places in the store for all rows that the wave reads.  Returns 0 if the store is full. */
+/* Finds places in the store for all rows that the wave needs. Returns 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {

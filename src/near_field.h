@@ -48,7 +48,7 @@ struct near_field {
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets.  The sink's scratch is divided by field_scratch(). */
+/* Calls the sink with every block of targets. field_scratch() divides the sink's scratch. */
 void field_run(struct near_field *f, struct sink sink);
 
 /* Returns the number of target i of the wave among all targets. */

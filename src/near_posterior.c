@@ -8,7 +8,7 @@
 /* The sums of stats.h are followed by the sum of log d and the number of failures. */
 enum { LOG_D, FAILURES, MORE };
 
-/* Adds to G and Ay: a~ = r / sqrt(d),  y~ = (y - u'y_S) / sqrt(d),  d = left + s2 */
+/* Adds decorrelated rows to G and Ay: a~ = r / sqrt(d), y~ = (y - u'y_S) / sqrt(d), d = left + s2 (near.h). */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -133,7 +133,7 @@ static void add_points(struct near_joint *j, int *place)
     }
 }
 
-/* Adds W_b'(K + noise)_b. W to the covariance, for a block b of points. */
+/* Adds the part of a block b of points to the covariance W'(K + noise)W of near_posterior.h. */
 static void joint_add(const void *self, const struct visit *v)
 {
     const struct near_joint *j = self;
@@ -158,8 +158,8 @@ static void joint_add(const void *self, const struct visit *v)
                 add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
 }
 
-/* Computes Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W, with the predicted variances on the
- * diagonal. R is overwritten. */
+/* Computes Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W for all pairs (near_posterior.h). The
+ * predicted variances go on the diagonal. R is overwritten. */
 static void finish_joint(struct near_joint *j)
 {
     const struct near_predicting *p = &j->at;

@@ -236,9 +236,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row is far from the data.  The ball around the row up to its nearest neighbour is empty.  The row
- * is far if this ball would have many rows at the density of the shell from the nearest to the n-th neighbour,
- * which has n - 1 rows. */
+/* Returns 1 if a row is far from the data: if the empty ball around it, up to its nearest neighbour, would have many
+ * rows at the density of the shell between its nearest and its n-th neighbour, which has n - 1 rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

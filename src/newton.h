@@ -22,7 +22,7 @@ void newton_open(struct newton *t, int n, struct arena *arena);
 enum status newton_step(struct newton *t);
 
 /* Minimises Psi from u, until the decrement is below `enough`, after maxit steps, or when no step lowers Psi in
- * double precision.  All results belong to the last u. */
+ * double precision. Results are for the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 
 /* Returns Laplace's approximation of log Z, -Psi - log det H / 2, without the constants that Psi lacks. */

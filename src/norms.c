@@ -54,7 +54,7 @@ static size_t rows_size(const struct grouping *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* Computes a piece's part of v_b'K_bb v_b: its own rows count once, and the rows before it in its group twice. */
+/* Computes a piece's part of v_b'K_bb v_b for group b: its own rows count once, earlier rows of the group twice. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -83,7 +83,7 @@ static void T1_add(const void *self, const struct visit *to)
     g->vv[to->number] = vv;
 }
 
-/* Sums sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b over the groups.  Av: scratch of M */
+/* Computes T1 (norms.h): sum over groups of sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b (rounding). Av: scratch of M */
 static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;
@@ -111,7 +111,7 @@ static struct block with_A(const struct grouping *g, int start, int n, double *s
     return b;
 }
 
-/* Computes a piece's part of Psi and its largest row sum of |E_bb|. */
+/* Computes a piece's part of Psi and its largest row sum of |E_bb|, for T2 (norms.h). */
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;

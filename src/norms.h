@@ -30,8 +30,8 @@ struct grouping {
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi.  t2 is changed to make the groups as
- * equal as possible. */
+/* Computes the bounds. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. t2 is changed to make
+ * groups equal. */
 void norms_run(struct grouping *g);
 
 /*

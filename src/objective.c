@@ -15,8 +15,8 @@ static double *matrix(const struct summary *s, struct arena *arena)
     return arena_take(arena, (size_t)s->z->M * s->z->M);
 }
 
-/* Returns c = y'(Q + s2 I)^{-1} y = rss / s2 + |beta|^2.  rss = |y - A'beta|^2 is summed in the second pass, so
- * nothing cancels near interpolation. */
+/* Returns c = y'(Q + s2 I)^{-1} y = rss / s2 + |beta|^2. The second pass sums rss = |y - A'beta|^2 over the rows, so
+ * that nothing cancels near interpolation. */
 static double quadratic_form(const struct summary *s, double rss)
 {
     return rss / s->z->model->s2 + sum_squares((size_t)s->z->M, s->beta);

@@ -41,7 +41,7 @@ const struct objective *objective_named(const char *name);
 struct evaluation {
     const struct objective *objective;
     struct inducing z;
-    struct model *model; /* the model of z, if its jitter may be raised; or NULL */
+    struct model *model; /* whose jitter may be raised; or NULL */
     double most_jitter;
     struct source rows;
     struct pass pass;
@@ -56,9 +56,9 @@ struct evaluation {
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* Runs all steps below for rows in memory.  Computes the value and, with a gradient, the derivative `slope` in log
- * s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.  The value
- * is finite if the status is STATUS_OK. */
+/* Runs all steps below for rows in memory. Computes the value and, with a gradient, the derivative `slope` in log s2.
+ * The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. With STATUS_OK
+ * the value is finite. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
 /* Allocates memory, and computes L and T.  Every step below needs this step. */

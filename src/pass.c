@@ -142,7 +142,7 @@ static void visit_block(const struct pass *p, int b, int slot)
     p->sink.add(p->sink.self, &v);
 }
 
-/* Gives a few consecutive blocks to a thread, because entering a parallel region costs more than a small block on a
+/* Gives a few consecutive blocks at a time to a thread: entering a parallel region costs more than a small block on a
  * busy machine. */
 static void visit_all(const struct pass *p)
 {

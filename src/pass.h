@@ -19,7 +19,7 @@ struct plan {
     struct arena *arena;     /* source of scratch */
 };
 
-/* Returns the plan of a loop over n items in blocks of at most `block`, with the same threads. */
+/* Returns a plan for a loop over n items in blocks of at most `block` items, with the threads and memory of `like`. */
 struct plan plan_for(const struct plan *like, int n, int block);
 
 struct pass {

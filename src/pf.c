@@ -16,8 +16,8 @@ static void transpose(int n, const double *A, double *At)
             At[(size_t)i * n + j] = A[(size_t)j * n + i];
 }
 
-/* Computes root [M], the square roots of k(z, z) relative to the largest k(z, z).  Returns the jitter times the
- * largest. */
+/* Computes root [M], the square roots of k(z, z) relative to the largest one. Returns the jitter times the largest
+ * k(z, z). */
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;

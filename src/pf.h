@@ -26,8 +26,8 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         struct arena *arena, struct pf_terms *terms,
                         struct adjoint *adjoint);
 
-/* Computes (II) + (III) of divergence.h from U (M x q) = A (W_x - A'T) and, if aux->p, V (M x M) = A E A': sum_j
- * s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}).  U and V are overwritten. */
+/* Computes terms (II) + (III) of divergence.h, sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}), from U (M
+ * x q) = A (W_x - A'T) and, if aux->p, V (M x M) = A E A'. U and V are overwritten. */
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, double *U, double *V,
                         struct arena *arena, double *value);

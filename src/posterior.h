@@ -21,7 +21,8 @@ struct posterior {
 /* Computes C and beta from finished sums. */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
-/* Computes the other adjoints of an objective with Abar = H A + factor beta (y - A'beta)', from H in adjoint->H:
+/* Computes the other adjoints of an objective whose adjoint of A is Abar = H A + factor beta (y - A'beta)', from H in
+ * adjoint->H:
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
  * work: M^2 */
 void posterior_adjoint(const struct inducing *z, const struct stats *s,
@@ -46,7 +47,7 @@ struct sink residuals_sink(const struct residuals *self, double *rss);
 /* A sink for A y (M numbers), followed by y'y. */
 struct sink response_sink(const int *M, double *sums);
 
-/* Computes the covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a.  SoR has only the last
- * term. An exact posterior (C = NULL) has only the others.  work: M n */
+/* Computes the covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a. SoR has only the last
+ * term, an exact posterior (C = NULL) only the others. work: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);

@@ -26,7 +26,7 @@ enum metric {
     METRIC_NOTHING   /* 1 */
 };
 
-/* k = (1 + p1 a + p2 a^2) exp(-a), where a is c r2 if `squared`, else sqrt(c r2) */
+/* The value k = (1 + p1 a + p2 a^2) exp(-a) of a profile, where a is c r2 if `squared`, else sqrt(c r2). */
 struct closed_form {
     int squared;
     double c, p1, p2;

@@ -39,8 +39,8 @@ static struct site_value nb(double f, struct observed o)
 static const double sqrt_half = 0.70710678118654752440,
                     log_root_2pi = 0.91893853320467274178;
 
-/* One trial with success probability Phi(z): g = r = phi(z) / Phi(z).  For z far below 0, r + z would cancel.  With
- * x = -z, r - x is the continued fraction 1 / (x + 2 / (x + 3 / ...)). */
+/* One trial with success probability Phi(z): g = r = phi(z) / Phi(z). For z far below 0, W = r (r + z) would cancel,
+ * so with x = -z the continued fraction r - x = 1 / (x + 2 / (x + 3 / ...)) is used. */
 static struct site_value trial(double z)
 {
     struct site_value v;
@@ -139,8 +139,8 @@ static struct site_value positive_count(double f, struct observed o)
                                y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
-/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r =
- * y - f. l is convex in r^2, so its tangent in r^2 is a lower bound on l. */
+/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y
+ * - f. Its majorant is the tangent in r^2, in which l is convex. */
 static struct site_value student(double f, struct observed o)
 {
     const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
@@ -341,9 +341,8 @@ struct site_value sites_at(const struct sites *s, int i, double f)
     return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
-/* Averages over N(f, sd^2) by the trapezoid rule, within 8.5 sd.  Its error is about e^-30, because h is at most
- * strip / 5 and 1/2 in units of the sd.  Every second term alone has an error of e^-15; the difference is the
- * estimate l3. */
+/* Averages over N(f, sd^2) by the trapezoid rule within 8.5 sd. Its step is at most a fifth of the strip and 1/2 sd,
+ * so the error is about e^-30. Every second term alone has an error of e^-15; the difference is the estimate l3. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =

@@ -84,8 +84,8 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Returns the column with the largest gain / left (v'P v / v'v, see select.h) among those whose gain exceeds
- * 1e-11 * first; smaller gains may be rounding errors.  If no gain does, returns the column with the largest v'v. */
+/* Returns the column with the largest gain v'P v / v'v (select.h), if v'P v exceeds 1e-11 * first; smaller ones may
+ * be rounding errors. Otherwise returns the column with the largest v'v. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;

@@ -11,7 +11,7 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* The sums are A g (M x q) and sum l. */
+/* The sums over rows are A g (M x q) and sum l (softmax_rows.h). */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -29,7 +29,7 @@ static void value_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
 
-/* The sums are A W_jk A', lower triangles. */
+/* The sums over rows are A W_jk A' for each pair of contrasts, lower triangles. */
 static void curvature_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -74,7 +74,7 @@ static void assemble(struct softmax *l)
         }
 }
 
-/* Computes C at u, and the Newton step. */
+/* Computes the factor C of the Hessian H at u, and the Newton step. */
 static enum status factor_here(struct softmax *l)
 {
     pass_run(l->pass,
@@ -85,8 +85,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* Steps with the factor of an earlier H cost a tenth of Newton's steps.  They are taken while they halve the
- * decrement. From `near` on, all steps are Newton's. */
+/* Steps with the factor of an earlier H cost a tenth of Newton's steps, and are taken while they halve the decrement.
+ * Once it is below `near`, all steps are Newton's. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -302,7 +302,7 @@ struct pulling_classes {
     const double *zeta;
 };
 
-/* Replaces pz [q] of a row by g + s - W pz.  x: scratch of K */
+/* Replaces pz [q] = A'zeta of a row by the derivative in phi, g + s - W pz. x: scratch of K */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {

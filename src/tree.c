@@ -15,7 +15,7 @@ static int is_mean(const struct kernel *k, const struct term *t)
     return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
 }
 
-/* Returns the share of a term in the prior variance.  Terms that are not stationary count with x'z = 1. */
+/* Returns the share of a term in the prior variance, counted at x'z = 1 if it is not stationary. */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;

@@ -12,9 +12,9 @@
 #include "block.h"
 #include "kernel.h"
 
-/* Coordinates of rows.  The prior correlation of two rows decreases with their distance: (x - x_1) / l for a lengthscale, a point on a circle for
- * a period, and so on.  If the kernel has several terms, a coordinate is multiplied by the root of the share of its
- * term in the prior variance. */
+/* Coordinates of rows, whose distances decrease the prior correlation: (x - x_1) / l for a lengthscale l, a point on
+ * a circle for a period, and so on. If the kernel has several terms, a coordinate is multiplied by the root of its
+ * term's share in the prior variance. */
 struct coordinate {
     int column;
     double rate;   /* factor of x - x_1, or radius of the circle */
@@ -50,8 +50,8 @@ struct tree {
     double *work;    /* scratch [n] */
 };
 
-/* Builds the tree for a number of queries.  For few queries the rows keep their order, and a query reads all of
- * them. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
+/* Builds the tree for a number of queries. If they are few, the rows keep their order and a query reads all of them.
+ * The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 

@@ -30,7 +30,7 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Computes r, toward, and as decrement the root of the derivative of the bound in t. */
+/* Computes the gradient r, `toward` = D, and as decrement the root of the bound's derivative in t. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -53,9 +53,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Tries the step t, to G + t toward and the u that belongs to it.  Takes the step and returns 1 if the bound rises
- * enough.  Enough is a quarter of what its derivative promises (at the top of a parabola it rises by a half), or a
- * quarter of a nat.  The bound is bounded above, so only finitely many steps bring a quarter of a nat. */
+/* Tries the step t, to G + t toward and its u. Takes the step and returns 1 if the bound rises by a quarter of what
+ * its derivative promises (at the top of a parabola it rises by a half), or by a quarter of a nat. The bound has a
+ * maximum, so only finitely many steps raise it by a quarter of a nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -88,8 +88,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* The normal distribution at the mode may be so wide that averages of e^f overflow.  So G is doubled, which makes q
- * narrower, while that raises the bound. */
+/* Doubles G, which makes q narrower, while that raises the bound. At the mode q may be so wide that averages of e^f
+ * overflow. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);

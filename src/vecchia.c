@@ -18,7 +18,7 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* The rows in the lanes, and the kernel values of all terms, which derivatives need. */
+/* The rows in the lanes, and the kernel values of all terms, from which derivatives are computed. */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
@@ -143,7 +143,7 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes noise u, and noise b_l u for each l. */
+/* Computes derivatives of T u (vecchia.h): noise u in the log noise, and noise b_l u in coefficient l of its trend. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {

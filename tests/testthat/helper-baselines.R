@@ -27,8 +27,9 @@ ref_kl <- function(a, b, points) {
   (trace_of(solve(Sb, Sa)) + sum(d * solve(Sb, d)) - nrow(points) + ref_logdet(Sb) - ref_logdet(Sa)) / 2
 }
 
-# Returns the 2-Wasserstein distance of two processes on the points, in the RKHS norm of the kernel:
-# |m_a - m_b|^2 + tr(A + B - 2 (A^1/2 B A^1/2)^1/2) in coordinates u = R'^{-1} f, K = R'R
+# Returns the 2-Wasserstein distance of two processes on the points, in the RKHS norm of the kernel. In coordinates u =
+# R'^{-1} f with K = R'R, A and B their covariances, it is the root of |m_a - m_b|^2 + tr(A + B - 2 (A^1/2 B
+# A^1/2)^1/2).
 ref_wasserstein <- function(a, b, points, kernel) {
   R <- chol(ref_k(kernel, points))
   white <- function(S) {
@@ -51,7 +52,7 @@ ref_wasserstein <- function(a, b, points, kernel) {
 sparse_methods <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc")
 all_methods <- c(sparse_methods, "gp_subsample", "gp_exact")
 
-# Fits at given points and hyperparameters, without optimisation; `...` replaces or adds arguments.
+# Returns a fit by the function `by` for a problem p, at its points and hyperparameters, without optimisation.
 fit_by <- function(by, p, ..., jitter = 1e-12) {
   args <- list(x = p$x, y = p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                weights = p$weights, center = FALSE, scale = FALSE,
@@ -64,7 +65,7 @@ fit_by <- function(by, p, ..., jitter = 1e-12) {
   with_seed(7, do.call(by, args))
 }
 
-# Returns the dense reference of a fit by fit_by(), for y without offset and centre and the given rows.
+# Returns the dense reference for a fit by fit_by(): mean(), cov() and evidence, for y as given in p.
 ref_of <- function(fit, p) {
   args <- list(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
   exact_on <- function(rows) {
@@ -88,7 +89,7 @@ expect_posterior <- function(fit, ref, new, tolerance, info, shift = 0) {
   expect_close(unname(got$se.fit)^2, diag(ref$cov(new, new)), tolerance, info)
 }
 
-# Draws everything to a device without a file.
+# Evaluates code that draws, on a device without a file.
 draw_nowhere <- function(code) {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

@@ -1,5 +1,5 @@
-# Draws random problems for certificates. bench/certify-properties.R checks 100,000 rows per effort in quadruple
-# precision, test-certify.R some of them by a dense solve.
+# Draws random problems for tests of certificates. bench/certify-properties.R checks 100,000 rows for each effort of
+# certify() in quadruple precision; test-certify.R checks some by a dense solve.
 
 one_of <- function(...) {
   x <- c(...)
@@ -8,7 +8,7 @@ one_of <- function(...) {
 between <- function(low, high) exp(stats::runif(1, log(low), log(high)))
 with_probability <- function(p) stats::runif(1) < p
 
-# Returns a random problem; if `mild`, one at which a dense solve in double precision keeps ten digits.
+# Returns a random problem. If `mild`, a dense solve in double precision has ten correct digits.
 certify_problem <- function(seed, n_most = 200, n_new = 40, mild = FALSE) {
   c(with_seed(seed, draw_certify_problem(n_most, n_new, mild)), seed = seed)
 }
@@ -79,7 +79,7 @@ certify_fit <- function(p) {
   with_seed(p$seed, do.call(p$by, args))
 }
 
-# Returns certificates of all three efforts with the same random groups, a list of data frames.
+# Returns certify() of a problem with each of its three efforts, a list of data frames.
 certify_all <- function(fit, p) {
   reference <- with_seed(p$seed, reference(fit, p$m2))
   lapply(stats::setNames(nm = c("fast", "reference", "tight")), function(effort) {
@@ -87,8 +87,8 @@ certify_all <- function(fit, p) {
   })
 }
 
-# Returns certificates by kriging alone at all rows: after some steps of conjugate gradients, or with a vector v that
-# solves no system.
+# Returns certificates at all rows by kriging alone, with a corrected mean from few steps of conjugate gradients or from
+# any vector.
 kriging_alone <- function(fit, p) {
   inside <- function(name) get(name, asNamespace("pfdtc")) # bench/ sources this file
   with_seed(p$seed, {
@@ -116,8 +116,7 @@ kriging_alone <- function(fit, p) {
   })
 }
 
-# Returns TRUE for rows whose intervals lack the exact mean or sd; mean_low has digits of the mean beyond double
-# precision.
+# Returns TRUE for rows whose intervals miss the exact mean or sd. exact$mean_low has further digits of the mean.
 violated <- function(certificate, exact) {
   low <- if (is.null(exact$mean_low)) 0 else exact$mean_low
   outside <- (certificate$mean_lower - exact$mean) - low > 0 | (certificate$mean_upper - exact$mean) - low < 0 |
@@ -125,7 +124,7 @@ violated <- function(certificate, exact) {
   is.na(outside) | outside | !is.finite(certificate$mean_error)
 }
 
-# Returns the ratio of error to bound in columns mean and sd, or 1 if the bound is 0.
+# Returns the error of mean and sd divided by its bound, in two columns; 1 if the bound is 0.
 tightness <- function(certificate, exact) {
   ratio <- function(error, bound) ifelse(bound > 0, error / bound, 0)
   cbind(mean = ratio(abs(certificate$mean - exact$mean), certificate$mean_error),
@@ -133,7 +132,7 @@ tightness <- function(certificate, exact) {
                    pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd)))
 }
 
-# Returns TRUE for rows whose interval in `after`, from more effort, is wider than in `before`, beyond rounding.
+# Returns TRUE for rows whose interval became wider with more effort, from `before` to `after`, by more than rounding.
 is_wider <- function(after, before) {
   width <- function(c, what) c[[paste0(what, "_upper")]] - c[[paste0(what, "_lower")]]
   rounding <- function(c, what) 1e-14 * abs(c[[paste0(what, "_upper")]])

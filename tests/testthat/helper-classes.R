@@ -37,7 +37,8 @@ ref_classes <- function(prior, class, center, w = rep(1, length(class))) {
   list(f = f + b, p = P, V = whole %*% solve(inner), evidence = value, g = alpha, W = W, prior = whole)
 }
 
-# Returns the mean (T x K) and the covariances (T x K x K) of f at new rows, centre included.
+# Returns the mean (T x K) and the covariances (T x K x K) of f at T new rows, with constant means. `cross` and `own`
+# are prior covariances.
 ref_classes_at <- function(post, cross, own, center) {
   K <- length(center)
   inner <- solve(diag(nrow(post$W)) + post$W %*% post$prior, post$W)
@@ -64,8 +65,8 @@ ref_shares <- function(mean, cov, step = 0.4) {
   }, numeric(K)))
 }
 
-# Returns list(lwr, upr), T x K: the ends of the interval of each probability, if the log odds of class k against the
-# others are normal, linearised at the mean.
+# Returns list(lwr, upr), T x K: intervals of the probabilities. The log odds of a class against all others are taken as
+# normal, linearised at the mean.
 ref_class_ends <- function(mean, cov, level) {
   at <- function(end) {
     t(vapply(seq_len(nrow(mean)), function(t) {

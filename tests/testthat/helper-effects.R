@@ -1,4 +1,4 @@
-# Draws rows with two columns of inputs and two of levels, and transcribes effects.R densely.
+# Draws problems with two inputs and two groups, and transcribes effects.R with dense matrices.
 effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
   with_seed(seed, {
     x <- cbind(a = stats::runif(n), b = stats::runif(n), g = sample(rep_len(1:12, n)), h = sample(rep_len(1:5, n)))
@@ -15,7 +15,7 @@ effect_problem <- function(n = 90, two = TRUE, seed = 1, weights = TRUE) {
   })
 }
 
-# Returns Z Lam Lam' Z' between rows: two rows of the same level share its effects, also for new levels.
+# Returns the prior covariance Z Lam Lam' Z' of the effects between rows: rows of the same level share effects.
 ref_groups <- function(groupings, x, z) {
   Reduce(`+`, lapply(groupings, function(g) {
     design <- function(x) cbind(1, x)[, g$design + 1L, drop = FALSE]
@@ -23,8 +23,8 @@ ref_groups <- function(groupings, x, z) {
   }))
 }
 
-# Returns the posterior of y = f + effects + noise with q, the part of k by the inducing points, instead of k. `var`
-# includes k(x, x) - q(x, x) of the new rows.
+# Returns the posterior of y = f + effects + noise at new rows, with the inducing-point part q of the kernel in place of
+# k. `var` includes k(x, x) - q(x, x).
 ref_grouped <- function(p, new) {
   Kzz <- p$kernel(p$z, p$z)
   q <- function(x, z) p$kernel(x, p$z) %*% solve(Kzz, p$kernel(p$z, z))
@@ -42,7 +42,7 @@ ref_log_density <- function(y, B) {
   -(length(y) * log(2 * pi) + sum(backsolve(R, y, transpose = TRUE)^2)) / 2 - sum(log(diag(R)))
 }
 
-# Returns the posterior of a problem as posterior_of() returns that of a fit.
+# Returns a problem's posterior as an object of class "posterior", without a fit.
 effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, groupings = p$groupings)) {
   none <- list(rows = 0, ss = 0, constant = 0)
   rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0,

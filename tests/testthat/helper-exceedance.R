@@ -1,6 +1,6 @@
-# Compares exceedance() of a fit with the dense exact GP at many cells of one random problem. Returns counts: cells,
-# probabilities outside their bounds, cells wrongly above or below, cells wrongly undecided by the data, and cells left
-# open by the approximation.
+# Compares exceedance() with the dense exact GP on a random problem with many cells. Returns counts: cells,
+# probabilities outside their bounds, cells wrongly above or below, cells wrongly undecided because of the data, and
+# cells undecided because of the approximation.
 attack_exceedance <- function(seed, cells = 100L) {
   set.seed(seed)
   n <- sample(20:80, 1)

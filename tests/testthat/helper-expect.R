@@ -1,5 +1,5 @@
-# Expects a small largest error, relative to the largest expected number. Package and reference add the same numbers in
-# another order, so the reason for a tolerance is always a condition number.
+# Expects that the largest error, relative to the largest expected number, is at most `tolerance`. Only rounding should
+# differ, so the reason for a tolerance is a condition number.
 expect_close <- function(object, expected, tolerance = 1e-8, info = NULL) {
   same_shape <- identical(dim(object), dim(expected)) && length(object) == length(expected)
   scale <- max(abs(expected), 0)
@@ -25,10 +25,10 @@ central_differences <- function(f, x, steps) {
   matrix(mapply(one, cases$i, cases$h), length(x), length(steps))
 }
 
-# Expects that `gradient` is the derivative of f at x. In every coordinate the error of central differences decreases
-# like the square of the step: if the step is a quarter, to a sixteenth (a tenth is required). The first step is
-# skipped, because terms of the series may cancel. The decrease ends at the rounding of f, `rounding` times the size of
-# f over the step. For a wrong gradient it ends long before.
+# Expects that `gradient` is the derivative of f at x. The errors of central differences must decrease with the step: a
+# quarter of the step should give a sixteenth, and a tenth is required, until rounding of f (`rounding` times its size,
+# over the step) dominates. The first step is skipped, because terms of the series may cancel. With a wrong gradient the
+# decrease ends early.
 expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info = NULL) {
   steps <- step / 4^(0:4)
   errors <- abs(central_differences(f, x, steps) - as.vector(gradient))
@@ -46,8 +46,8 @@ expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info
   invisible(errors)
 }
 
-# Expects a classed input error whose message contains `argument`: the name of an argument or variable, or a number. Do
-# not match sentences, so that their words can change.
+# Expects an error about an argument, of this package's class, whose message contains `argument` (a name or number).
+# Tests do not match sentences, so that their words can change.
 expect_input_error <- function(code, argument = "") {
   raised <- tryCatch({
     code

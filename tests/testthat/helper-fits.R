@@ -23,7 +23,7 @@ print_quietly <- function(x) {
   if (value$visible) value$value else invisible(value$value)
 }
 
-# Returns data with two inputs, for hyperparameters of the right size. Few points make fits take milliseconds.
+# Returns data with two inputs that suit the hyperparameters of fit_fixed(). Its few points make fits take milliseconds.
 smooth_data <- function(n = 50, seed = 1) problem(n = n, m = 6, seed = seed)
 
 fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6), 1.7), maxit = 200) {
@@ -34,7 +34,7 @@ fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6),
   do.call(pfdtc, args)
 }
 
-# Fits with learned hyperparameters as in the paper, in few iterations, for tests of later stages.
+# Fits with hyperparameters learned as in the paper (hyper = "pilot"), in few iterations.
 fit_learned <- function(data = smooth_data(), ..., m = 6, hyper = "pilot", seed = 1, maxit = 20, control = list()) {
   control <- do.call(pfdtc_control, utils::modifyList(list(maxit = maxit, progress = FALSE), control))
   with_seed(seed, pfdtc(data$x, data$y, m = m, hyper = hyper, control = control, ...))

@@ -39,8 +39,8 @@ ref_functionals <- function(Ky, Kx, prior, y) {
   list(mean = drop(crossprod(Kx, solve(Ky, y))), var = prior - colSums(Kx * solve(Ky, Kx)), prior = prior)
 }
 
-# Returns a kernel that is differentiable along "a": without Matern 1/2 or white over it. If `smooth`, it is so twice,
-# such that differences give the variance of the derivative.
+# Returns a random kernel that is differentiable along input "a", if `smooth` twice, so that differences give the
+# variance of the derivative.
 random_smooth_kernel <- function(smooth = FALSE) {
   repeat {
     k <- random_kernel()
@@ -51,7 +51,7 @@ random_smooth_kernel <- function(smooth = FALSE) {
   }
 }
 
-# Returns TRUE for intervals in c that lack the exact value, allowing for errors of solve(): `slip` times the prior sd
+# Returns TRUE for intervals in c that miss the exact value. Errors of solve() are allowed: `slip` times the prior sd
 # for means, and times the prior variance for variances.
 functionals_broken <- function(c, exact, slip) {
   root <- sqrt(pmax(exact$prior, 1e-300))
@@ -76,7 +76,7 @@ kriging_alone_of <- function(fit, fun) {
   sapply(names(found[[1L]]), function(what) vapply(found, `[[`, 0, what), simplify = FALSE)
 }
 
-# Returns, for one random problem, the numbers of certificates and of wrong ones. `kind` is "sums" or "slopes".
+# Returns, for one random problem, the numbers of certified functionals ("sums" or "slopes") and of wrong certificates.
 attack_functionals <- function(seed, kind = "sums") {
   set.seed(seed)
   n <- sample(10:80, 1)

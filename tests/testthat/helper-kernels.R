@@ -13,8 +13,8 @@ kernel_rows <- function(n, seed = 1) {
 
 all_profiles <- function() names(factor_parameters)
 
-# Returns a factor with random parameters. A profile without a line below is made by kernel_<profile>(<its other
-# parameters>, lengthscale, variance, inputs, isotropic).
+# Returns a factor with random parameters. By default it calls kernel_<profile>() with its own parameters, lengthscale,
+# variance, inputs and isotropic.
 random_factor <- function(profile) {
   p <- function() stats::runif(1, 0.6, 1.5)
   some <- sample(c("a", "b", "c"), sample.int(3, 1))
@@ -67,7 +67,7 @@ random_kernel <- function() {
   }
 }
 
-# Returns the kernel of a fit with this kernel: if it has groups only, the fit also has a wide level.
+# Returns the kernel that a fit has if it was given this one. Groups alone get a constant with a large variance as well.
 kernel_of_model <- function(kernel, fit, x) {
   sum <- as_sum(kernel)
   groups <- vapply(sum$leaves, function(leaf) leaf$profile == "group", NA)

@@ -118,7 +118,7 @@ laplace_fit_of <- function(p, m = if (is.null(list(...)$inducing)) nrow(p$x), ..
         offset = if (any(p$sites$offset != 0)) p$sites$offset, ...)
 }
 
-# Expects the same posterior and evidence if every row has weight 2 and if every row occurs twice.
+# Expects the same posterior and evidence if each row has weight 2 and if each row occurs twice.
 expect_doubled_alike <- function(p, fit_of, tolerance) {
   n <- length(p$sites$y)
   rows <- rep(seq_len(n), 2)
