@@ -126,7 +126,7 @@ exact_system <- function(reference, data) {
 }
 
 # Returns the state after a step of conjugate gradients along z = B^{-1} r, with Kz = (K + s2 I) z and zr = z'r. Polak
-# and Ribiere's formula allows an inexact B^{-1}. `carried` bounds the vectors in the sum Kp, for its rounding error.
+# and Ribiere's formula allows an inexact B^{-1}. `carried` bounds the length of the vectors summed in Kp.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
   p <- z + if (along > 0) along * now$p else 0

@@ -69,7 +69,7 @@ kernel_to_learn <- function(pool, s, profile) {
   open <- open_leaf(s$kernel)
   chosen <- if (!is.null(profile)) kernel_of(profile, open$periods)
   compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen))
-  table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # the kernel has its periods
+  table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # has its periods
   made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
                label = if (!is.null(profile)) profile_label(profile, open$periods, chosen))
   if (!is.null(profile)) pool$made[[profile]] <- made

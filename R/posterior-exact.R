@@ -69,9 +69,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# With B = (K + s2 W^{-1})^{-1} for the merged rows g, mean = y - s2 / W alpha and q = s2 / W (1 - s2 / W B_gg), without
-# loss of digits. A row with the share p of the weight of its merged row has 1 - leverage = (1 - p) + p s2 / W B_gg.
-# Rows outside a subsample have leverage 0.
+# Returns the parts of row_parts(). With B = (K + s2 W^{-1})^{-1} of the merged rows g and alpha = B y, the mean of f is
+# y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the share p of the weight of its
+# merged row, 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)

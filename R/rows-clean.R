@@ -271,7 +271,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns the given rows of data without merged rows, as data.
+# Returns some rows of the data, in which no rows are merged, as data of the same form.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,

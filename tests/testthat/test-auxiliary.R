@@ -99,7 +99,7 @@ test_that("rows are drawn from R's random numbers, as many as the help says", {
     a <- draw(aux, 1)
     expect_identical(predict(draw(aux, 1), p$new), predict(a, p$new))
     expect_false(isTRUE(all.equal(predict(draw(aux, 2), p$new), predict(a, p$new))))
-    expect_equal(size(a), 10)                                  # ceiling(95 / 10)
+    expect_equal(size(a), 10)                                  # a tenth of 95 rows, rounded up
   }
   expect_equal(size(draw(aux_sor(size = 7), 1)), 7)
   expect_equal(size(draw(aux_sor(size = 95), 1)), 95)
@@ -107,7 +107,7 @@ test_that("rows are drawn from R's random numbers, as many as the help says", {
     package_nu(p, aux_sor(rows = 3:9))
     runif(1)
   })
-  expect_identical(rows, with_seed(1, runif(1)))                 # given rows draw nothing
+  expect_identical(rows, with_seed(1, runif(1)))                 # given rows need no random numbers
 })
 
 test_that("aux_reference() takes greedy points of the data and none twice", {
@@ -149,7 +149,7 @@ test_that("many sampled paths are the full distribution", {
   p <- problem("matern52", n = 20, d = 1, lengthscale = 1)
   full <- package_pf(p, package_nu(p, aux_reference(m2 = 8)))$value
   nu <- with_seed(2, package_nu(p, aux_reference(m2 = 8, samples = 20000)))
-  expect_close(package_pf(p, nu)$value, full, 0.05)            # 1 / sqrt(20000) is 0.007
+  expect_close(package_pf(p, nu)$value, full, 0.05)            # the Monte Carlo error is 1 / sqrt(20000) = 0.007
 })
 
 test_that("aux_refresh() starts as what it is told to start from", {

@@ -58,7 +58,7 @@ test_that("SoR and DTC share the mean, and SoR's variance is not above DTC's nor
     expect_equal(sor$fit, dtc$fit)
     expect_true(all(sor$se.fit <= dtc$se.fit))
     expect_true(all(sor$se.fit <= exact$se.fit + 1e-10))
-    expect_lt(sor$se.fit[[6]], 1e-15)     # far from every point SoR is sure of the prior mean
+    expect_lt(sor$se.fit[[6]], 1e-15)     # far from all points SoR has no variance
   }
 })
 
@@ -226,7 +226,7 @@ test_that("memory is announced, and refused before it is taken", {
   sixty <- x[1:60]
   with_options(list(pfdtc.max_memory = 8 * 60^2), {
     expect_silent(do.call(gp_exact, c(list(sixty, sixty), fixed)))
-    expect_input_error(gp_exact(sixty, sin(60 * sixty), hyper = "joint"), "memory")     # twice that
+    expect_input_error(gp_exact(sixty, sin(60 * sixty), hyper = "joint"), "memory")     # takes two such matrices
     expect_input_error(do.call(gp_subsample, c(list(x, x, m = 61), fixed)), "memory")
     expect_silent(do.call(gp_subsample, c(list(x[1:1000], x[1:1000], m = 60), fixed)))
   })

@@ -39,7 +39,7 @@ test_that("lower <= exact log evidence <= upper, for fits of every kind, and a r
       gaps <- c(gaps, (better[["upper"]] - better[["lower"]]) / (1 + abs(exact$evidence)))
     }
   }
-  expect_lt(median(gaps), 1e-3) # brackets that are never narrow would say nothing
+  expect_lt(median(gaps), 1e-3) # some brackets must be narrow
   expect_lt(diff(evidence_bounds(exact)), 1e-6)
 })
 
@@ -47,7 +47,7 @@ test_that("the bracket closes where the inducing points are all rows", {
   p <- bounds_problem(2)
   fit <- gp_dtc(p$x, p$y, inducing = p$x, kernel = p$kernel, noise = p$noise, hyper = "fixed", weights = p$weights)
   bracket <- evidence_bounds(fit)
-  expect_equal(bracket[["upper"]], bracket[["lower"]], tolerance = 1e-8) # jitter 1e-12 and the rounding allowance
+  expect_equal(bracket[["upper"]], bracket[["lower"]], tolerance = 1e-8) # differ by the jitter and rounding
 })
 
 test_that("the theorem's bounds hold as printed and sharper, and eps is above d_pF of the exact posterior", {
@@ -215,7 +215,7 @@ test_that("nasty problems: brackets and bounds are valid where it hurts, against
       p$by <- by
       info <- paste(name, by, sep = ", ")
       fit <- tryCatch(suppressWarnings(certify_fit(p)), pfdtc_error_numerical = identity)
-      if (inherits(fit, "error")) next # noise or jitter out of reach
+      if (inherits(fit, "error")) next # this noise or jitter has no exact fit
       reference <- with_seed(p$seed, reference(fit))
       with_reference <- replace(fit, "reference", list(reference))
       slim <- if (by %in% c("gp_dtc", "pfdtc") && fit$jitter >= rounding_jitter(fit$m)) {

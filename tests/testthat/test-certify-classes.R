@@ -25,14 +25,14 @@ test_that("the exact mode, sd, probabilities and evidence lie inside, on own poi
         expect_true(all(odds >= said$mean_lower - 1e-8 & odds <= said$mean_upper + 1e-8))
         expect_true(all(sd >= said$sd_lower - 1e-8 & sd <= said$sd_upper + 1e-8))
         expect_true(all(p >= said$mode_lower - 1e-9 & p <= said$mode_upper + 1e-9))
-        expect_true(all(averaged >= said$response_lower - 1e-6 & averaged <= said$response_upper + 1e-6)) # the grid's
+        expect_true(all(averaged >= said$response_lower - 1e-6 & averaged <= said$response_upper + 1e-6)) # grid error
         width[effort] <- sum(said$mean_upper - said$mean_lower)
       }
       expect_lte(width[["reference"]], width[["fast"]] * (1 + 1e-10))
       bracket <- evidence_bounds(one$fit)
       expect_true(one$dense$evidence >= bracket[["lower"]] - 1e-8 && one$dense$evidence <= bracket[["upper"]] + 1e-8)
     }
-    expect_lt(diff(bracket), 0.3) # 20 points leave little of this kernel
+    expect_lt(diff(bracket), 0.3) # 20 points represent this kernel well
   }
 })
 
@@ -44,7 +44,7 @@ test_that("a certificate exists and holds where weights at the ends of their ran
     for (effort in c("fast", "reference")) {
       said <- certify(one$fit, one$new, effort = effort)
       expect_false(anyNA(said[-(1:2)]))
-      room <- 1e-6 * (1 + abs(odds)) # of the dense mode, whose prior has a condition number of 1e15
+      room <- 1e-6 * (1 + abs(odds)) # error of the dense mode, condition 1e15
       expect_true(all(odds >= said$mean_lower - room & odds <= said$mean_upper + room))
       expect_true(all(sd >= said$sd_lower - 1e-6 * (1 + sd) & sd <= said$sd_upper + 1e-6 * (1 + sd)))
     }
@@ -166,7 +166,7 @@ test_that("credible intervals of ordered classes are the ranges given f, and con
     given <- vapply(seq(f[t, "lwr"], f[t, "upr"], length.out = 2001), function(at) diff(stats::plogis(cuts - at)),
                     numeric(4))
     expect_equal(unname(said$fit[t, "lwr", ]), apply(given, 1, min), tolerance = 1e-9)
-    expect_equal(unname(said$fit[t, "upr", ]), apply(given, 1, max), tolerance = 1e-5) # of 2,001 values of f
+    expect_equal(unname(said$fit[t, "upr", ]), apply(given, 1, max), tolerance = 1e-5) # ends on a grid of f
   }
   certain <- predict(one$few, one$new, type = "response", interval = "credible", certified = TRUE)
   exact <- predict(at_mode(one$all), one$new, type = "response", interval = "credible")

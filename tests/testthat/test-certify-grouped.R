@@ -112,7 +112,7 @@ test_that("thousands of levels have narrow certificates without points for the l
                                 neighbours = 0))
   exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, like = fit), p$new, se.fit = TRUE))
   said <- testthat::capture_messages(inside <- certify(fit, p$new))
-  expect_false(any(grepl("reference posterior", said))) # its points would serve levels
+  expect_false(any(grepl("reference posterior", said))) # no reference is made
   expect_true(contains(inside, exact$fit, exact$se.fit, 1e-7))
   expect_lt(max(inside$mean_upper - inside$mean_lower, inside$sd_upper - inside$sd_lower), 1e-3)
   expect_lt(attr(inside, "t"), 1e-3)
@@ -176,7 +176,7 @@ test_that("families of few rows, with inducing points of the whole kernel, are c
   A <- forwardsolve(b$at$L, native_kernel_matrix(fit$kernel, b$z, x))
   E <- native_kernel_matrix(fit$kernel, x, x) - crossprod(A)
   expect_lt(nrow(b$z), 90)
-  expect_equal(b$g_E, sqrt(sum(b$at$g * (E %*% b$at$g))), tolerance = 1e-6) # one group of rows: exact
+  expect_equal(b$g_E, sqrt(sum(b$at$g * (E %*% b$at$g))), tolerance = 1e-6) # is exact with one group of rows
   exact <- dense_mode(fit, p$d$y, p$new, slopes_of$poisson(p$d$y))
   for (effort in c("fast", "reference")) {
     inside <- suppressMessages(certify(fit, p$new, effort = effort))

@@ -208,10 +208,10 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
     expect_identical(attr(certify(fit, p$new, reference = none), "passes"), 0L)
     expect_match(attr(certify(fit, p$new, "fast"), "advice"), "effort = \"reference\"", all = FALSE)
   })
-  expect_identical(passes_until(c(8, 4, 2), 0.1 / 10), 7L)      # 2^-7 is below a hundredth
+  expect_identical(passes_until(c(8, 4, 2), 0.1 / 10), 7L)      # the error halves in each pass, and 2^-7 < 1 / 100
   expect_identical(passes_until(5, 0.1 / 10), 7L)
   expect_identical(passes_until(c(9, 3), 0.1 / 1), 3L)
-  expect_identical(passes_until(c(100, 90, 16, 8, 4, 2, 1), 0.1 / 10), 7L)    # the last five
+  expect_identical(passes_until(c(100, 90, 16, 8, 4, 2, 1), 0.1 / 10), 7L)    # only the last five passes count
   expect_null(passes_until(c(8, 8, 8), 0.1 / 10))
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })
@@ -273,7 +273,7 @@ test_that("the errors of A enlarge q by 1 / (1 - tau / s2), tau = slack k max w"
   ref <- reference(fit, 3)
   model <- model_of(ref)
   fun <- values_at(model$kernel, matrix(c(0.4, 1.7)))
-  certified <- function(share) { # tau = share s2
+  certified <- function(share) { # here tau is share times s2
     ref$norms[c("growth", "weight", "most", "lam")] <- list(0, 2, fun$prior[1L], 0)
     ref$norms$slack <- share * model$noise / (2 * fun$prior[1L])
     krige(ref, fit$data, fun, 1L, 1)

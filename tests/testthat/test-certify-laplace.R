@@ -73,7 +73,7 @@ test_that("rows that are saturated have certificates and brackets that close, W 
 test_that("kernels without a largest variance have allowances for rounding, and brackets that are numbers", {
   p <- laplace_problem_of("log")
   p$kernel <- kernel_se(1, 30) + kernel_linear(0.5)
-  p$sites$y <- 10 * p$sites$y # of two points: W is beyond all numbers
+  p$sites$y <- 10 * p$sites$y # at two points W overflows
   fit <- laplace_fit_of(p, m = 2)
   k <- diag(kernel_matrix(fit$kernel, place_columns(p$x)))
   expect_equal(laplace_bounds(fit, fit$data)$most, max(k))
@@ -114,7 +114,7 @@ test_that("curvatures over a range are those of a fine grid", {
     between <- vapply(c(-1, -0.7, -0.3, 0.3, 0.7, 1), function(t) {
       ((g - native_likelihood(sites, f + t * e)[2L, ]) / (t * e))[known]
     }, f[known])
-    room <- 1e-9 * (1 + abs(between)) # differences of slopes over 0.003 lose digits
+    room <- 1e-9 * (1 + abs(between)) # errors of differences over 0.003
     expect_true(all(between >= averages$lower[known] - room & between <= averages$upper[known] + room))
     if (p$family == "log") { # (e^e - 1) / e times W
       o <- e[e == 2]
@@ -142,7 +142,7 @@ test_that("a reference that is kept does the same without the rows, and is refus
     fit$reference <- reference(fit, m2 = 15)
     made <- certify(fit, p$new, reference = NULL, m2 = 15)
     kept <- certify(fit, p$new)
-    expect_equal(kept$mean_error, made$mean_error, tolerance = 1e-3) # own points may be narrower by a hair
+    expect_equal(kept$mean_error, made$mean_error, tolerance = 1e-3) # the fit's own points may give narrower bounds
     expect_identical(attr(kept, "m2"), attr(made, "m2"))
     expect_lte(diff(evidence_bounds(fit)), diff(fit$reference$bounds$bracket))
     without <- fit
@@ -180,7 +180,7 @@ test_that("a certificate does without the diagnostic beside it where that has no
 })
 
 test_that("the norm of the slopes is no less than the dense one where a single row is left unexplained", {
-  # Inducing points are at all rows but the last, far from the others: g'E g = g_n^2 E_nn, with W at most 1 / 4.
+  # All rows but the last are inducing points. The last is far from them, so g'E g = g_n^2 E_nn.
   d <- data.frame(x = c(1:6, 20), y = c(0, 1, 0, 1, 1, 0, 1))
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 3), hyper = "fixed", inducing = matrix(1:6 + 0),
                control = list(maxit = 0))

@@ -88,7 +88,7 @@ test_that("blocks of any size and threads give the same norms", {
       expect_close(parts$Psi, whole$Psi, 1e-11)
       expect_close(parts$lam, whole$lam, 1e-11)
       expect_close(parts$vv, whole$vv, 1e-11)
-      if (size[1] == 40) expect_close(parts$T1, whole$T1, 1e-7)               # else groups are of whole blocks
+      if (size[1] == 40) expect_close(parts$T1, whole$T1, 1e-7)               # larger groups consist of whole blocks
       if (size[1] == 0) expect_identical(parts$T1, Inf)
     }
   }
@@ -217,7 +217,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
   }
   if (length(seeds) > 2) {
     expect_gte(held, 2000)
-    for (effort in names(best)) expect_gte(best[[effort]], 0.9)               # else nothing tight was tested
+    for (effort in names(best)) expect_gte(best[[effort]], 0.9)               # some tested certificates must be tight
   }
 })
 
@@ -240,7 +240,7 @@ test_that("nasty problems: valid where it hurts, against quadruple precision", {
       p <- cases[[name]]
       p$by <- by
       fit <- tryCatch(suppressWarnings(certify_fit(p)), pfdtc_error_numerical = identity)
-      if (inherits(fit, "error")) next                                          # the exact fit may be out of reach
+      if (inherits(fit, "error")) next                                          # may have no Cholesky factor
       all <- certify_all(fit, p)
       for (effort in names(all)) {
         info <- paste(name, by, effort, sep = ", ")
@@ -277,7 +277,7 @@ test_that("responses that cancel where equal rows are merged leave their roundin
   for (method in list(gp_exact, gp_dtc, gp_sor)) {
     fit <- method(matrix(0.25, 2), y, kernel = kernel_se(0.475, 0.279), noise = 0.006, hyper = "fixed", weights = w)
     c <- certify(fit, matrix(c(0.2, 0.9)), effort = "fast")
-    expect_gt(min(c$mean_upper - c$mean_lower), max(abs(y)) * .Machine$double.eps) # the centre is known no better
+    expect_gt(min(c$mean_upper - c$mean_lower), max(abs(y)) * .Machine$double.eps) # rounding error of the centre
   }
 })
 

@@ -42,7 +42,7 @@ test_that("every column is what its name says", {
   for (i in seq_along(fits)) {
     worst <- max(abs(predict(fits[[i]], new) - e$fit))
     expect_gte(table$certified_mean_error[i], worst)
-    expect_lte(table$certified_mean_error[i], 1.5 * worst + 1e-9)  # 25 rows: the reference says it all
+    expect_lte(table$certified_mean_error[i], 1.5 * worst + 1e-9)  # with 25 rows the reference is almost exact
   }
   expect_identical(data.frame(table[7, c("rmse_mean", "rmse_sd", "kl", "kl_marginal")]),
                    data.frame(rmse_mean = 0, rmse_sd = 0, kl = 0, kl_marginal = 0, row.names = 7L))
@@ -71,7 +71,7 @@ test_that("certified_mean_error is the maximum of certify(), by one reference fo
   certified <- function(fit, reference, effort = "reference") {
     max(with_fixed_seed(certify(fit, new, effort, reference = reference))$mean_error, na.rm = TRUE)
   }
-  shared <- with_fixed_seed(reference(fits[[2]]))                         # of the one with the most points
+  shared <- with_fixed_seed(reference(fits[[2]]))                         # a reference for the fit with most points
   set.seed(3)
   before <- .Random.seed
   expect_silent(table <- compare_fits(fits, newdata = new))
@@ -198,7 +198,7 @@ test_that("a comparison prints a row for each fit, without columns that are empt
   expect_s3_class(table, c("pfdtc_comparison", "data.frame"), exact = TRUE)
   lines <- utils::capture.output(shown <- withVisible(print(table)))
   expect_identical(shown, list(value = table, visible = FALSE))
-  expect_length(lines, 9L) # two blocks: fits and predictions
+  expect_length(lines, 9L) # a block for fits and one for predictions
   expect_match(lines[2], "method +m +objective")
   expect_match(lines[3], "^one +4 ")
   expect_match(lines[7], "method +rmse_pred +nlpd")

@@ -80,7 +80,7 @@ test_that("near rows, subsamples and fits by tolerance have folds too", {
                    do.call(gp_subsample, c(same, m = 60)))) {
     held <- with_seed(1, cross_validate(fit, 3, hyper = "held"))
     exact <- with_seed(1, cross_validate(do.call(gp_exact, same), 3, hyper = "held"))
-    expect_equal(held$rmse, exact$rmse, tolerance = 1e-6)   # all rows near, or all rows drawn: the exact posterior
+    expect_equal(held$rmse, exact$rmse, tolerance = 1e-6)   # equals the exact posterior
   }
   by_tol <- with_seed(1, do.call(pfdtc, c(same, tol = 0.2)))
   expect_equal(attr(with_seed(1, cross_validate(by_tol, 3)), "overall")$n, 60)
@@ -123,7 +123,7 @@ test_that("by = a formula finds its variables where the fit's are", {
   cv <- with_seed(1, cross_validate(fit, 5, by = ~ site, hyper = "held"))
   p <- attr(cv, "predictions")
   expect_true(all(tapply(data$site[-3][p$row], p$fold, function(s) length(unique(s))) == 1))
-  same <- with_seed(1, cross_validate(fit, 5, by = data$site, hyper = "held")) # also with the row that was left out
+  same <- with_seed(1, cross_validate(fit, 5, by = data$site, hyper = "held")) # includes the row that was omitted
   expect_identical(same$rmse, cv$rmse)
   crossed <- groups_by(fit, ~ site + l, 19L)
   expect_identical(length(unique(crossed)), nrow(unique(data[-3, c("site", "l")])))
@@ -140,7 +140,7 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
   expect_match(shown[length(shown)], "^ *all rows +50 ")
   expect_identical(attr(cv, "overall")$n, 50L)
   expect_equal(sum(cv$n), 50)
-  expect_match(utils::capture.output(print(cv[1:2, ]))[1], "fold") # a part of it prints as any data frame
+  expect_match(utils::capture.output(print(cv[1:2, ]))[1], "fold") # a part prints as a data frame
   expect_equal(attr(cv, "overall")$nlpd, sum(cv$n * cv$nlpd) / 50)
 })
 

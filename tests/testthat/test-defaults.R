@@ -34,11 +34,11 @@ test_that("few rows have the exact posterior, more inducing points, and near row
 
   near <- rough(many)
   expect_identical(near$posterior, "far + near")
-  expect_identical(c(near$neighbours, near$m, near$m_asked), c(40L, 50L, 50L)) # held-out rows lose nothing with 50
+  expect_identical(c(near$neighbours, near$m, near$m_asked), c(40L, 50L, 50L)) # 50 points predict held-out rows as well
   expect_identical(near$near$neighbours, c(40L, 200L)) # near the data and far from them
   short <- with_few_exact(pfdtc(many$x, many$y, kernel = kernel_matern(1 / 2, c(0.05, 0.05), 1), noise = 0.01,
                                 hyper = "fixed"))
-  expect_identical(c(short$neighbours, short$m), c(40L, 50L)) # more than half of the prior variance is left
+  expect_identical(c(short$neighbours, short$m), c(40L, 50L)) # the residual is over half of the prior variance
   expect_gt(near$unexplained, 5)
   expect_false(near$moved)
   far <- smooth(many)
@@ -54,7 +54,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
     mean(1 - diag(q)) / 0.01
   }
   middle <- rough(many, m = 150, control = list(maxit = 0))
-  expect_equal(middle$unexplained, unexplained(middle), tolerance = 0.1) # of the first rows, for all
+  expect_equal(middle$unexplained, unexplained(middle), tolerance = 0.1) # estimated from the first rows
 })
 
 test_that("whoever speaks of inducing points gets them, moved where that changes predictions or was asked for", {

@@ -119,7 +119,7 @@ test_that("under white noise it vanishes at the exact posterior, and is never be
     at <- function(...) pf_divergence(fit_by("gp_dtc", p, ...), aux_white())
     expect_lt(at(inducing = p$x), 1e-4 * at())
   }
-  for (seed in 1:20) { # a mean so exact that y'(...)y cancels, a covariance that is not
+  for (seed in 1:20) { # for such a mean y'(...)y cancels
     p <- problem(n = 30, m = 6, seed = seed, noise = 1e-7)
     p$y <- 1e3 * p$y
     fit <- fit_by("gp_dtc", p, inducing = p$x[1:25, ])
@@ -303,7 +303,7 @@ test_that("fits of another model are refused with the reason", {
 
 test_that("the order of rows, merging and rounding do not make another model", {
   p <- problem(n = 12, weighted = TRUE, seed = 9)
-  x <- rbind(p$x, -p$x)                              # sums that are zero but for rounding
+  x <- rbind(p$x, -p$x)                              # their sums are 0 up to rounding
   x <- rbind(x, x[c(1, 5, 9), ])
   y <- with_seed(1, stats::rnorm(27))
   weights <- rep(c(0.7, 1.1, 1.7), 9)

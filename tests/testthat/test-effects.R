@@ -11,7 +11,7 @@ test_that("means, covariances and the bound are those of dense matrices, for one
     expect_close(at$mean, expected$mean, near_enough)
     expect_close(at$var, diag(expected$cov), near_enough)
     expect_close(at$cov, expected$cov, near_enough)
-    log_weights <- if (weights) sum(log(p$weights)) / 2 else 0 # the density is that of sqrt(w) y
+    log_weights <- if (weights) sum(log(p$weights)) / 2 else 0 # turns the density of sqrt(w) y into that of y
     expect_equal(log_evidence(view) + log_weights, expected$bound, tolerance = near_enough)
   }
 })
@@ -44,7 +44,7 @@ test_that("without a variance of the levels the posterior is that of the inducin
   new <- p$x[1:9, ]
   at <- posterior_values(effect_view(p), new)
   expected <- native_predict(plain, p$z, p$model, new)
-  expect_close(at$mean, expected$mean, 1e-11) # other sums of the same numbers
+  expect_close(at$mean, expected$mean, 1e-11) # the sums have another order
   expect_close(at$var, expected$sor_variance + expected$unexplained, 1e-11)
 })
 
@@ -95,7 +95,7 @@ test_that("a row given all others is predicted as without it", {
 
 test_that("paths are linear in normals whose products are the covariance", {
   p <- effect_problem(n = 60)
-  p$z <- p$x # nothing is left for the neighbours
+  p$z <- p$x # without residual prior variance
   view <- effect_view(p)
   new <- effect_new_rows(p)
   # The k-th path has a 1 as its k-th normal number and zeros elsewhere.
@@ -112,7 +112,7 @@ test_that("paths are linear in normals whose products are the covariance", {
   expected <- posterior_values(view, new, TRUE)
   expect_close(drop(zero), expected$mean, 1e-8)
   paths <- posterior_paths(view, new, total, unit) - drop(zero)
-  expect_close(tcrossprod(paths), expected$cov, 1e-5) # the residual's noise of 1e-6
+  expect_close(tcrossprod(paths), expected$cov, 1e-5) # residuals are drawn with a noise of 1e-6
 })
 
 test_that("the likelihood with effects integrated out is that of a dense matrix, with its slopes", {

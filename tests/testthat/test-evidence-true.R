@@ -11,10 +11,10 @@ test_that("the bracket contains the true log marginal likelihood, and little mor
     fit <- fit_of_two(two_rows(name, seed), families[[name]], if (seed == 3) "vi" else "laplace")
     ends <- evidence_bounds(fit, true = TRUE)
     truth <- true_log_evidence(fit)
-    room <- 1e-6 * (1 + abs(truth)) # the grid's own error
+    room <- 1e-6 * (1 + abs(truth)) # allows for the grid's error
     expect_gte(truth, ends[["lower"]] - room)
     expect_lte(truth, ends[["upper"]] + room)
-    expect_lt(ends[["upper"]] - ends[["lower"]], 1) # two rows
+    expect_lt(ends[["upper"]] - ends[["lower"]], 1) # narrow for two rows
   }
 })
 
@@ -27,7 +27,7 @@ test_that("with one inducing point for two rows the bracket contains the true va
     expect_identical(fit$m, 1L)
     ends <- evidence_bounds(fit, true = TRUE)
     truth <- true_log_evidence(fit)
-    room <- 1e-6 * (1 + abs(truth)) # the grid's own error
+    room <- 1e-6 * (1 + abs(truth)) # allows for the grid's error
     expect_gte(truth, ends[["lower"]] - room)
     expect_lte(truth, ends[["upper"]] + room)
     finite <- finite + is.finite(ends[["upper"]])
@@ -46,7 +46,7 @@ test_that("more points narrow the bracket to that of the exact process", {
     c(ends[["upper"]] - ends[["lower"]], attr(ends, "within"))
   }, c(0, 0))
   expect_true(all(diff(width[1, ]) <= 1e-6) && all(is.finite(width)))
-  expect_equal(width[1, 2], width[1, 3], tolerance = 0.05) # 25 points leave nearly nothing
+  expect_equal(width[1, 2], width[1, 3], tolerance = 0.05) # 25 points leave almost no residual variance
   expect_lt(width[2, 3], 0.1)
   few <- pfdtc(y ~ a + b, d, family = binomial(), kernel = kernel_se(0.6, 1), hyper = "fixed", m = 3)
   expect_identical(evidence_bounds(few, true = TRUE)[["upper"]], Inf)

@@ -29,7 +29,7 @@ test_that("lower <= exact log evidence <= upper for exact posteriors, whatever t
     # If the noise is not tiny, the allowance is negligible.
     if (noise == 1) expect_lt(diff(bracket), 1e-6)
   }
-  expect_gt(missed, 5) # a bracket without width would fail
+  expect_gt(missed, 5) # without an allowance for rounding, bounds would fail
 })
 
 test_that("the rounding of the determinant alone is in the allowance", {
@@ -113,7 +113,7 @@ test_that("numbers that overflow give intervals that hold everything, and no NaN
     certificate <- suppressMessages(certify(fit, effort = effort))
     expect_false(anyNA(certificate))
     expect_true(all(certificate$mean_lower == -Inf & certificate$mean_upper == Inf))
-    expect_gt(min(certificate$sd_upper), 1) # the exact sd at a row is next to the noise's, which is 1
+    expect_gt(min(certificate$sd_upper), 1) # the exact sd is about the noise sd, 1
     expect_lt(max(certificate$sd_lower), 1)
   }
   fit$reference <- reference(fit)

@@ -2,7 +2,7 @@ test_that("bounds contain the probability of the dense exact process, and no dec
   found <- vapply(1:15, attack_exceedance, numeric(5))
   expect_gt(sum(found["cells", ]), 1000)
   expect_identical(rowSums(found)[c("outside", "wrong", "because")], c(outside = 0, wrong = 0, because = 0))
-  expect_gt(sum(found["open", ]), 20) # some certificates are wide
+  expect_gt(sum(found["open", ]), 20) # some cells must stay undecided
 })
 
 test_that("with few points some places stay open because of the approximation", {
@@ -59,7 +59,7 @@ test_that("f of other families is decided by the inverse link, and new responses
   for (case in cases) {
     fit <- case[[1]]
     fit$reference <- reference(fit)
-    p <- predict(at_mode(fit), new, type = "latent", se.fit = TRUE) # which is certified
+    p <- predict(at_mode(fit), new, type = "latent", se.fit = TRUE) # certificates are about the mode
     got <- exceedance(fit, new, case[[2]])
     above <- vapply(1:4, function(i) {
       z <- stats::uniroot(function(z) case[[4]](p$fit[i] + p$se.fit[i] * z) - case[[2]], c(-30, 30), tol = 1e-13)$root
@@ -95,7 +95,7 @@ test_that("bounds hold for every mean and sd in the intervals, at their corners 
     got <- normal_exceedance(mean, sd, list(lower = 0.3, upper = 0.3))
     truth <- stats::pnorm((cases$mean - 0.3) / cases$sd)
     expect_true(got$lower <= min(truth) && max(truth) <= got$upper)
-    expect_equal(c(got$lower, got$upper), range(truth), tolerance = 1e-9) # the corners are among the cases
+    expect_equal(c(got$lower, got$upper), range(truth), tolerance = 1e-9) # extremes are among the cases
     for (response in responses[-1]) {
       got <- response_exceedance(response, mean, sd, 0)
       truth <- mapply(function(m, s) {
@@ -109,7 +109,7 @@ test_that("bounds hold for every mean and sd in the intervals, at their corners 
   point <- function(v) list(lower = v, upper = v)
   expect_identical(unname(at(point(1), point(0))), c(1 - 1e-13, 1))
   expect_identical(unname(at(point(-1), point(0))), c(0, 0))
-  expect_identical(unname(at(point(0), point(0))), c(0, 1)) # f is the threshold itself
+  expect_identical(unname(at(point(0), point(0))), c(0, 1)) # f equals the threshold
   expect_identical(unname(at(list(lower = -Inf, upper = Inf), list(lower = 0, upper = Inf))), c(0, 1))
   expect_identical(unname(at(point(NA_real_), point(1))), c(NA_real_, NA_real_))
 })

@@ -46,7 +46,7 @@ test_that("there is a row a fit, with the columns of compare_fits()", {
   expect_identical(exact$m, c(60, 60))
   expect_identical(c(exact$rmse_mean, exact$rmse_sd, exact$kl), numeric(6))
   fits <- results[results$method != "exact", ]
-  expect_gt(min(fits$rmse_mean), 1e-4) # far from rounding: a problem worth comparing on
+  expect_gt(min(fits$rmse_mean), 1e-4) # the problem is not solved up to rounding
   expect_true(all(fits$kl[fits$method == "sor"] == Inf))
   expect_identical(is.na(fits$divergence), fits$method != "pf")
   expect_identical(is.na(fits$divergence_exact), fits$method %in% c("sor", "subsample"))

@@ -53,7 +53,7 @@ test_that("merged rows are learned from as unmerged ones", {
   data <- smooth_data(20)
   x <- data$x[c(1:20, 1:20, 1:20), ]
   y <- rep(data$y, 3) + with_seed(3, rnorm(60, sd = 0.5))
-  apart <- x + with_seed(4, matrix(runif(120, -1e-7, 1e-7), 60))    # too close to matter, not equal
+  apart <- x + with_seed(4, matrix(runif(120, -1e-7, 1e-7), 60))    # almost equal, but not merged
   merged <- fit_learned(list(x = x, y = y), maxit = 100)
   plain <- fit_learned(list(x = apart, y = y), maxit = 100)
   expect_identical(nrow(merged$data$x), 20L)

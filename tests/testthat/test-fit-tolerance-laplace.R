@@ -24,7 +24,7 @@ test_that("mode and sd of a fit that met tol are as near to the exact process's 
       expect_true(all(laplace_error(one$p, one$fit) <= claimed + 1e-7), label = family)
     }
   }
-  rough <- tol_laplace("logit", 0.05, profile = "matern32") # takes nearly all rows
+  rough <- tol_laplace("logit", 0.05, profile = "matern32") # needs nearly all rows as points
   expect_true(rough$fit$tol$met)
   expect_true(all(laplace_error(rough$p, rough$fit) <= c(rough$fit$tol$mean, rough$fit$tol$sd) + 1e-7))
 })
@@ -53,7 +53,7 @@ test_that("what is out of reach is said by a classed warning, with what would do
   needed <- as.integer(sub(".*about (\\d+) points.*", "\\1", few$said))
   expect_true(laplace_fit_of(p, m = needed, tol = 0.01)$tol$met)
   p$kernel <- ref_kernel("matern12", c(0.2, 0.2), 3)
-  old <- options(pfdtc.max_memory = 4 * 8 * 20 * (60 + 8 * 20)) # a reference of 20 points
+  old <- options(pfdtc.max_memory = 4 * 8 * 20 * (60 + 8 * 20)) # allows a reference of 20 points
   on.exit(options(old))
   rough <- unreached(laplace_fit_of(p, m = NULL, tol = 0.01))
   expect_match(rough$said, "pfdtc.max_memory.*Matern")

@@ -17,7 +17,7 @@ test_that("of few rows the posterior is the exact one where points would be too 
   expect_identical(fit$tol$rows, 200L)
   expect_certified(fit, d)
   expect_match(describe_tolerance(fit), "exact posterior.*2 %")
-  expect_identical(tol_fit(0.05)$posterior, "far") # of a smooth kernel
+  expect_identical(tol_fit(0.05)$posterior, "far") # for a smooth kernel points suffice
   for (points in list(list(m = 199), list(inducing = "greedy"), list(keep_data = FALSE))) {
     args <- c(list(0.3, d, kernel = short, control = list(maxit = 0)), points)
     fit <- suppressWarnings(do.call(fit_tol, args), classes = "pfdtc_warning_convergence")
@@ -47,7 +47,7 @@ test_that("of more rows far and near together meet tol at as many random rows as
   e <- predict(exact, rows, se.fit = TRUE)
   expect_true(all(c$mean_lower <= e$fit & e$fit <= c$mean_upper))
   expect_true(all(c$sd_lower <= e$se.fit & e$se.fit <= c$sd_upper))
-  expect_lte(max(c$mean_upper - c$mean_lower) / 2, fit$sd_y * 0.1 / 4) # the mean is known far better than to tol
+  expect_lte(max(c$mean_upper - c$mean_lower) / 2, fit$sd_y * 0.1 / 4) # the mean is known to a quarter of tol
 })
 
 test_that("near rows that are given are those, also of few rows and points; 0 is without", {
@@ -115,7 +115,7 @@ test_that("a reference that certifies by near rows, but has too few points to be
   fit <- pfdtc(x, y, tol = 0.1, m = 300, kernel = kernel_matern(3 / 2, c(0.4, 0.4), 0.5), noise = 0.01, hyper = "fixed",
                control = pfdtc_control(maxit = 5))
   expect_true(fit$tol$met)
-  expect_gt(fit$tol$m2, 128) # by 128 points alone nothing within tol of the exact sd can be made
+  expect_gt(fit$tol$m2, 128) # 128 points cannot certify tol
   near <- gp_dtc(x, y, m = 128, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
   exact <- gp_exact(x, y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
   sd <- function(fit) predict(fit, se.fit = TRUE)$se.fit

@@ -19,7 +19,7 @@ test_that("near rows are taken where they predict rows held out better, which is
   expect_identical(fit$neighbours, 40L)
   expect_identical(fit$trial[["rows"]], 420)
   expect_lt(fit$trial[["gain"]], -fit$trial[["se"]])
-  expect_equal(fit$kernel$lengthscale, c(x1 = 0.1, x2 = 0.1)) # what is given is kept
+  expect_equal(fit$kernel$lengthscale, c(x1 = 0.1, x2 = 0.1)) # given values are kept
   expect_equal(fit$kernel$variance, 8)
   expect_output(print(fit), "40.*420")
   expect_identical(predict(fit_classes(data, kernel = kernel, hyper = "fixed")), predict(fit))
@@ -35,8 +35,8 @@ test_that("what near rows show is learned where points carry too little", {
   data <- classes_of(0.03)
   fit <- fit_classes(data, kernel = kernel_matern(5 / 2))
   expect_identical(fit$neighbours, 40L)
-  expect_lt(max(fit$kernel$lengthscale), 0.2) # waves of length 0.19: by 120 points it comes out above 1
-  expect_lt(mean(-predict(fit, classes_of(0.03, seed = 3), type = "density")), 0.6) # 0.69 is a coin's
+  expect_lt(max(fit$kernel$lengthscale), 0.2) # the true wave has length 0.19
+  expect_lt(mean(-predict(fit, classes_of(0.03, seed = 3), type = "density")), 0.6) # guessing would give log 2 = 0.69
 })
 
 test_that("points alone stay where they predict as well, and where near rows come to no rest", {
@@ -124,8 +124,8 @@ test_that("what predicts the rows held out does not know their responses", {
   first <- responses
   data$y[held] <- !data$y[held]
   expect_gt(max(abs(predict(trial(data)) - predict(fit))), 0.1)
-  expect_gt(length(first), 2) # the kernel is learned, then near rows say where f is, step by step
-  expect_equal(responses, first, tolerance = 1e-5) # two of Newton's steps from two modes
+  expect_gt(length(first), 2) # several steps follow learning
+  expect_equal(responses, first, tolerance = 1e-5) # both modes end within two steps
 })
 
 test_that("theta is learned anew beside near rows", {
@@ -171,7 +171,7 @@ test_that("the gain from residuals is that of the best correction by neighbours,
     gain <- function(c) c * g[held] * h - c^2 * W[held] * h^2 / 2
     gain(stats::optimize(function(c) sum(gain(c)), c(0, 20), maximum = TRUE, tol = 1e-9)$maximum)
   }, numeric(60))
-  expect_equal(found, gains[, which.max(colMeans(gains))], tolerance = 1e-6) # optimize()
+  expect_equal(found, gains[, which.max(colMeans(gains))], tolerance = 1e-6) # optimize() is less accurate
   expect_gt(mean(found), 0.01)
   never <- function(...) stop("compared")
   compared <- function(least) {

@@ -95,7 +95,7 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
   skip_on_cran()
   few <- list(exact_rows = 200L, exact_trial = replace(exact_trial, "rows", 500))
   smooth <- with_seed(1, matrix(stats::runif(2400), 400))
-  y <- exp(-rowSums((smooth - 0.5)^2)) # of six inputs, without noise
+  y <- exp(-rowSums((smooth - 0.5)^2)) # noise-free, six inputs
   fit <- with_replaced(few, with_seed(1, pfdtc(smooth, y, kernel = kernel_se(rep(1, 6), 1), noise = 1e-5,
                                                hyper = "fixed", center = FALSE, scale = FALSE)))
   expect_identical(fit$posterior, "exact")

@@ -68,7 +68,7 @@ test_that("mean and sd over a box are those of the dense exact process, inside o
   p <- ref_functionals(kernel_matrix(exact$kernel, exact$data$x) + diag(0.04, 40), Kx, prior, d$y - exact$center)
   p$mean <- p$mean + exact$center
   got <- linear_functional(exact, lower = lower, upper = upper)
-  expect_equal(got$mean, p$mean, tolerance = 1e-8) # condition of K + s2 I times rounding
+  expect_equal(got$mean, p$mean, tolerance = 1e-8) # rounding times the condition of K + s2 I
   expect_equal(got$sd, sqrt(p$var), tolerance = 1e-7)
   expect_false("quadrature" %in% names(got))
   near <- with_seed(3, fit(pfdtc, m = 5, neighbours = 10))
@@ -79,7 +79,7 @@ test_that("mean and sd over a box are those of the dense exact process, inside o
     })
   }
   rough <- linear_functional(near, lower = lower, upper = upper, certified = FALSE)
-  expect_lt(max(abs(rough$mean - p$mean)), 0.3) # an approximation, a third of the prior sd
+  expect_lt(max(abs(rough$mean - p$mean)), 0.3) # a third of the prior sd
 })
 
 test_that("a box without width is f there, and integrals are averages times the volume", {
@@ -94,7 +94,7 @@ test_that("a box without width is f there, and integrals are averages times the 
   expect_equal(unlist(linear_functional(fit, lower = corner, upper = c(a = 0.5, b = 0.2), average = FALSE)),
                0.1 * unlist(average))
   expect_equal(linear_functional(fit, lower = corner, upper = c(b = 0.2), average = FALSE)$mean,
-               0.2 * linear_functional(fit, lower = corner, upper = c(b = 0.2))$mean) # the length of a line
+               0.2 * linear_functional(fit, lower = corner, upper = c(b = 0.2))$mean) # integral over the length 0.2
 })
 
 test_that("a linear mean averages to its value in the middle, white noise to 0", {
@@ -118,7 +118,7 @@ test_that("other kernels have quadrature, whose error is near the estimate", {
     fit <- gp_exact(y ~ a + b, d, kernel = k, noise = 0.01, hyper = "fixed")
     got <- linear_functional(fit, lower = lower, upper = upper)
     dense <- linear_functional(fit, rep(1 / 3600, 3600), grid, certified = FALSE)
-    expect_lt(abs(got$mean - dense$mean), got$quadrature + 2e-4) # of the midpoint rule: its step squared
+    expect_lt(abs(got$mean - dense$mean), got$quadrature + 2e-4) # the midpoint rule errs by 2e-4
     expect_lt(abs(got$sd - dense$sd), got$quadrature + 2e-4)
     expect_lt(got$quadrature, 3e-3)
   }
@@ -162,7 +162,7 @@ test_that("averages with random slopes are closed forms; the stated error of a r
     got <- linear_functional(fit, lower = lower, upper = c(a = 0.7), certified = FALSE)
     dense <- dense_average(fit)
     expect_null(got$quadrature)
-    expect_equal(c(got$mean, got$sd), c(dense$mean, dense$sd), tolerance = 1e-4) # of the midpoint rule
+    expect_equal(c(got$mean, got$sd), c(dense$mean, dense$sd), tolerance = 1e-4) # the midpoint rule errs by 1e-4
     both <- gp_exact(y ~ a + b, d, kernel = kernel_matern(nu, c(0.2, 1), 1), noise = 0.05, hyper = "fixed")
     dense <- dense_average(both)
     got <- linear_functional(both, lower = lower[1:2], upper = c(a = 0.7), certified = FALSE)

@@ -54,7 +54,7 @@ test_that("certificates of sums, contrasts and slopes contain the exact posterio
     found <- vapply(1:3, attack_functionals, numeric(4), kind = kind)
     expect_gt(sum(found["rows", ]), 60)
     expect_identical(sum(found["broken", ]), 0, info = kind)
-    expect_gt(max(found["kriging", ], na.rm = TRUE), 0.5) # they were tested where they are tight
+    expect_gt(max(found["kriging", ], na.rm = TRUE), 0.5) # some tested bounds must be tight
   }
 })
 
@@ -165,7 +165,7 @@ test_that("terms and their constant sum to the mean, and are the posteriors of i
       K <- ref_composite(part, x, new)
       mean <- drop(crossprod(K, solve(Ky, y - exact$center)))
       sd <- sqrt(diag(ref_composite(part, new)) - colSums(K * solve(Ky, K)))
-      for (g in got) { # exact, and with all rows near but for the jitter
+      for (g in got) { # both are exact up to the jitter
         expect_equal(unname(g$fit[, t]), mean, tolerance = 1e-6, info = seed)
         expect_equal(unname(g$se.fit[, t]), sd, tolerance = 1e-4, info = seed)
       }
@@ -209,7 +209,7 @@ test_that("derivatives are the slopes of the mean, with the exact sd, whatever t
                              ref_slope_variance(placed, new, 1L), y - mean(y))
     got <- predict(fit(gp_exact), new, type = "derivative", wrt = "a", se.fit = TRUE)
     expect_equal(unname(got$fit), exact$mean, tolerance = 1e-8, info = seed)
-    expect_equal(unname(got$se.fit), sqrt(pmax(exact$var, 0)), tolerance = 1e-4, info = seed) # of the differences
+    expect_equal(unname(got$se.fit), sqrt(pmax(exact$var, 0)), tolerance = 1e-4, info = seed) # error of differences
   }
 })
 

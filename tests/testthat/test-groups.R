@@ -67,7 +67,7 @@ test_that("effects, their covariances and population predictions are those of de
   u <- c(1, new$w[2])
   expect_equal(p$se.fit[[2]]^2, at$se.fit[[2]]^2 + drop(u %*% S$g %*% u) + c(S$h), tolerance = 1e-10)
   told <- testthat::capture_messages(predict(fit, new))
-  expect_identical(length(told), 1L) # for both groups together
+  expect_identical(length(told), 1L) # one message for both groups
   # A missing level gives a missing prediction, except with re = FALSE.
   lacks <- transform(new, g = c("a", NA))
   missing <- suppressMessages(predict(fit, lacks, se.fit = TRUE))
@@ -211,7 +211,7 @@ test_that("inducing points and families have groups, too", {
   p <- suppressMessages(predict(b, data.frame(x = 0.5, g = c("a", "new")), se.fit = TRUE))
   alone <- predict(b, data.frame(x = 0.5), re = FALSE, se.fit = TRUE)
   expect_equal(p$fit[[2]], alone$fit[[1]], tolerance = 1e-10)
-  whole <- predict(b, data.frame(x = 0.5), re = FALSE, full_cov = TRUE)$cov # it has no variance of levels
+  whole <- predict(b, data.frame(x = 0.5), re = FALSE, full_cov = TRUE)$cov # omits the variance of levels
   expect_equal(sqrt(whole[[1]]), alone$se.fit[[1]], tolerance = 1e-8)
   expect_equal(p$se.fit[[2]]^2, alone$se.fit[[1]]^2 + c(VarCorr.gp_fit(b)$g), tolerance = 1e-8)
   expect_identical(dim(ranef.gp_fit(b)$g), c(9L, 1L))

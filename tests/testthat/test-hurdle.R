@@ -123,7 +123,7 @@ test_that("weights and subsets are evaluated as by pfdtc(), also from the dots o
                    by_dots(weights = d$w))) {
     expect_equal(predict(fit, new), predict(twice, new), tolerance = 1e-6)
   }
-  expect_error(by_dots(weights = w), "data$w", fixed = TRUE, class = "pfdtc_error_input") # as with lm(), not found
+  expect_error(by_dots(weights = w), "data$w", fixed = TRUE, class = "pfdtc_error_input") # is not found, as in lm()
   expect_equal(predict(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 3), new),
                predict(fixed_hurdle(y ~ x, d[d$x < 3, ]), new))
 })

@@ -75,7 +75,7 @@ test_that("certificates of a fit with the additive kernel contain the exact proc
       got <- suppressMessages(certify(fit, new))
       expect_true(all(mean >= got$mean_lower & mean <= got$mean_upper))
       expect_true(all(sd >= got$sd_lower & sd <= got$sd_upper))
-      expect_lt(max(got$mean_error), 0.1) # a bound that says something: the sd of f is 1
+      expect_lt(max(got$mean_error), 0.1) # a useful bound: the sd of f is 1
     }
   }
 })
@@ -139,7 +139,7 @@ test_that("the search of the additive kernel starts at held values and at given 
   }
   found <- learn_additive("additive", now, s)
   expect_equal(exp(found$theta[!found$problem$free]), c(3, 2, 1e-4), tolerance = 1e-14)
-  expect_gt(max(abs(found$theta - additive_starts(now, found$problem)[[1L]])), 0.1) # the others are learned
+  expect_gt(max(abs(found$theta - additive_starts(now, found$problem)[[1L]])), 0.1) # other parameters have moved
 })
 
 test_that("with many rows the additive kernel is learned from some first, and ends where all rows would", {
@@ -151,7 +151,7 @@ test_that("with many rows the additive kernel is learned from some first, and en
   fit <- with_seed(1, pfdtc(x, y, noise = ~ 1))
   expect_true(is_additive(fit$kernel))
   whole <- with_seed(1, gp_exact(x, y, kernel = kernel_additive(kernel_of(fit$kernel$base))))
-  expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both are optima of a density with priors
+  expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both maximise a density with priors
 })
 
 test_that("beyond exact learning some rows choose the additive kernel for all, and held-out rows may refuse it", {
@@ -173,7 +173,7 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   # likelihood.
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])
   expect_lt(max(abs(apart)), 0.1) # half the sd of the noise
-  expect_false(learned_density(fit)$exact) # certificates of the mixture need the evidence of all rows
+  expect_false(learned_density(fit)$exact) # certificates need the density of all rows
   plain <- with_replaced(list(scores_given = function(problem, theta, some, rows) rep(0, 20)), made())
   expect_false(is_additive(plain$kernel))
   expect_false("kernel" %in% names(plain$because))

@@ -123,7 +123,7 @@ test_that("certificates and brackets contain the exact posterior, whatever the k
     mean <- drop(crossprod(Kx, solve(Ky, y)))
     prior <- diag(ref_composite(k, new))
     sd <- sqrt(pmax(prior - colSums(Kx * solve(Ky, Kx)), 0))
-    slip <- 1e-9 * (1 + max(diag(Ky)) / p$noise) # of the reference: solve() in double precision
+    slip <- 1e-9 * (1 + max(diag(Ky)) / p$noise) # allows for rounding of solve()
     info <- paste(seed, k$label)
     for (c in all) {
       expect_true(all(mean >= c$mean_lower - slip & mean <= c$mean_upper + slip), info = info)
@@ -148,7 +148,7 @@ test_that("all rows as inducing points, or as near rows, give the exact posterio
     exact <- predict(fit(gp_exact), new, se.fit = TRUE)
     for (other in list(fit(gp_dtc, inducing = x), fit(pfdtc, m = 3, neighbours = 20), fit(gp_fitc, inducing = x))) {
       p <- predict(other, new, se.fit = TRUE)
-      expect_equal(p$fit, exact$fit, tolerance = 1e-5, info = seed) # of the jitter
+      expect_equal(p$fit, exact$fit, tolerance = 1e-5, info = seed) # the jitter has this effect
       expect_equal(p$se.fit, exact$se.fit, tolerance = 1e-4, info = seed)
     }
   }
@@ -235,7 +235,7 @@ test_that("inducing points keep to the levels that there are", {
   fit <- pfdtc(y ~ u + g, d, m = 12, kernel = k, control = pfdtc_control(maxit = 30))
   levels <- fit$inducing[, c("gp", "gq", "gr")]
   expect_true(all(levels %in% 0:1) && all(rowSums(levels) == 1))
-  expect_false(all(fit$inducing[, "u"] %in% d$u)) # and the others move
+  expect_false(all(fit$inducing[, "u"] %in% d$u)) # other columns of points move
   alone <- pfdtc(y ~ g, d, m = 3, kernel = kernel_categorical(inputs = ~ g), control = pfdtc_control(maxit = 5))
   expect_true(all(alone$inducing %in% 0:1))
 })

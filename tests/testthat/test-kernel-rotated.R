@@ -34,7 +34,7 @@ test_that("a rotated kernel is the kernel at rotated rows, with its slopes and t
     kernel <- with_turn(plain)
     expect_close(kernel_matrix(kernel, x, z), kernel_matrix(plain, turned(x), turned(z)), 1e-13, name)
     expect_close(kernel_diagonal(kernel, x), kernel_diagonal(plain, turned(x)), 1e-13, name)
-    expect_identical(kernel_matrix(kernel, x[3:9, ], z), kernel_matrix(kernel, x, z)[3:9, ]) # whatever rows are beside
+    expect_identical(kernel_matrix(kernel, x[3:9, ], z), kernel_matrix(kernel, x, z)[3:9, ]) # rows are independent
     for (column in 1:3) {
       fun <- slopes_at(kernel, x, column)
       expect_close(fun$cross(z, 1:9), ref_slopes(kernel, z, x, column), 1e-6, paste(name, column))
@@ -176,5 +176,5 @@ test_that("classes that a rotation does not help keep their inputs, and other re
   s$likelihood <- as_likelihood(binomial())
   expect_false(is.null(rotation_by_classes(list(x = x, sites = list(y = y)), s)))
   twice <- cbind(x, x[, 1] + x[, 2])
-  expect_null(rotation_by_classes(list(x = twice, sites = list(y = y)), s)) # inputs that depend on each other
+  expect_null(rotation_by_classes(list(x = twice, sites = list(y = y)), s)) # linearly dependent inputs
 })

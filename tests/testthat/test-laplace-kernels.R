@@ -30,7 +30,7 @@ test_that("sums and products of kernels: mode, certificates and bracket against 
       expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = kernel$label)
       expect_true(all(sd >= c$sd_lower - 1e-7 & sd <= c$sd_upper + 1e-7), label = kernel$label)
     }
-    if (p$family == "nb") next # constants beside theta
+    if (p$family == "nb") next # its constants depend on theta
     bracket <- evidence_bounds(few) - sum(log_constant(few$likelihood, p$sites))
     expect_true(exact$evidence >= bracket[["lower"]] - 1e-6 && exact$evidence <= bracket[["upper"]] + 1e-6)
   }
@@ -51,7 +51,7 @@ test_that("sums and products are learned: slopes in every parameter are differen
       e <- replace(numeric(length(par)), j, 1e-4)
       (problem$evaluate(par + e)$value - problem$evaluate(par - e)$value) / 2e-4
     }, 0)
-    expect_equal(slope, differences, tolerance = 1e-5, label = kernel$label) # of jitter and steps of 1e-4
+    expect_equal(slope, differences, tolerance = 1e-5, label = kernel$label) # errors of jitter and differences
   }
   d <- with_seed(4, data.frame(x = seq(0, 6, length.out = 60)))
   d$n <- with_seed(4, stats::rpois(60, exp(0.4 * d$x - 1 + sin(2 * pi * d$x))))
@@ -68,8 +68,8 @@ test_that("the prior of lengthscales counts their common level once", {
     at <- prior$middle + c(by, 0)
     sum((at - prior$middle) * (prior$precision %*% (at - prior$middle))) / 2
   }
-  expect_equal(price(rep(0.7, 6)), 0.5)                    # one sd of the level, whatever their number
-  expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # and one each of what two have beyond it
+  expect_equal(price(rep(0.7, 6)), 0.5)                    # moves the shared level by one sd
+  expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # moves two lengthscales by one sd each
   expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * spreads_of(x)[1L])
   expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
 })

@@ -26,7 +26,7 @@ test_that("vcov() is the inverse curvature of the dense log evidence in the logs
   logs <- sprintf("log(%s)", names(coef(made$fit)))
   expect_identical(dimnames(V), list(logs, logs))
   curvature <- ref_curvature(made$p)
-  expect_true(all(eigen(curvature)$values > 1 / 16)) # every direction is told
+  expect_true(all(eigen(curvature)$values > 1 / 16)) # every direction has information
   expect_close(unname(V), solve(curvature), 1e-3)    # differences of differences, step 0.01
   expect_close(unname(vcov(as_learned(gp_exact, "joint")$fit)), unname(V), 1e-9)
 })

@@ -147,7 +147,7 @@ test_that("no neighbours, one row, no rows, many neighbours; rows may count seve
   value <- function(rows, near, ...) native_vecchia(p, new_model(kernel, p$noise), rows, near, ...)
   alone <- value(1:30, matrix(0L, 1, 30))
   expect_close(alone$value, sum(stats::dnorm(p$y, sd = sqrt(1.7 + p$noise / p$weights), log = TRUE)), 1e-12)
-  expect_identical(alone$score[1], 0)            # a row alone knows no distances
+  expect_identical(alone$score[1], 0)            # has no information on distances
   expect_identical(value(1:30, matrix(0L, 0, 30)), alone)
   none <- value(integer(), matrix(0L, 3, 0))
   expect_identical(unlist(none[c("value", "score", "information")], use.names = FALSE), numeric(1 + 3 + 9))
@@ -166,7 +166,7 @@ test_that("inputs far from 0, columns not used, equal rows: the same numbers or 
   p <- problem("matern12", n = 20, d = 2)
   m <- likelihood_case(p)
   plain <- native_vecchia(list(x = p$x, y = p$y), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
-  for (at in c(1e6, -1e6)) { # digits of x lost there are 1e-10
+  for (at in c(1e6, -1e6)) { # x loses digits, to 1e-10
     far <- native_vecchia(list(x = p$x + at, y = p$y), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
     for (part in c("value", "score", "information")) expect_close(far[[part]], plain[[part]], 1e-8)
   }

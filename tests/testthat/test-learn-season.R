@@ -18,7 +18,7 @@ test_that("periods are those that the data span twice, with more than two values
   expect_identical(periods(seq(day, by = "month", length.out = 30)), "year")
   expect_identical(periods(seq(day, by = "6 months", length.out = 30)), character())
   expect_identical(periods(as.POSIXct(day) + 3600 * 0:400), c("day", "week"))
-  expect_identical(periods(stats::ts(1:40, frequency = 7)), character()) # a series, but not its time
+  expect_identical(periods(stats::ts(1:40, frequency = 7)), character()) # a series, but not the time of a ts
   expect_identical(periods(series_time(stats::ts(1:40, frequency = 7))), "cycle")
   expect_identical(periods(1990 + 0:40 / 12), "year")
   expect_identical(periods(round(1990 + 0:40 / 12, 2)), "year")
@@ -188,7 +188,7 @@ test_that("a season is a candidate for counts, with its period held and its own 
   expect_identical(coef(fit)[["periodic(time).period"]], 1)
   expect_identical(c(nrow(vcov(fit)), fit$df), rep(length(coef(fit)) - 1L, 2))
   truth <- 1.5 + cospi(2 * d$time) + 0.3 * sinpi(4 * d$time)
-  expect_lt(sqrt(mean((predict(fit, type = "link") - truth)^2)), 0.2) # plain: 0.25
+  expect_lt(sqrt(mean((predict(fit, type = "link") - truth)^2)), 0.2) # the plain kernel has 0.25
   prior <- laplace_prior(fit$kernel, matrix(d$time), 1, TRUE)
   table <- kernel_parameters(fit$kernel)
   variances <- exp(prior$middle[table$what == "variance"]) / laplace_priors$variance

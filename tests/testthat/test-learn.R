@@ -35,7 +35,7 @@ test_that("hyperparameters that made the data are found again within what chance
   # conditional densities, and 30 neighbours lose almost nothing.
   data <- prior_draw(kernel, 1100)
   fit <- with_options(list(pfdtc.max_memory = 1.5 * 8 * 1100^2), by(FALSE))
-  expect_false(identical(fit$evaluations, by(FALSE)$evaluations)) # where the exact evidence has the last word
+  expect_false(identical(fit$evaluations, by(FALSE)$evaluations)) # the exact likelihood was not used
   gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
   expect_lt(gain, 23.5 / 2)
   expect_gt(gain, -2)
@@ -120,7 +120,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
     })
     list(fit = fit, warned = warned)
   }
-  data <- wave(1) # for a smooth f it is noise, for a wavy one structure
+  data <- wave(1) # waves may be noise or structure
   both <- told(data, kernel = kernel_se())
   expect_match(conditionMessage(both$warned), "`noise`")
   expect_equal(both$warned$noise[1L], both$fit$noise)
@@ -241,7 +241,7 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
   problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "matern32"))
   end <- finish_starts(problem, list(problem$unit + log(c(2, 4, 30, 1, 0.3))))[[1L]]
   expect_null(lengthened(problem, end$theta))
-  short <- replace(end$theta, 3, log(0.02)) # of an input that says nothing
+  short <- replace(end$theta, 3, log(0.02)) # for an input without effect
   expect_identical(lengthened(problem, short), replace(short, 3, problem$unit[[3]] + log(3 * sqrt(3))))
   # Without longer lengthscales the search ends 50 nats lower; its few steps lose up to four.
   expect_gt(finish_starts(problem, list(short))[[1L]]$value, end$value - 4)
@@ -285,14 +285,14 @@ test_that("set.seed() reproduces what is learned to the bit, and threads change 
     two <- learned(data, control = c(control, threads = 2))
     if (engine$optimised_blas) expect_equal(two, one, tolerance = 1e-7) else expect_identical(two, one)
     other <- learned(data, control = control, seed = 2)
-    expect_equal(other$noise, one$noise, tolerance = 0.05) # which smooth kernel is a matter of chance
+    expect_equal(other$noise, one$noise, tolerance = 0.05) # which kernel is chosen depends on chance
   }
   expect_false(identical(other$noise, one$noise))
   before <- with_seed(5, {
     pfdtc(x = wavy_line()$x, y = wavy_line()$y, kernel = kernel_se(c(1), 1), noise = 1, hyper = "fixed")
     stats::runif(1)
   })
-  expect_identical(before, with_seed(5, stats::runif(1))) # nothing learned, nothing drawn
+  expect_identical(before, with_seed(5, stats::runif(1))) # no random numbers are used
 })
 
 test_that("few rows, many inputs, constant inputs, factors: sane, and no worse than the mean", {

@@ -216,7 +216,7 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     jitter <- 1e-9
     nu <- if (case != "vfe") package_nu(p, if (case == "white") aux_white(0.7) else aux_sor(rows = p$rows))
     whole <- native_evaluate(case, nu, p$z, p, new_model(kernel, p$noise), jitter, TRUE, NULL, NULL)
-    nu$Wt <- NULL # made anew for each part
+    nu$Wt <- NULL # is computed anew for each part
     parts <- lapply(list(1:7, 8:40, 41:60), function(i) {
       list(x = p$x[i, , drop = FALSE], y = p$y[i], weights = p$weights[i])
     })

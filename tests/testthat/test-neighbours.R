@@ -25,7 +25,7 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
   query <- rbind(x[sample.int(n, n_query, TRUE), , drop = FALSE] + rnorm(n_query * ncol(x), sd = 0.01),
                  x[sample.int(n, 3, TRUE), , drop = FALSE], x[1, ] + 1e3)
   rows <- sample.int(n, min(n, n_query))
-  rank <- sample.int(n, replace = n %% 2 == 0)          # rows of equal rank are not before one another
+  rank <- sample.int(n, replace = n %% 2 == 0)          # rows of equal rank are no neighbours of each other
   shape <- function(m, k) matrix(m, s, k)
   # Few queries keep the order of rows, many make a tree of them.
   expect_identical(native_neighbours(kernel, x, s, query[1:3, , drop = FALSE]),

@@ -36,7 +36,7 @@ test_that("duplicated inducing points: a jitter makes them one point with a smal
     jitter <- 1e-8
     split <- c(jitter, jitter / 2, jitter, jitter)
     for (pair in nu_pairs(p)) {
-      # The tolerance is rounding of 1e-16 in a Kmm of condition 1e8, which the reference's does not have.
+      # The tolerance is the rounding error of Kmm with condition 1e8. The reference has no such error.
       expect_close(
         package_pf(p, pair$nu, twice, jitter = jitter)$value,
         ref_pf(p$z, p$x, p$y, p$kernel, p$noise, pair$reference, jitter = split), 1e-7

@@ -53,7 +53,7 @@ test_that("that closed form is the pF divergence by its definition and the mean'
     least <- share * p$noise * trace_of(K %*% inverse %*% inverse)
     whole <- ref_pf_definition(p$z, p$x, p$y, p$kernel, p$noise, nu, p$weights) + p$noise * sum(w * off^2)
     got <- package_pf(p, package_nu(p, aux_white(share)), constant = TRUE)
-    expect_close(got$value + least, whole, 1e-8, label_of(p)) # a difference of two y'(...)y
+    expect_close(got$value + least, whole, 1e-8, label_of(p)) # cancellation loses digits
     expect_gt(got$value, 0)
     at_x <- package_pf(p, package_nu(p, aux_white(share)), p$x, constant = TRUE)$value
     expect_lt(abs(at_x), 1e-9 * (got$value + p$noise^2 * sum(w * p$y^2) + least))

@@ -150,7 +150,7 @@ test_that("the coefficients have the covariance of generalised least squares, an
   U <- cbind(1, (d$year - 1960) / 10, d$z)
   to <- rbind(c(1, -196, 0), c(0, 0.1, 0), c(0, 0, 1))
   V <- to %*% solve(t(U) %*% solve(K, U)) %*% t(to)
-  expect_equal(unname(vcov(fit)), V, tolerance = 1e-3) # the prior's share
+  expect_equal(unname(vcov(fit)), V, tolerance = 1e-3) # the prior has a small effect
   plain <- stats::lm(y ~ year + z, d)
   alone <- gp_exact(y ~ year + z, d, kernel = kernel_se(1, 1e-8), mean = ~ year + z, hyper = "fixed",
                     noise = summary(plain)$sigma^2)
@@ -191,7 +191,7 @@ test_that("kernel and noise are learned beside a mean, which extrapolates", {
   off <- function(f) max(abs(predict(f, new) - (5.5 + 0.3 * (new$year - 1960))))
   expect_lt(off(fit), 1)
   expect_gt(off(plain), 1)
-  expect_lt(off(pfdtc(y ~ year + z, d)), 1) # by a line beside the kernel, whose slopes are drawn in
+  expect_lt(off(pfdtc(y ~ year + z, d)), 1) # the mean's slopes are shrunk
   expect_false(is.null(fit$kernels)) # chosen
   expect_identical(nrow(vcov(fit)), fit$df + 2L)
   table <- summary(fit)$linear

@@ -40,7 +40,7 @@ test_that("the plan is that of the table", {
     list(6000, list(), list(rho = 1, dense = lost), "near", 200, 40, FALSE, ""),
     list(6000, list(), list(rho = 1, dense = replace(dense, "gain", 0.015)), "near", 200, 40, FALSE, ""),
     list(6000, list(), list(rho = 1, dense = replace(dense, "se", 0.04)), "near", 200, 40, FALSE, ""),
-    list(6000, list(), list(rho = 1, dense = NULL), "near", 200, 40, FALSE, ""), # it failed
+    list(6000, list(), list(rho = 1, dense = NULL), "near", 200, 40, FALSE, ""), # the comparison failed
     list(6000, list(), list(rho = 1, dense = dense), "exact", 6000, 0, FALSE, "exact"),
     list(6000, list(), list(rho = 1, dense = dense, exact = TRUE), "exact", 6000, 0, FALSE, ""),
     list(6000, list(), list(rho = 1, dense = dense, exact = FALSE), "near", 800, 100, FALSE, ""),
@@ -56,7 +56,7 @@ test_that("the plan is that of the table", {
     list(17000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, "few"),
     list(17000, list(), list(rho = 600, left = 0.4, few = lost), "near", 50, 40, FALSE, ""),
     list(17000, list(), list(rho = 600, left = 0.4, few = c(gain = -0.03, se = 0.01)), "near", 400, 40, FALSE, ""),
-    list(17000, list(), list(rho = 600, left = 0.4, few = NULL), "near", 200, 40, FALSE, ""), # it failed
+    list(17000, list(), list(rho = 600, left = 0.4, few = NULL), "near", 200, 40, FALSE, ""), # the comparison failed
     list(17000, list(m = 30L, neighbours = 40L), list(rho = 600, left = 0.4), "near", 30, 40, FALSE, ""),
     list(6000, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(6000, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),

@@ -29,7 +29,7 @@ test_that("curves are what predict() gives at the same inputs, on both scales", 
     truth <- predict(at_mode(exact), data.frame(x = curve$value), type = type, interval = "credible", level = 0.8)
     expect_true(all(sure$lwr <= truth[, "lwr"] + 1e-7 & sure$upr >= truth[, "upr"] - 1e-7))
     truth <- predict(exact, data.frame(x = curve$value), type = type, interval = "credible", level = 0.8)
-    expect_gt(max(curve$lwr - truth[, "lwr"]), 1e-3) # which the fit's own band does not
+    expect_gt(max(curve$lwr - truth[, "lwr"]), 1e-3) # the fit's own band is narrower
   }
   map <- pfdtc(n ~ x + e, counted_data(), family = poisson(), kernel = kernel_se(c(1, 2), 1), hyper = "fixed")
   for (type in c("response", "link")) {

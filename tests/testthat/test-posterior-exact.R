@@ -204,7 +204,7 @@ test_that("a message offers neighbours where standard deviations of many rows ta
   expect_silent(predict(fit, cars, se.fit = TRUE))
   with_replaced(list(slow_prediction = 2 * 50 * nrow(fit$x)^2), {
     expect_message(predict(fit, cars, se.fit = TRUE), "50 predictions", class = "pfdtc_message_slow")
-    expect_silent(predict(fit, cars)) # means alone are quick
+    expect_silent(predict(fit, cars)) # means alone need no factor
     expect_silent(predict(fit, cars[1:49, ], se.fit = TRUE))
   })
 })

@@ -48,7 +48,7 @@ test_that("with all rows near, and all earlier ones in training, it is the exact
     expected <- list(mean = exact$mean(p$new), var = ref_variance(exact, p$new),
                      evidence = exact$evidence - sum(log(ref_weights(p$weights, p$x))) / 2)
     expect_near(got, expected, p$kernel$variance, 1e-9, label_of(p))
-    expect_near(near_case(p, 10 * n, 10 * n), expected, p$kernel$variance, 1e-9, label_of(p)) # more than there are
+    expect_near(near_case(p, 10 * n, 10 * n), expected, p$kernel$variance, 1e-9, label_of(p)) # more than all rows
   }
 })
 

@@ -85,7 +85,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   expect_identical(longer$m, 40L)
   left <- native_predict(longer$factors, longer$inducing, model_of(longer), new[rows, ])$unexplained
   expect_lt(max(left), 1e-10 * ref$kernel$variance / ref$scale^2)
-  expect_lte(longer$norms$w_E, ref$norms$w_E)                                 # more points leave less
+  expect_lte(longer$norms$w_E, ref$norms$w_E)                                 # more points have a smaller bound
   expect_lte(longer$norms$t, ref$norms$t)
   exact <- gp_exact(made$p$x, made$p$y, kernel = made$fit$kernel, noise = made$fit$noise, hyper = "fixed")
   at <- predict(exact, new, se.fit = TRUE)

@@ -164,9 +164,9 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
     max(out$mean_error)
   }
   plain <- max(certify_posterior(made$ref, values_at(made$ref$kernel, made$p$new))$mean_error)
-  expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought
-  expect_equal(interrupted_at(1), plain)   # before anything was brought
-  expect_equal(interrupted_at(9:10), interrupted_at(9)) # to certify takes no further product
+  expect_lt(interrupted_at(9), plain)      # keeps what seven steps achieved
+  expect_equal(interrupted_at(1), plain)   # nothing was achieved yet
+  expect_equal(interrupted_at(9:10), interrupted_at(9)) # certifying needs no further product
   expect_equal(interrupted_at(9, time_limit, "time limit"), interrupted_at(9))
   expect_equal(interrupted_at(1, time_limit, "time limit"), plain)
 })

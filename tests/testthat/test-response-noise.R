@@ -153,7 +153,7 @@ test_that("sizes of noise are refused where they are not learned", {
 
 test_that("the noise sd is at most the largest deviation of a response from their mean, where rows are few too", {
   set.seed(1)
-  fit <- pfdtc(depth ~ lat + long, quakes, transform = "none") # without the bound the sd is 1,321 at row 702
+  fit <- pfdtc(depth ~ lat + long, quakes, transform = "none") # an unbounded trend gives the sd 1,321 at row 702
   expect_false(is.null(fit$noise_trend$smooth))
   new <- expand.grid(lat = seq(-40, -10, 2), long = seq(165, 189, 2))
   sd <- sqrt(c(noise_at(fit, as.matrix(quakes[c("lat", "long")])), noise_at(fit, as.matrix(new))))

@@ -158,7 +158,7 @@ test_that("averages over f are the integrals", {
     mean <- mapply(moment, 1, at$mu, at$v)
     square <- mapply(moment, 2, at$mu, at$v)
     expect_equal(found$mean, mean, tolerance = 1e-8)
-    expect_equal(found$sd, sqrt(pmax(square - mean^2, 0)), tolerance = 1e-4) # a difference: digits are lost
+    expect_equal(found$sd, sqrt(pmax(square - mean^2, 0)), tolerance = 1e-4) # the difference loses digits
   }
 })
 
@@ -175,7 +175,7 @@ test_that("a probability or rate is the average over f, its interval what the li
       stats::integrate(function(z) h(mean + sd * z) * stats::dnorm(z), -12, 12, rel.tol = 1e-10)$value
     }, f$fit, f$se.fit)
     expect_equal(unname(p[, "fit"]), unname(over_f), tolerance = 1e-6)
-    expect_gt(max(abs(p[, "fit"] - h(f$fit))), 0.03) # which is not h(f)
+    expect_gt(max(abs(p[, "fit"] - h(f$fit))), 0.03) # the average differs from h(mean)
     expect_equal(p[, "lwr"], h(f$fit + stats::qnorm(0.05) * f$se.fit))
     expect_equal(p[, "upr"], h(f$fit - stats::qnorm(0.05) * f$se.fit))
   }
@@ -188,10 +188,10 @@ test_that("log densities of responses are the integrals, and add up to 1", {
       y <- 0:size
       sites <- list(y = y, size = if (as_response(likelihood)$reads == "classes") rep(size, size + 1))
       p <- exp(log_predictive(likelihood, sites, rep(0.7, size + 1), rep(0.4, size + 1)))
-      expect_equal(sum(p), 1, tolerance = 1e-5) # of the negative binomial's tail 1e-6 is beyond 400
+      expect_equal(sum(p), 1, tolerance = 1e-5) # 1e-6 of the negative binomial is above 400
     }
   }
-  p <- log_predictive(as_likelihood(poisson()), list(y = 1e6), log(1e6), 1e-4) # of nearly a Poisson and a normal one
+  p <- log_predictive(as_likelihood(poisson()), list(y = 1e6), log(1e6), 1e-4) # almost a Poisson count with rate 1e6
   expect_equal(p, stats::dnorm(1e6, 1e6 * exp(5e-5), sqrt(1e6 + 1e12 * 1e-4), log = TRUE), tolerance = 1e-2)
 })
 

@@ -78,7 +78,7 @@ test_that("steps lead to a mode from where minus the log posterior is not convex
   for (start in list(rep(3, nrow(p$z)), rep(c(-5, 5), length.out = nrow(p$z)))) {
     engine <- engine_sites(p$likelihood, p$sites, 0)
     there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 0L)
-    expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior there
+    expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior
     r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 200L)
     expect_identical(r$status, 0L)
     expect_lt(r$decrement, 1e-8)
@@ -204,7 +204,7 @@ test_that("a saddle between responses is left for a mode", {
   fit <- pfdtc(y ~ x, data, family = student(1, sigma = 1), kernel = kernel_se(1, 100), hyper = "fixed", center = FALSE,
                control = list(progress = FALSE))
   f <- unname(predict(fit, data)[1])
-  expect_gt(abs(f), 5) # 0, where steps from 0 end, is the saddle
+  expect_gt(abs(f), 5) # 0 is a saddle, where steps from 0 end
   # The prior of f has variance 100, so at the mode the derivative of the log likelihood is f / 100.
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
 })
@@ -216,7 +216,7 @@ test_that("steps do not creep where the posterior is all but flat", {
   r <- native_laplace(one[1L, , drop = FALSE], one, engine_sites(as_likelihood(student(1, 1)), sites, 0),
                       place_kernel(kernel_se(1, 100), one), 1e-12, list(beta = 0.6), maxit = 200L)
   expect_identical(r$status, 0L)
-  expect_lt(r$steps, 60) # by the majorant's alone more than 200
+  expect_lt(r$steps, 60) # more than 200 by the majorant alone
   f <- r$f[1L]
   expect_equal(sum(2 * sites$weight * (sites$y - f) / (1 + (sites$y - f)^2)), f / 100, tolerance = 1e-6)
   expect_lt(f, 1)

@@ -49,7 +49,7 @@ test_that("quantiles are the least numbers up to which the summed density reache
       }
     }
   }
-  expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # and ends
+  expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # the search must end
 })
 
 test_that("of rates beyond whole numbers quantiles go up with the rate, and take no time", {
@@ -101,7 +101,7 @@ test_that("prediction intervals hold new responses as often as they say", {
   }))
   for (share in counted) {
     expect_gte(share[2], 0.8 - 1e-6)
-    expect_lt(abs(share[1] - share[2]), 4 * sqrt(share[2] * (1 - share[2]) / 80) * 1.5) # responses go together
+    expect_lt(abs(share[1] - share[2]), 4 * sqrt(share[2] * (1 - share[2]) / 80) * 1.5) # responses are correlated
   }
 })
 

@@ -33,7 +33,7 @@ test_that("a reference of other data with the same linear and quadratic sums is 
   exact_of <- function(o) gp_exact(o$x, o$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
   for (other in list(swapped_inputs(d), flipped_residuals(d))) {
     sums <- function(d) c(colSums(d$x), sum(d$y), crossprod(d$x, d$y), sum(d$y^2))
-    expect_equal(sums(other), sums(d), tolerance = 1e-12) # else this tests nothing
+    expect_equal(sums(other), sums(d), tolerance = 1e-12) # otherwise the test is void
     for (keep in c(TRUE, FALSE)) {
       given <- fit_on(other$x, other$y, keep_data = keep)
       if (keep) given <- reference(given)
@@ -62,7 +62,7 @@ test_that("the order of rows, merging, weights for repeats, scale and blocks mak
     expect_true(same_model(fit, apart))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], scale = FALSE)))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], block = 7)))
-    expect_true(same_model(fit, fit_on(unname(d$x[o, ]), d$y[o]))) # names of inputs are no data
+    expect_true(same_model(fit, fit_on(unname(d$x[o, ]), d$y[o]))) # names of inputs do not matter
     other <- d$y
     other[5] <- other[5] * (1 + 1e-9)
     expect_false(same_model(fit, fit_on(d$x[repeats, ], other[repeats])))
@@ -128,7 +128,7 @@ test_that("copies are recognised, and true repeats, whole numbers and grades are
   expect_null(found(cells, with_seed(5, sample(5, 1000, TRUE))))
   expect_null(found(cells, cells)) # a response that its cell determines has few values
   mostly <- with_seed(7, ifelse(stats::runif(1000) < 0.8, 0, sample(9, 1000, TRUE)))
-  expect_null(found(cells, mostly)) # so often 0 that two rows agree by chance
+  expect_null(found(cells, mostly)) # two rows agree by chance
   rounded <- with_seed(6, round(10 * rep(1:20, 10) / 20 + stats::rnorm(200)))
   expect_null(found(rep(1:20, 10), rounded))
 })

@@ -62,7 +62,7 @@ test_that("rows that are added come last in the order of near rows", {
   expect_identical(sort(more$near$rank), seq_len(nrow(data$x)))
   old <- seq_len(nrow(first$data$x))
   expect_identical(data$x[old, ], first$data$x)
-  expect_identical(more$near$rank[old], first$near$rank) # and the others after them
+  expect_identical(more$near$rank[old], first$near$rank) # new rows follow in the order
   set.seed(1)
   whole <- small_fit(d, neighbours = 6)
   by_rank <- near_posterior(whole$data, whole$inducing, model_of(whole), 6, 6, more$near$rank, whole$jitter)
@@ -164,7 +164,7 @@ test_that("a fit of a source beside near rows grows: all of them, or a sample of
   d <- growing_rows()
   new <- d[c(1:4, 150:158), ]
   # All rows are kept as neighbours, so the fit equals that of the same rows in memory, in the same order.
-  for (more in list(d[101:160, ], d[90:110, ])) { # and equal ones
+  for (more in list(d[101:160, ], d[90:110, ])) { # the second has equal rows
     first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
     expect_null(first$data)
     in_memory <- small_fit(d[1:100, ], neighbours = 6)

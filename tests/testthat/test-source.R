@@ -101,7 +101,7 @@ test_that("a source that fails says so, and what was learned is in the condition
   expect_match(conditionMessage(e), "200")
   expect_false(anyNA(predict(e$fit, d[1:3, ], interval = "credible")))
   e <- expect_error(fixed_fit(in_blocks(d, sizes, fails = 1, failing_pass = 2)), class = "pfdtc_error_source")
-  expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # of the sample, which has all
+  expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # the sample has all rows
 })
 
 test_that("a source that gives other rows in the second pass is refused, and one that cannot begin is closed", {
@@ -143,7 +143,7 @@ test_that("what cannot be had of a source is refused by name", {
   }
   refused(pfdtc(y ~ poly(b, 2), in_blocks(d)), "poly")
   refused(pfdtc(y ~ id, in_blocks(transform(d, id = as.character(1:60)))), "`id`")
-  again <- in_blocks(data.frame(y = sin(1:120), id = as.character(1:60)), c(60, 60)) # in no block, but in the next
+  again <- in_blocks(data.frame(y = sin(1:120), id = as.character(1:60)), c(60, 60)) # names repeat in another block
   expect_s3_class(pfdtc(y ~ id, again, m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"), "pfdtc")
   refused(pfdtc(y ~ a + nowhere, in_blocks(d)), "nowhere")
   elsewhere <- rnorm(60)
@@ -239,7 +239,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   old <- options(pfdtc.sample = 50)
   on.exit(options(old), add = TRUE)
   some <- fixed_fit(in_blocks(d), neighbours = 7)
-  expect_lte(nrow(some$near$rows$x), 50) # equal ones are one
+  expect_lte(nrow(some$near$rows$x), 50) # equal rows are merged
   fitc <- fixed_fit(d, method = gp_fitc)
   model <- model_of(fitc)
   expect_equal(some$near$beta, fitc$factors$beta, tolerance = 1e-8)
@@ -277,7 +277,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
 test_that("of many rows some are looked at, and print() says how many", {
   data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
-  expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
+  expect_identical(optimise_rows(data, NULL, 250), data) # 100 rows for each point
   expect_equal(optimise_rows(data, 9, 250)$n, 9)
   expect_null(fit_fields[["Rows used"]](list(nobs = 10)))
   used <- fit_fields[["Rows used"]](list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
@@ -291,7 +291,7 @@ test_that("sums of very many rows are those of their parts, and automatic names 
   expect_null(names(data$response))
   whole <- signature_of(signature_sums(data), data$center)
   expect_equal(data_signature(data), whole, tolerance = 1e-12)
-  d$a[n] <- NA # left out as ever
+  d$a[n] <- NA # dropped by na.omit
   expect_equal(data_from_formula(quote(f(formula = y ~ a, data = d)), environment())$n, n - 1)
 })
 

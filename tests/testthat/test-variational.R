@@ -107,7 +107,7 @@ test_that("the bound is one to the last digit, with counts and weights in the mi
   for (theta in c(1.7, 1e6)) for (v in c(1e-8, 0.01)) {
     log_p <- function(f) 1e6 * stats::dnbinom(1e6, theta, mu = exp(12 + f), log = TRUE)
     of <- one_row(v, 1e6, nb(theta), log_p, weights = 1e6, offset = 12)
-    digits <- 1e-14 * abs(of$exact) # of dnbinom()
+    digits <- 1e-14 * abs(of$exact) # rounding of dnbinom()
     expect_lt(of$bound, of$exact + digits)
     expect_gt(of$bound, of$exact - 0.2)
   }
@@ -133,7 +133,7 @@ test_that("where the mode's normal distribution is far too wide the bound is nea
 })
 
 test_that("the bound is below the log evidence, an integral over a few rows, on all points and on one", {
-  nodes <- seq(-6.4, 6.4, by = 0.4) # of whitened f: the trapezoid rule has 1e-7 here
+  nodes <- seq(-6.4, 6.4, by = 0.4) # nodes of whitened f; the rule's error is 1e-7
   grid <- as.matrix(expand.grid(nodes, nodes, nodes))
   for (p in variational_problems()) {
     p$x <- p$x[1:3, ]
@@ -146,7 +146,7 @@ test_that("the bound is below the log evidence, an integral over a few rows, on 
       fit <- variational_fit(p, p$x[seq_len(m), , drop = FALSE])
       gap <- evidence + sum(log_constant(fit$likelihood, p$sites)) - fit$evidence
       expect_gt(gap, 1e-6, label = paste(p$family, m))
-      if (m == 3) expect_lt(gap, 0.3, label = p$family) # it is of these data
+      if (m == 3) expect_lt(gap, 0.3, label = p$family) # depends on these data
       expect_identical(evidence_bounds(fit), c(lower = fit$evidence, upper = Inf))
       expect_identical(attr(logLik(fit), "lower"), fit$evidence)
     }
@@ -174,7 +174,7 @@ test_that("each step raises the bound, from a bad start too, and none does at th
     c(p, list(z = p$x[1:12, ]))
   })
   for (p in c(variational_problems(), list(far))) {
-    p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # steps that are cut
+    p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # steps must be shortened
     p$kernel$variance <- 100
     bad <- list(beta = rep(2, nrow(p$z)), G = diag(0, nrow(p$z)))
     bounds <- vapply(0:12, function(steps) variational_of(p, start = bad, maxit = steps)$evidence, 0)
