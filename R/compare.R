@@ -220,6 +220,9 @@ compare_criterion <- function(fits, labels, name, penalty) {
 anova.gp_fit <- function(object, ...) {
   fits <- list(object, ...)
   labels <- fit_labels(match.call())
+  other <- Filter(nzchar, names(Filter(function(value) !inherits(value, "gp_fit"), list(...))))
+  refuse_if(length(other), other[1L], "is not an argument of this function",
+            hint = "anova() compares log marginal likelihoods, without a test.")
   refuse_if(length(fits) < 2L, "...", "has no further fit",
             hint = "anova() compares fits of the same data. To drop the terms of a single fit use drop1().")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])

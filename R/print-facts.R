@@ -42,7 +42,10 @@ fit_fields <- list(
       return(sprintf("%s, cut points %s", response$full_label,
                      paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", ")))
     }
-    if (!is.null(fit$likelihood$row)) return(fit$likelihood$label)
+    if (!is.null(fit$likelihood$row)) { # a family of gp_family()
+      values <- if (length(fit$theta)) sprintf("%s = %s", response$shape, format(signif(fit$theta, 4)))
+      return(paste(c(fit$likelihood$label, if (length(values)) toString(values)), collapse = "; "))
+    }
     paste(c(response$full_label, paste(response$shape, format(signif(response$shown(fit$theta), 4)))),
           collapse = ", ")
   },

@@ -62,6 +62,7 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
             "a logical expression such as x > 1, row numbers or row names")
   for (name in c("weights", "offset")) {
     refuse_if(is.character(parts[[name]]), name, describe(parts[[name]]), "a column or a vector, without quotes")
+    refuse_if(is_call_of(parts[[name]], "~"), name, describe(parts[[name]]), "a column or a vector, without ~")
   }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {

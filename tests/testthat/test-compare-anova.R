@@ -64,6 +64,7 @@ test_that("inputs may differ, responses not", {
   expect_input_error(anova(one, some), "some")
   expect_input_error(anova(one), "...")
   expect_input_error(anova(one), "drop1()")
+  expect_input_error(anova(one, one, test = "Chisq"), "`test`")
   expect_input_error(anova(one, 3), "3")
 })
 

@@ -38,6 +38,7 @@ test_that("parameters are learned as those of the package", {
   expect_named(own$theta, NULL)
   expect_equal(own$theta, fixed(g ~ x, Gamma("log"))$theta, tolerance = 1e-3) # searches end within 1e-5 of the value
   expect_equal(stats::coef(own)[["k"]], own$theta)
+  expect_output(print(own), sprintf("; k = %s", format(signif(own$theta, 4))), fixed = TRUE)
   given <- gp_family(~ k * log(k) - lgamma(k) + (k - 1) * log(y) - k * (y * exp(-f) + f), parameters = list(k = 2))
   expect_equal(fixed(g ~ x, given)$evidence, fixed(g ~ x, replace(Gamma("log"), "theta", 2))$evidence,
                tolerance = 1e-10)
